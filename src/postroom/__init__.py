@@ -1,0 +1,28 @@
+"""Postroom: structured messages in transactional queues.
+
+The public list. Everything else may change freely.
+"""
+
+from __future__ import annotations
+
+from postroom import errors
+from postroom.errors import PostroomError
+from postroom.model.body import Format
+from postroom.model.message import Message
+from postroom.model.types import Field, Kind, MessageType
+from postroom.room import Postroom, QueueHandle, open
+from postroom.version import __version__
+
+__all__ = [
+    "Field",
+    "Format",
+    "Kind",
+    "Message",
+    "MessageType",
+    "Postroom",
+    "PostroomError",
+    "QueueHandle",
+    "__version__",
+    "errors",
+    "open",
+]

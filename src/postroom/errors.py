@@ -1,0 +1,339 @@
+"""Every error Postroom raises, as one tree.
+
+    PostroomError
+    ├── ArgumentInvalid            argument-invalid
+    ├── DefinitionError
+    │   ├── DescriptionInvalid     description-invalid
+    │   ├── FileUnreadable         file-unreadable
+    │   ├── LanguageUnknown        language-unknown
+    │   ├── NameInvalid            name-invalid
+    │   ├── NameTaken              name-taken
+    │   ├── QueueInUse             queue-in-use
+    │   ├── TypeInvalid            type-invalid
+    │   └── TypeUnknown            type-unknown
+    ├── BodyError
+    │   ├── BodyTooLarge           body-too-large
+    │   ├── BodyMismatch           body-mismatch
+    │   ├── JsonMalformed          json-malformed
+    │   ├── PropertyInvalid        property-invalid
+    │   ├── TextInvalid            text-invalid
+    │   ├── XmlForbidden           xml-forbidden
+    │   └── XmlMalformed           xml-malformed
+    ├── MessageError
+    │   ├── KeyInvalid             key-invalid
+    │   ├── MessageCorrupt         message-corrupt
+    │   └── MessageUnknown         message-unknown
+    ├── QueueError
+    │   ├── PasswordMissing        password-missing
+    │   ├── PasswordWrong          password-wrong
+    │   ├── QueueHeld              queue-held
+    │   ├── QueueLocked            queue-locked
+    │   ├── QueueNotSingle         queue-not-single
+    │   └── QueueUnknown           queue-unknown
+    ├── OutboxUnknown              outbox-unknown
+    └── StoreError
+        ├── CommitUnknown          commit-unknown      (happened: unknown)
+        ├── LeaseHeld              lease-held
+        ├── LeaseLost              lease-lost
+        ├── RoomForked             room-forked
+        ├── RoomMissing            room-missing
+        ├── StoreBusy              store-busy
+        ├── StoreCorrupt           store-corrupt
+        ├── StoreFull              store-full
+        ├── StoreNewer             store-newer
+        ├── StoreStopped           store-stopped
+        ├── StoreUnavailable       store-unavailable
+        └── UrlInvalid             url-invalid
+
+A code is a promise: programs may match on it, so it never changes its meaning. ``happened`` answers the one
+question a caller must ask before a retry: "no" means that nothing was changed, "unknown" means that only a
+restart can tell. ``status`` is the two-digit ANSI COBOL status key that the queue verbs answer with; 9x are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+Happened = Literal["no", "unknown"]
+
+
+class PostroomError(Exception):
+    """The root. Facts given by name fill the template and stay readable as ``error.facts``."""
+
+    code: ClassVar[str] = ""
+    template: ClassVar[str] = ""
+    happened: ClassVar[Happened] = "no"
+    status: ClassVar[str] = "99"
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts: dict[str, Any] = facts
+        super().__init__(self.template.format(**facts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process borders by their facts; the default would lose the keyword arguments.
+        return (_rebuild, (type(self), self.facts))
+
+
+def _rebuild(kind: type[PostroomError], facts: dict[str, Any]) -> PostroomError:
+    return kind(**facts)
+
+
+class ArgumentInvalid(PostroomError):
+    code = "argument-invalid"
+    template = "{argument}: {why}"
+
+
+# --- definitions -------------------------------------------------------------------------------------------------
+
+
+class DefinitionError(PostroomError):
+    """What was to be defined is wrong; the definitions in force are unchanged."""
+
+
+class DescriptionInvalid(DefinitionError):
+    """A queue description breaks a rule. ``problems`` holds every one found, in the order of the text."""
+
+    code = "description-invalid"
+    template = "{where}: {what} [{rule}]{more}"
+
+
+class FileUnreadable(DefinitionError):
+    code = "file-unreadable"
+    template = "cannot read {file}: {why}"
+
+
+class LanguageUnknown(DefinitionError):
+    code = "language-unknown"
+    template = "{file}: no language has the suffix {suffix!r}; known are: {known}"
+
+
+class NameInvalid(DefinitionError):
+    code = "name-invalid"
+    template = "{name!r} cannot be the name of a queue: {why}"
+
+
+class NameTaken(DefinitionError):
+    code = "name-taken"
+    template = "the name {name} is taken by {owner}; choose another, or remove that first"
+
+
+class QueueInUse(DefinitionError):
+    code = "queue-in-use"
+    template = (
+        "{queue} cannot go: it holds {count} unprocessed message(s). Receive them first, or keep the queue{where}"
+    )
+
+
+class TypeInvalid(DefinitionError):
+    code = "type-invalid"
+    template = "type {type}: {why}"
+
+
+class TypeUnknown(DefinitionError):
+    code = "type-unknown"
+    template = "no message type is named {type!r}{nearest}"
+
+
+# --- bodies ------------------------------------------------------------------------------------------------------
+
+
+class BodyError(PostroomError):
+    """A message was refused at the door; nothing was stored."""
+
+    status = "50"
+
+
+class BodyTooLarge(BodyError):
+    code = "body-too-large"
+    template = "the body has {size} bytes; at most {limit} are taken. Split it, or send a reference to it"
+
+
+class BodyMismatch(BodyError):
+    code = "body-mismatch"
+    template = "the body does not fit type {type}: {why}"
+
+
+class JsonMalformed(BodyError):
+    code = "json-malformed"
+    template = "the body is not JSON: {why}"
+
+
+class PropertyInvalid(BodyError):
+    code = "property-invalid"
+    template = "property {name!r}: {why}"
+
+
+class TextInvalid(BodyError):
+    code = "text-invalid"
+    template = "the body is not text: {why}"
+
+
+class XmlForbidden(BodyError):
+    code = "xml-forbidden"
+    template = "the XML body is refused: {why}"
+
+
+class XmlMalformed(BodyError):
+    code = "xml-malformed"
+    template = "the body is not well-formed XML: {why}"
+
+
+# --- messages ----------------------------------------------------------------------------------------------------
+
+
+class MessageError(PostroomError):
+    """A message was asked for that cannot be given."""
+
+
+class KeyInvalid(MessageError):
+    code = "key-invalid"
+    template = "{key!r} is not a message key; keys look like 00001.00042"
+
+
+class MessageCorrupt(MessageError):
+    code = "message-corrupt"
+    template = (
+        "message {key} in {queue} no longer matches its hash and was set aside, undelivered; "
+        "the next one can be received"
+    )
+
+
+class MessageUnknown(MessageError):
+    code = "message-unknown"
+    template = "no message has ever had the key {key} in this room"
+
+
+# --- queues ------------------------------------------------------------------------------------------------------
+
+
+class QueueError(PostroomError):
+    """A queue verb was refused."""
+
+
+class PasswordMissing(QueueError):
+    code = "password-missing"
+    template = "{queue} has no password at this level, so it cannot be disabled or enabled here: {advice}"
+    status = "40"
+
+
+class PasswordWrong(QueueError):
+    code = "password-wrong"
+    template = "wrong password for {queue}"
+    status = "40"
+
+
+class QueueHeld(QueueError):
+    code = "queue-held"
+    template = "{queue} is on hold ({hold}) and does not {verb} messages; enable it with: postroom enable {queue}"
+    status = "10"
+
+
+class QueueLocked(QueueError):
+    code = "queue-locked"
+    template = "{queue} is locked by {holder}, who is receiving message {key} by segments (lease ends {until})"
+    status = "91"
+
+
+class QueueNotSingle(QueueError):
+    code = "queue-not-single"
+    template = "{queue} is a level, not a queue; name one of the queues below it: {below}"
+    status = "20"
+
+
+class QueueUnknown(QueueError):
+    code = "queue-unknown"
+    template = "there is no queue {queue}{nearest}"
+    status = "20"
+
+
+class OutboxUnknown(PostroomError):
+    code = "outbox-unknown"
+    template = "no row of the outbox has the number {row}; list them with: postroom outbox list"
+
+
+# --- stores ------------------------------------------------------------------------------------------------------
+
+
+class StoreError(PostroomError):
+    """The disk or the database server said no, or said nothing."""
+
+
+class CommitUnknown(StoreError):
+    """The commit was sent and no clear answer came back. The change is there in full, or not at all."""
+
+    code = "commit-unknown"
+    template = (
+        "the store did not confirm the commit of {label}: {why}. It happened in full or not at all; "
+        "reopen the room and look, or repeat the call with the same idempotency key"
+    )
+    happened = "unknown"
+
+
+class LeaseHeld(StoreError):
+    code = "lease-held"
+    template = "{lease} is held by {owner} until {until}; only one may hold it"
+
+
+class LeaseLost(StoreError):
+    code = "lease-lost"
+    template = "{lease} was taken over (our number {ours}, now {theirs}); this commit was refused"
+
+
+class RoomForked(StoreError):
+    code = "room-forked"
+    template = "this room was opened in process {opened} and used in {used}; open it again after a fork"
+
+
+class RoomMissing(StoreError):
+    code = "room-missing"
+    template = (
+        "there is no room at {url}. Make one with a queue description (postroom load FILE.qdl) "
+        "or a queue (postroom queue create NAME)"
+    )
+
+
+class StoreBusy(StoreError):
+    code = "store-busy"
+    template = "another process kept the store for longer than {seconds} s: {why}; try again"
+
+
+class StoreCorrupt(StoreError):
+    code = "store-corrupt"
+    template = "the store is damaged: {why}. Stop, copy the file, and restore a backup"
+
+
+class StoreFull(StoreError):
+    code = "store-full"
+    template = "the store has no room for this: {why}. Free space and try again; reading still works"
+
+
+class StoreNewer(StoreError):
+    code = "store-newer"
+    template = "the room has schema {found}, this Postroom knows up to {known}; install a newer Postroom"
+
+
+class StoreStopped(StoreError):
+    code = "store-stopped"
+    template = "this room takes no more work: {why}. Open it again"
+
+
+class StoreUnavailable(StoreError):
+    code = "store-unavailable"
+    template = "the store cannot be used: {why}"
+
+
+class UrlInvalid(StoreError):
+    code = "url-invalid"
+    template = "{url!r} is not a room: {why}. Give a path such as ./postroom.db or postgresql://host/database"
+
+
+def every_error() -> tuple[type[PostroomError], ...]:
+    """All concrete errors by code; the reference page and the tests walk this."""
+    found: list[type[PostroomError]] = []
+    todo: list[type[PostroomError]] = [PostroomError]
+    while todo:
+        kind = todo.pop()
+        todo.extend(kind.__subclasses__())
+        if kind.code:
+            found.append(kind)
+    return tuple(sorted(found, key=lambda kind: kind.code))

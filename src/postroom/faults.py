@@ -1,0 +1,92 @@
+"""Named fault points: places where a test may stop the world.
+
+``reach("send.committing")`` costs one truth test unless a fault is armed. Tests arm one in a child process by
+``POSTROOM_FAULT=POINT:ACTION[:NTH]``; the action is ``kill`` (SIGKILL to ourselves), ``raise`` or ``delay``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+#: Every transaction is labelled, and every label has the three moments around its commit.
+LABELS = (
+    "send",
+    "send-many",
+    "distribute",
+    "receive",
+    "segment",
+    "unlock",
+    "hold",
+    "mode",
+    "load",
+    "create-queue",
+    "remove-queue",
+    "set-password",
+    "define-type",
+    "set-aside",
+    "lease",
+    "release-lease",
+    "outbox-attempt",
+    "outbox-result",
+    "outbox-retry",
+)
+MOMENTS = ("begun", "committing", "committed")
+OTHERS = ("migrate.statement", "gateway.ran")
+POINTS = tuple(f"{label}.{moment}" for label in LABELS for moment in MOMENTS) + OTHERS
+
+
+class FaultInjected(Exception):
+    """Raised by an armed fault point; never seen in production."""
+
+
+@dataclass
+class Armed:
+    point: str
+    action: str
+    countdown: int
+
+
+armed: Armed | None = None
+
+
+def arm(point: str, action: str, nth: int = 1) -> None:
+    """Let the nth passing of ``point`` trip; used by tests only."""
+    global armed
+    if point not in POINTS:
+        raise ValueError(f"no fault point {point!r}")
+    if action not in ("kill", "raise", "delay"):
+        raise ValueError(f"no fault action {action!r}")
+    armed = Armed(point, action, nth)
+
+
+def disarm() -> None:
+    global armed
+    armed = None
+
+
+def reach(point: str) -> None:
+    """Pass a fault point. Callers on hot paths test ``armed`` themselves first."""
+    if armed is None or armed.point != point:
+        return
+    armed.countdown -= 1
+    if armed.countdown != 0:
+        return
+    if armed.action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif armed.action == "raise":
+        raise FaultInjected(point)
+    else:
+        time.sleep(0.2)
+
+
+def _arm_from_environment() -> None:
+    wish = os.environ.get("POSTROOM_FAULT")
+    if wish:
+        point, action, *nth = wish.split(":")
+        arm(point, action, int(nth[0]) if nth else 1)
+
+
+_arm_from_environment()

@@ -1,0 +1,95 @@
+"""Run the command line of a queue that became non-empty.
+
+The words come from the operator's description, never from a message; ``-arg QUEUE`` is appended. No shell, no
+inherited environment, its own process group, a deadline, bounded output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from postroom.engine.runner import Outcome
+from postroom.limits import COMMAND_OPEN_FILES_MAX, COMMAND_OUTPUT_BYTES_MAX, COMMAND_SECONDS
+from postroom.store.outbox import Effect
+
+
+class CommandGateway:
+    kind = "command"
+
+    def __init__(self, room_url: str, seconds: float = COMMAND_SECONDS) -> None:
+        self._room_url = room_url
+        self._seconds = seconds
+
+    def act(self, effect: Effect) -> Outcome:
+        argv = [*shlex.split(effect.payload["command"]), "-arg", effect.payload["queue"]]
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=self._environment(effect),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return Outcome(False, {"outcome": f"cannot start {argv[0]}: {error}", "argv": argv})
+        _limit(process.pid, self._seconds)
+        output, in_time = self._watch(process)
+        outcome = f"exit {process.returncode}" if in_time else f"killed after {self._seconds:g} s"
+        result: dict[str, Any] = {"outcome": outcome, "argv": argv, "output": output}
+        return Outcome(in_time and process.returncode == 0, result)
+
+    def _environment(self, effect: Effect) -> dict[str, str]:
+        return {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "LANG": "C.UTF-8",
+            "POSTROOM_URL": self._room_url,
+            "POSTROOM_QUEUE": effect.payload["queue"],
+            "POSTROOM_PATH": effect.payload["path"],
+            "POSTROOM_EFFECT": str(effect.id),  # the same on every attempt: the command's idempotency key
+        }
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> tuple[str, bool]:
+        """What the command printed, up to a bound, and whether it ended in time. Leaves nothing of it running."""
+        assert process.stdout is not None
+        end = monotonic() + self._seconds
+        kept = bytearray()
+        os.set_blocking(process.stdout.fileno(), False)
+        with selectors.DefaultSelector() as selector, process.stdout as pipe:
+            selector.register(pipe, selectors.EVENT_READ)
+            while process.poll() is None and monotonic() < end:
+                # Look again soon: a grandchild can keep the pipe open after the command has ended.
+                selector.select(min(0.05, max(0.0, end - monotonic())))
+                self._keep(pipe, kept)
+            in_time = process.poll() is not None
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            self._keep(pipe, kept)
+        return kept[:COMMAND_OUTPUT_BYTES_MAX].decode(errors="replace").replace("\0", "\ufffd"), in_time
+
+    def _keep(self, pipe: Any, kept: bytearray) -> None:
+        chunk = pipe.read(65536)
+        if chunk and len(kept) < COMMAND_OUTPUT_BYTES_MAX:
+            kept += chunk
+
+
+def _limit(pid: int, seconds: float) -> None:
+    """No core files, no runaway processor time, no flood of open files. Linux can set these from outside."""
+    prlimit = getattr(resource, "prlimit", None)
+    if prlimit is None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        prlimit(pid, resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+        prlimit(pid, resource.RLIMIT_NOFILE, (COMMAND_OPEN_FILES_MAX, COMMAND_OPEN_FILES_MAX))

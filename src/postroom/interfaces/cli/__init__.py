@@ -1,0 +1,1 @@
+"""The command line: ``postroom [--room URL] COMMAND … [--json]``."""

@@ -1,0 +1,114 @@
+"""What every command shares: which room, how to print, who is asking."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from postroom.errors import ArgumentInvalid, PostroomError
+from postroom.room import Postroom
+from postroom.room import open as open_room
+from postroom.store.owner import process_token
+
+
+@dataclass
+class Settings:
+    """What was said before the command; an option of the command itself wins."""
+
+    room: str | None = None
+    json: bool = False
+
+
+settings = Settings()
+
+
+def _set_room(value: str | None) -> str | None:
+    if value is not None:
+        settings.room = value
+    return value
+
+
+def _set_json(value: bool) -> bool:
+    settings.json = settings.json or value
+    return value
+
+
+def _known_queues(incomplete: str) -> list[str]:
+    """For shell completion: physical names and the names of the tree. Never a reason to fail."""
+    try:
+        with open_room(settings.room, create=False) as room:
+            queues = room.accept().queues
+    except PostroomError:
+        return []
+    names = {name for count in queues for name in (count.queue, *count.path)}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+RoomOption = Annotated[
+    str | None,
+    typer.Option(
+        "--room",
+        metavar="URL",
+        callback=_set_room,
+        is_eager=True,
+        help="A SQLite path or a PostgreSQL URL. Default: $POSTROOM_URL, else ./postroom.db.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", callback=_set_json, is_eager=True, help="Print one JSON document.", show_default=False)
+]
+QueueArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="QUEUE",
+        help="A queue's physical name, or 1 to 4 names from the top of the tree.",
+        autocompletion=_known_queues,
+        show_default=False,
+    ),
+]
+OptionalQueueArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[QUEUE]",
+        help="A queue's physical name, or 1 to 4 names from the top of the tree.",
+        autocompletion=_known_queues,
+        show_default=False,
+    ),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="At most this many messages.", show_default=False)
+]
+KeyArgument = Annotated[
+    str, typer.Argument(metavar="KEY", help="A message key such as 00001.00042.", show_default=False)
+]
+
+
+def opened(*, create: bool = False) -> Postroom:
+    """The room of this command. Its locks belong to the shell that called us, so they outlive us and end with it."""
+    return open_room(settings.room, create=create, owner=process_token(os.getppid()))
+
+
+def password_source(prompt: str) -> Callable[[], str]:
+    """Where a password comes from: the environment, the terminal, or a line of standard input. Never an argument."""
+
+    def ask() -> str:
+        given = os.environ.get("POSTROOM_PASSWORD")
+        if given is not None:
+            return given
+        if sys.stdin.isatty():
+            return getpass.getpass(f"{prompt}: ")
+        line = sys.stdin.readline()
+        if not line:
+            raise ArgumentInvalid(
+                argument="password", why="set POSTROOM_PASSWORD, or give it on standard input or a terminal"
+            )
+        return line.rstrip("\r\n")
+
+    return ask

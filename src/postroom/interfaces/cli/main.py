@@ -1,0 +1,87 @@
+"""The program ``postroom``: its commands in order, and what happens to errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from postroom import __version__
+from postroom.errors import PostroomError
+from postroom.interfaces.cli import output, queues, rooms
+from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
+
+app = typer.Typer(
+    name="postroom",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        output.say(f"postroom {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=False)
+def postroom(
+    room: RoomOption = None,
+    json: JsonOption = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Structured messages in transactional queues.
+
+    \b
+    First steps:
+      postroom queue create orders
+      postroom send orders --body "order 17"
+      postroom receive orders
+      postroom load FILE.qdl        a whole tree of queues; see docs/guide/queues.md
+    """
+
+
+for command in (
+    queues.send,
+    queues.receive,
+    queues.accept,
+    queues.info,
+    queues.history,
+    queues.disable,
+    queues.enable,
+    queues.hierarchy,
+    rooms.load,
+    rooms.trace,
+    rooms.locate,
+    rooms.show,
+    rooms.journal,
+    rooms.run,
+):
+    app.command()(command)
+app.add_typer(queues.queue_app, name="queue")
+app.add_typer(rooms.outbox_app, name="outbox")
+
+
+def main() -> None:
+    """Run one command. Refusals exit with 1 and one line, wrong usage with 2."""
+    settings.room, settings.json = None, False
+    try:
+        app()
+    except PostroomError as error:
+        output.failure(error)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader of our output left; nothing more to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Printing: tables in colour on a terminal, plain when piped, one JSON document with ``--json``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from postroom.errors import PostroomError
+from postroom.interfaces.cli.context import settings
+from postroom.model.message import Message
+
+
+def as_json(document: Any) -> None:
+    json.dump(document, sys.stdout, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def messages_as_json(messages: Iterable[Message]) -> None:
+    """A listing may be long: written as it is read."""
+    sys.stdout.write('{"status": "00", "messages": [')
+    for number, message in enumerate(messages):
+        sys.stdout.write(", " if number else "")
+        json.dump(message.as_dict(), sys.stdout, ensure_ascii=False)
+    sys.stdout.write("]}\n")
+
+
+def say(text: str) -> None:
+    """The answer itself."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def note(text: str) -> None:
+    """Something about the answer; kept out of pipes."""
+    sys.stderr.write(text + "\n")
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table: with colour and lines for a person, in aligned columns for a pipe."""
+    shown = [[_one_line(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _colourful(headings, shown)
+        return
+    widths = [max(len(row[at]) for row in [list(headings), *shown]) for at in range(len(headings))]
+    for row in [list(headings), *shown]:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _colourful(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False)
+    for heading in headings:
+        grid.add_column(heading, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(cell, style="yellow" if cell == "held" else "") for cell in row))
+    Console().print(grid)
+
+
+def _one_line(cell: Any) -> str:
+    """A cell that cannot break the table or the terminal, whatever a message says."""
+    text = "" if cell is None else str(cell)
+    return "".join(character if character.isprintable() else "\ufffd" for character in text.replace("\n", "⏎"))
+
+
+def failure(error: PostroomError) -> None:
+    """One line on stderr; with ``--json`` the status key and the code on stdout too."""
+    line = " ".join(str(error).split())
+    sys.stderr.write(f"postroom: {error.code}: {line}\n")
+    if settings.json:
+        shape = {"code": error.code, "message": line, "happened": error.happened}
+        as_json({"status": error.status, "error": shape})

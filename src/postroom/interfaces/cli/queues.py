@@ -1,0 +1,389 @@
+"""Commands on queues: send, receive, accept, info, history, disable, enable, hierarchy, queue …"""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from postroom.errors import ArgumentInvalid, QueueUnknown, RoomMissing
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import (
+    JsonOption,
+    LimitOption,
+    OptionalQueueArgument,
+    QueueArgument,
+    RoomOption,
+    opened,
+    password_source,
+    settings,
+)
+from postroom.model.body import Format
+from postroom.model.message import Message, Value
+from postroom.model.moment import to_iso
+from postroom.queues import status
+from postroom.queues.results import Held, Listing
+
+queue_app = typer.Typer(no_args_is_help=True, help="Make, remove and set up single queues.", rich_markup_mode=None)
+
+
+class Processed(StrEnum):
+    """What happens to a message once it was received."""
+
+    KEEP = "keep"
+    DISCARD = "discard"
+
+
+def send(
+    queue: QueueArgument,
+    body: Annotated[
+        str | None, typer.Option("--body", "-b", metavar="TEXT", help="The message.", show_default=False)
+    ] = None,
+    format: Annotated[Format, typer.Option("--format", "-f", help="How the body is written.")] = Format.TEXT,
+    type: Annotated[
+        str | None, typer.Option("--type", metavar="NAME", help="A message type it must fit.", show_default=False)
+    ] = None,
+    property: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; may be repeated.", show_default=False),
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="QUEUE", help="One more destination; may be repeated.", show_default=False),
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            "--idempotency-key", metavar="TEXT", help="Repeat safely: the same key sends once.", show_default=False
+        ),
+    ] = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Send a message to a queue.
+
+    The body is --body, or what comes on standard input. On a terminal, type lines and end with one that starts with
+    a full stop.
+
+    \b
+    Examples:
+      postroom send MASTER-QUEUE SUBQ-1 QUE1A --body "order 17"
+      postroom send INP_0002 < order.txt
+      postroom send orders --format json --body '{"id": 17}' --property customer=Oscar
+      postroom send OQ3 --also OQ4 --body "closing time"
+    """
+    text = _standard_input() if body is None else body
+    properties = _properties(property or [])
+    with opened() as it:
+        if also:
+            if idempotency_key is not None:
+                raise ArgumentInvalid(argument="--idempotency-key", why="it goes with one destination, not with --also")
+            every = ["/".join(queue), *also]
+            shared = it.distribute(every, text, format=format, type=type, properties=properties)
+            if settings.json:
+                output.as_json(shared.as_dict())
+            else:
+                output.table(
+                    ["queue", "key", "refused"], [(one.queue, one.key, one.reason) for one in shared.deliveries]
+                )
+            if shared.status != status.DONE:
+                raise typer.Exit(1)
+            return
+        sent = it.send(queue, text, format=format, type=type, properties=properties, idempotency_key=idempotency_key)
+    output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
+
+
+def receive(
+    queue: OptionalQueueArgument = None,
+    segment: Annotated[
+        bool, typer.Option("--segment", "-s", help="One line of the message; the queue stays locked for you.")
+    ] = False,
+    wait: Annotated[
+        float | None, typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for a message.", show_default=False)
+    ] = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Receive the next message of a queue, or of the first non-empty queue below a level.
+
+    The message goes to standard output; the queues found empty on the way are named on standard error.
+
+    \b
+    Examples:
+      postroom receive MASTER-QUEUE
+      postroom receive INP_0002 --segment
+      postroom receive MASTER-QUEUE SUBQ-3 --wait 30 --json
+    """
+    with opened() as it:
+        if not queue:
+            raise _which_queue(it.url, [count.path[0] for count in it.accept().queues])
+        received = it.receive(*queue, segment=segment, wait=wait)
+        if settings.json:
+            output.as_json(received.as_dict())
+            return
+        for name in received.passed:
+            output.note(f"no unprocessed message in {name}")
+        for name in received.held:
+            output.note(f"{name} is on hold")
+        if received.message is not None:
+            output.say(received.message.body)
+        if segment and received.end_of_message:
+            output.note("end of message")
+
+
+def accept(queue: OptionalQueueArgument = None, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Count the unprocessed and processed messages of a queue, of all below a level, or of every queue.
+
+    \b
+    Examples:
+      postroom accept
+      postroom accept MASTER-QUEUE SUBQ-3
+    """
+    with opened() as it:
+        accepted = it.accept(*(queue or ()))
+    if settings.json:
+        output.as_json(accepted.as_dict())
+    elif not accepted.queues:
+        output.note("this room has no queues yet: postroom load FILE.qdl, or postroom queue create NAME")
+    else:
+        output.table(
+            ["queue", "path", "unprocessed", "processed", "state"],
+            [
+                (
+                    count.queue,
+                    " ".join(count.path),
+                    count.unprocessed,
+                    count.processed,
+                    ("held" if count.hold.label == "full" else "input held") if count.held else _lock(count.locked_by),
+                )
+                for count in accepted.queues
+            ],
+        )
+
+
+def info(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Show all unprocessed messages; nothing is released.
+
+    \b
+    Example:
+      postroom info MASTER-QUEUE --limit 10
+    """
+    with opened() as it:
+        _show(it.info(*queue, limit=limit), "no unprocessed message")
+
+
+def history(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Show all processed messages with the times of their creation and processing.
+
+    \b
+    Example:
+      postroom history INP_0000
+    """
+    with opened() as it:
+        _show(it.history(*queue, limit=limit), "no processed message")
+
+
+def disable(
+    queue: QueueArgument,
+    input_only: Annotated[
+        bool, typer.Option("--input-only", help="Only stop the inflow; messages can still be received (ANSI).")
+    ] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Put a queue, or all queues below a level, on hold: it neither accepts nor releases messages.
+
+    The password of the level named is asked for on the terminal, or taken from POSTROOM_PASSWORD or standard input.
+
+    \b
+    Example:
+      postroom disable MASTER-QUEUE SUBQ-1
+    """
+    with opened() as it:
+        held = it.disable(*queue, password=password_source(f"password of {' '.join(queue)}"), input_only=input_only)
+    _show_hold(held, "on hold")
+
+
+def enable(queue: QueueArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Take a queue, or all queues below a level, off hold.
+
+    \b
+    Example:
+      POSTROOM_PASSWORD=SUB1 postroom enable MASTER-QUEUE SUBQ-1
+    """
+    with opened() as it:
+        held = it.enable(*queue, password=password_source(f"password of {' '.join(queue)}"))
+    _show_hold(held, "enabled")
+
+
+def hierarchy(room: RoomOption = None, json: JsonOption = False) -> None:
+    """Print the tree of queues in its description language; what is printed loads to the same tree.
+
+    Passwords are printed as their hashes, because only hashes are kept.
+
+    \b
+    Example:
+      postroom hierarchy > copy.qdl
+    """
+    with opened() as it:
+        text, levels = it.hierarchy(), it.levels()
+    if settings.json:
+        shape = [
+            {
+                "path": level.path.split("/"),
+                "level": level.level,
+                "role": level.role,
+                "queue": level.leaf,
+                "command": level.command,
+                "password": level.password,
+            }
+            for level in levels
+        ]
+        output.as_json({"status": status.DONE, "description": text, "levels": shape})
+    elif text:
+        output.say(text)
+    else:
+        output.note("this room has no queue description: postroom load FILE.qdl")
+
+
+@queue_app.command("create")
+def queue_create(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    discard_processed: Annotated[
+        bool, typer.Option("--discard-processed", help="Forget a message once it was received.")
+    ] = False,
+    with_password: Annotated[
+        bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")
+    ] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a queue without a description file.
+
+    \b
+    Example:
+      postroom queue create orders
+    """
+    password = password_source(f"password for {name}")() if with_password else None
+    with opened(create=True) as it:
+        it.create_queue(name, keep_processed=not discard_processed, password=password)
+    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.note(f"made {name}")
+
+
+@queue_app.command("remove")
+def queue_remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove a queue that was made by name and has no unprocessed messages.
+
+    \b
+    Example:
+      postroom queue remove orders
+    """
+    with opened() as it:
+        it.remove_queue(name)
+    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.note(f"removed {name}")
+
+
+@queue_app.command("mode")
+def queue_mode(
+    processed: Annotated[Processed, typer.Argument(help="What to do with processed messages.", show_default=False)],
+    queue: QueueArgument,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Keep processed messages, or discard them (also those kept until now).
+
+    \b
+    Example:
+      postroom queue mode discard MASTER-QUEUE SUBQ-3
+    """
+    with opened() as it:
+        changed = it.set_mode(*queue, keep_processed=processed is Processed.KEEP)
+    if settings.json:
+        output.as_json({"status": status.DONE if changed else status.ALREADY, "changed": changed})
+    else:
+        output.note(f"{processed.value}: {', '.join(changed)}" if changed else f"already so: {processed.value}")
+
+
+@queue_app.command("password")
+def queue_password(queue: QueueArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Set the password of a queue or a level; one that is set already is asked for first.
+
+    From standard input: the old password on its line, then the new one.
+
+    \b
+    Example:
+      postroom queue password orders
+    """
+    with opened() as it:
+        old = password_source("old password")() if it.has_password(*queue) else None
+        it.set_password(*queue, password=password_source("new password")(), old=old)
+    output.as_json({"status": status.DONE}) if settings.json else output.note("password set")
+
+
+def _standard_input() -> str:
+    if not sys.stdin.isatty():
+        data = sys.stdin.buffer.read()
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
+    output.note("type the message; end it with a line that starts with '.'")
+    lines = []
+    for line in sys.stdin:
+        if line.startswith("."):
+            break
+        lines.append(line.removesuffix("\n"))
+    return "\n".join(lines)
+
+
+def _properties(given: list[str]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ArgumentInvalid(argument="--property", why=f"{pair!r} is not NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _which_queue(url: str, names: list[str]) -> Exception:
+    if not names:
+        return RoomMissing(url=url)
+    tops = list(dict.fromkeys(names))[:8]
+    return QueueUnknown(queue="(none given)", nearest=f"; name one, such as: {', '.join(tops)}")
+
+
+def _show(listing: Listing, nothing: str) -> None:
+    if settings.json:
+        output.messages_as_json(listing)
+        return
+    rows = [_row(message) for message in listing]
+    if rows:
+        output.table(["key", "queue", "created", "processed", "message"], rows)
+    else:
+        output.note(nothing)
+
+
+def _row(message: Message) -> tuple[str, str, str, str, str]:
+    processed = to_iso(message.processed) if message.processed else ""
+    said = "(damaged: it does not match its hash)" if message.corrupt else message.body.removesuffix("\n")
+    return message.key, message.queue, to_iso(message.created), processed, said
+
+
+def _show_hold(held: Held, state: str) -> None:
+    if settings.json:
+        output.as_json(held.as_dict())
+    elif held.status == status.ALREADY:
+        output.note(f"already {state}")
+    else:
+        output.note(f"{state}: {', '.join(held.changed)}")
+
+
+def _lock(holder: str | None) -> str:
+    return "" if holder is None else f"locked by {holder}"

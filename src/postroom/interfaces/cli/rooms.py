@@ -1,0 +1,242 @@
+"""Commands on the room: load, trace, locate, show, journal, outbox, run."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from postroom.engine.runner import Outcome
+from postroom.errors import DescriptionInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
+from postroom.model.moment import to_iso
+from postroom.room import Postroom
+from postroom.store.journal import Event
+from postroom.store.outbox import Effect
+
+outbox_app = typer.Typer(no_args_is_help=True, help="Look at effects that wait or failed.", rich_markup_mode=None)
+
+
+def load(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Definition files (.qdl).", show_default=False)],
+    check: Annotated[bool, typer.Option("--check", help="Only read and check; list every problem.")] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Load definitions; the suffix tells the language. All or nothing.
+
+    The .qdl files of one load are the room's queue description. Queues that stay keep their messages; one that would
+    disappear must have no unprocessed message.
+
+    \b
+    Examples:
+      postroom load orders.qdl
+      postroom load --check orders.qdl
+    """
+    if check:
+        _check(files)
+        return
+    with opened(create=True) as it:
+        loaded = it.load(*files)
+    if settings.json:
+        output.as_json(loaded.as_dict())
+        return
+    output.note(
+        f"version {loaded.version}: {len(loaded.added)} added, {len(loaded.kept)} kept, {len(loaded.removed)} removed"
+    )
+    for word, names in (("added", loaded.added), ("removed", loaded.removed)):
+        if names:
+            output.note(f"{word}: {', '.join(names)}")
+
+
+def _check(files: list[str]) -> None:
+    problems: list[str] = []
+    try:
+        entries = len(Postroom.check(*files))
+    except DescriptionInvalid as error:
+        problems = [str(problem) for problem in error.facts["problems"]]
+        entries = 0
+    if settings.json:
+        output.as_json({"status": "00" if not problems else "99", "problems": problems})
+    elif problems:
+        for problem in problems:
+            output.note(f"postroom: {DescriptionInvalid.code}: {problem}")
+    else:
+        output.note(f"{entries} entries, no problem found; nothing was loaded")
+    if problems:
+        raise typer.Exit(1)
+
+
+def trace(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """List what happened to a message, oldest first; also after it is gone.
+
+    \b
+    Example:
+      postroom trace 00001.00042
+    """
+    with opened() as it:
+        events = it.trace(key)
+    if settings.json:
+        output.as_json({"key": key, "events": [event.as_dict() for event in events]})
+    else:
+        _show_events(events)
+
+
+def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Say where a message is.
+
+    \b
+    Example:
+      postroom locate 00001.00042
+    """
+    with opened() as it:
+        place = it.locate(key)
+    if settings.json:
+        output.as_json({"key": key, "place": place})
+    elif place is None:
+        output.note(f"{key} was processed and is no longer kept; postroom trace {key} tells its way")
+    else:
+        output.say(place)
+
+
+def show(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Show one message with its properties and its cause.
+
+    \b
+    Example:
+      postroom show 00001.00042
+    """
+    with opened() as it:
+        message = it.show(key)
+    if settings.json:
+        output.as_json(message.as_dict())
+        return
+    shape = message.as_dict()
+    body = shape.pop("body")
+    for name, value in shape.items():
+        if value not in (None, {}, ""):
+            output.say(f"{name}: {value}")
+    output.say(f"\n{body}")
+
+
+def journal(
+    last: Annotated[int, typer.Option("--last", "-n", metavar="N", min=1, help="How many entries.")] = 20,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the newest entries of the journal: every change of the room, oldest first.
+
+    \b
+    Example:
+      postroom journal --last 50
+    """
+    with opened() as it:
+        events = it.journal(last)
+    if settings.json:
+        output.as_json({"events": [{"key": event.key, **event.as_dict()} for event in events]})
+    else:
+        _show_events(events)
+
+
+def run(
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run the room: start the command lines of queues that became non-empty. One engine per room.
+
+    SIGTERM or Ctrl-C finishes what is in hand and stops.
+
+    \b
+    Examples:
+      postroom run
+      postroom run --until-idle
+    """
+    with opened() as it:
+
+        def stop(_signal: int, _frame: FrameType | None) -> None:
+            it.stop()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        if not settings.json and sys.stderr.isatty():
+            output.note("running; Ctrl-C stops")
+        effects: list[dict[str, Any]] = []
+
+        def report(effect: Effect, outcome: Outcome, again: bool) -> None:
+            if settings.json:
+                effects.append({"outbox": effect.id, "done": outcome.done, "retry": again, **outcome.result})
+            else:
+                words = " ".join(outcome.result.get("argv", [effect.kind]))
+                more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
+                output.note(f"{words}: {outcome.result['outcome']}{more}")
+
+        tried = it.run(until_idle=until_idle, report=report)
+    if settings.json:
+        output.as_json({"status": "00", "effects": effects})
+    else:
+        output.note(f"done: {tried} effect(s)")
+
+
+@outbox_app.command("list")
+def outbox_list(room: RoomOption = None, json: JsonOption = False) -> None:
+    """List effects that are pending, or that failed and are kept.
+
+    \b
+    Example:
+      postroom outbox list
+    """
+    with opened() as it:
+        effects = it.outbox()
+    if settings.json:
+        output.as_json({"effects": [effect.as_dict() for effect in effects]})
+    elif effects:
+        output.table(
+            ["number", "kind", "state", "attempts", "what", "note"],
+            [(one.id, one.kind, one.state, one.attempts, _what(one.payload), one.note) for one in effects],
+        )
+    else:
+        output.note("the outbox is empty")
+
+
+@outbox_app.command("retry")
+def outbox_retry(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="From postroom outbox list.", show_default=False)],
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Give a failed effect new attempts; a running engine takes it up at once.
+
+    \b
+    Example:
+      postroom outbox retry 3
+    """
+    with opened() as it:
+        it.retry(number)
+    output.as_json({"status": "00", "outbox": number}) if settings.json else output.note(f"{number} is pending again")
+
+
+def _what(payload: Any) -> str:
+    return f"{payload.get('command', '')} -arg {payload.get('queue', '')}"
+
+
+def _show_events(events: list[Event]) -> None:
+    output.table(
+        ["time", "verb", "key", "from", "to", "by", "detail"],
+        [
+            (
+                to_iso(event.time),
+                event.verb,
+                event.key,
+                event.source,
+                event.target,
+                event.by,
+                "" if event.detail is None else ", ".join(f"{name}={value}" for name, value in event.detail.items()),
+            )
+            for event in events
+        ],
+    )

@@ -1,0 +1,43 @@
+"""Every bound in one place: sizes, depths, counts, times. The reference page is checked against this file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- messages ---
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # a body is read, hashed and sent whole
+BODY_DEPTH_MAX: Final = 200  # nesting of XML elements or JSON values
+XML_ATTRIBUTES_MAX: Final = 1_000  # on one element
+PROPERTIES_MAX: Final = 100  # on one message
+PROPERTY_BYTES_MAX: Final = 4_096  # one name and value
+BATCH_MESSAGES_MAX: Final = 1_000_000  # in one send of many
+
+# --- queues ---
+NAME_CHARS_MAX: Final = 12  # a symbolic name in a description (rule 3 of the language)
+PASSWORD_CHARS_MAX: Final = 10  # a password in a description (rule 4)
+HIERARCHY_LEVELS_MAX: Final = 4
+HIERARCHY_ENTRIES_MAX: Final = 1_000
+QUEUE_NAME_CHARS_MAX: Final = 200  # a queue made without a description
+DESCRIPTION_BYTES_MAX: Final = 1024 * 1024
+COMMAND_CHARS_MAX: Final = 1_000
+LOCK_LEASE_SECONDS: Final = 300.0  # a segment lock lives this long after its last segment
+LOCK_WAIT_SECONDS: Final = 2.0  # how long a receive without --wait waits for another user's lock
+WAIT_SECONDS_MAX: Final = 86_400.0
+RECHECK_SECONDS: Final = 5.0  # a waiter looks again after this, should a wake-up be lost with its sender
+IDEMPOTENCY_CHARS_MAX: Final = 200
+ACTOR_CHARS_MAX: Final = 100
+
+# --- store ---
+BUSY_SECONDS: Final = 10.0  # waiting for another writer
+CONFLICT_RETRIES_MAX: Final = 20
+PAGE_ROWS: Final = 500  # rows fetched at a time when browsing
+KEY_RESERVE_MAX: Final = 4_096  # keys taken from the counter at once
+KEY_TAIL: Final = 100_000  # keys per block: the part after the dot has five digits
+
+# --- engine and gateways ---
+ENGINE_LEASE_SECONDS: Final = 15.0
+OUTBOX_ATTEMPTS_MAX: Final = 3
+OUTBOX_BACKOFF_SECONDS: Final = 1.0  # doubled per attempt
+COMMAND_SECONDS: Final = 60.0
+COMMAND_OUTPUT_BYTES_MAX: Final = 64 * 1024
+COMMAND_OPEN_FILES_MAX: Final = 1_024

@@ -1,0 +1,85 @@
+"""Bodies: XML, JSON or text, each checked before it is let in."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Any, NoReturn
+
+from postroom.errors import BodyTooLarge, JsonMalformed, TextInvalid
+from postroom.limits import BODY_BYTES_MAX, BODY_DEPTH_MAX
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    XML = "xml"
+
+
+def check_body(body: str, form: Format) -> bytes:
+    """Raise unless ``body`` may enter as ``form``; answers with its UTF-8 bytes, which the hash needs anyway."""
+    try:
+        encoded = body.encode()
+    except UnicodeEncodeError as error:
+        raise TextInvalid(why=f"character {error.start + 1} is half of a surrogate pair") from None
+    if len(encoded) > BODY_BYTES_MAX:
+        raise BodyTooLarge(size=len(encoded), limit=BODY_BYTES_MAX)
+    if b"\0" in encoded:
+        raise TextInvalid(why=f"character {body.index(chr(0)) + 1} is NUL")
+    if form is Format.XML:
+        from postroom.model.xml import check_xml
+
+        check_xml(body)
+    elif form is Format.JSON:
+        parse_json(body)
+    return encoded
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text: no NaN, no doubled names, no bottomless nesting."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+    except json.JSONDecodeError as error:
+        raise JsonMalformed(why=f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise JsonMalformed(why=f"values nest deeper than {BODY_DEPTH_MAX}") from None
+    except ValueError as error:  # an integer with more digits than Python takes from a stranger
+        raise JsonMalformed(why=str(error)) from None
+    _check_depth(value)
+    return value
+
+
+def json_text(value: Any) -> str:
+    """The JSON text of a Python value, in the one form that Postroom writes."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise JsonMalformed(why=str(error)) from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise JsonMalformed(why=f"{name} is not a JSON number")
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        double = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise JsonMalformed(why=f"the name {double!r} stands twice in one object")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    layer, depth = [value], 0
+    while layer:
+        depth += 1
+        if depth > BODY_DEPTH_MAX:
+            raise JsonMalformed(why=f"values nest deeper than {BODY_DEPTH_MAX}")
+        below: list[Any] = []
+        for item in layer:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+        layer = [item for item in below if isinstance(item, (dict, list))]

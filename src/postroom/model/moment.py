@@ -1,0 +1,28 @@
+"""Times: whole microseconds since 1970 in stores, aware UTC datetimes to programs, ISO 8601 to people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+#: A clock answers with microseconds; stores take one so that tests can make time jump.
+Clock = Callable[[], int]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def system_clock() -> int:
+    return time.time_ns() // 1000
+
+
+def to_datetime(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_iso(moment: datetime) -> str:
+    """
+    >>> to_iso(to_datetime(0))
+    '1970-01-01T00:00:00.000000Z'
+    """
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

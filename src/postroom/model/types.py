@@ -1,0 +1,183 @@
+"""Message types: a name and typed fields, so that every capability can see every message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any
+
+from postroom.errors import BodyMismatch, TypeInvalid
+
+
+class Kind(StrEnum):
+    STRING = "string"
+    INT = "int"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    KEY = "key"
+
+
+#: A field's value in Python; a list field holds a tuple of them, an empty field None.
+Scalar = str | int | Decimal | float | bool | date | time | datetime
+FieldValue = Scalar | tuple[Scalar, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    kind: Kind = Kind.STRING
+    many: bool = False
+    required: bool = False
+
+    @property
+    def element(self) -> str:
+        """The field's XML name: ``Meeting Date`` becomes ``Meeting_Date``."""
+        return element_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageType:
+    name: str
+    fields: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        seen: dict[str, str] = {}
+        if not self.fields:
+            raise TypeInvalid(type=self.name, why="a type needs at least one field")
+        for name in (self.name, *(field.name for field in self.fields)):
+            if not _NAME.fullmatch(name):
+                raise TypeInvalid(type=self.name, why=f"{name!r} is not a name: letters, digits, blanks, '-', '_', '.'")
+        for field in self.fields:
+            if field.element in seen:
+                raise TypeInvalid(
+                    type=self.name, why=f"the fields {seen[field.element]!r} and {field.name!r} are alike"
+                )
+            seen[field.element] = field.name
+
+    @property
+    def element(self) -> str:
+        return element_name(self.name)
+
+    def record(self, given: Mapping[str, Any]) -> dict[str, FieldValue]:
+        """The typed values of plain ones (JSON or text), in the order of the fields; unknown names are refused."""
+        known = {field.name for field in self.fields}
+        strange = sorted(set(given) - known)
+        if strange:
+            raise BodyMismatch(
+                type=self.name, why=f"it has no field {strange[0]!r}; fields are: {', '.join(sorted(known))}"
+            )
+        return {field.name: self._value(field, given.get(field.name)) for field in self.fields}
+
+    def _value(self, field: Field, given: Any) -> FieldValue:
+        if given is None or given == "" or given == []:
+            if field.required:
+                raise BodyMismatch(type=self.name, why=f"field {field.name!r} is required")
+            return "" if given == "" and field.kind is Kind.STRING and not field.many else None
+        if field.many:
+            return tuple(self._scalar(field, item) for item in (given if isinstance(given, list) else [given]))
+        return self._scalar(field, given)
+
+    def _scalar(self, field: Field, given: Any) -> Scalar:
+        try:
+            value: Scalar = _READERS[field.kind](given)
+        except (ValueError, TypeError, InvalidOperation):
+            raise BodyMismatch(
+                type=self.name, why=f"field {field.name!r} takes {_EXAMPLES[field.kind]}, not {given!r}"
+            ) from None
+        return value
+
+
+_NAME = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 ._-]*[A-Za-z0-9._-])?")
+
+
+def element_name(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+def plain(value: FieldValue) -> Any:
+    """A field's value as JSON holds it; what JSON cannot say exactly becomes a string."""
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value) if isinstance(value, Decimal) else value.isoformat()
+
+
+def text(value: FieldValue) -> str:
+    """A field's value as XML and lines hold it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(plain(value))
+
+
+def _string(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError
+    return given
+
+
+def _int(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, (int, str)):
+        raise TypeError
+    return int(given)
+
+
+def _decimal(given: Any) -> Decimal:
+    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+        raise TypeError
+    number = Decimal(str(given))
+    if not number.is_finite():
+        raise ValueError
+    return number
+
+
+def _float(given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+        raise TypeError
+    number = float(given)
+    if number - number != 0:
+        raise ValueError
+    return number
+
+
+def _boolean(given: Any) -> bool:
+    if isinstance(given, bool):
+        return given
+    return {"true": True, "false": False}[given] if given in ("true", "false") else _refuse()
+
+
+def _refuse() -> bool:
+    raise ValueError
+
+
+_READERS: Mapping[Kind, Any] = {
+    Kind.STRING: _string,
+    Kind.INT: _int,
+    Kind.DECIMAL: _decimal,
+    Kind.FLOAT: _float,
+    Kind.BOOLEAN: _boolean,
+    Kind.DATE: lambda given: date.fromisoformat(_string(given)),
+    Kind.TIME: lambda given: time.fromisoformat(_string(given)),
+    Kind.TIMESTAMP: lambda given: datetime.fromisoformat(_string(given)),
+    Kind.KEY: _string,
+}
+
+_EXAMPLES: Mapping[Kind, str] = {
+    Kind.STRING: "text",
+    Kind.INT: "a whole number such as 42",
+    Kind.DECIMAL: "a number such as 12.50",
+    Kind.FLOAT: "a number such as 2.5e3",
+    Kind.BOOLEAN: "true or false",
+    Kind.DATE: "a date such as 2026-11-30",
+    Kind.TIME: "a time such as 14:30:00",
+    Kind.TIMESTAMP: "a moment such as 2026-11-30T14:30:00Z",
+    Kind.KEY: "a message key such as 00004.00001",
+}

@@ -1,0 +1,95 @@
+"""The views of one message: lines, record, XML, tuple. Defined once, so that all capabilities agree.
+
+A typed message may be stored as JSON, XML or text; whichever it is, ``record`` reads the same values from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.sax.saxutils import escape
+
+from postroom.errors import BodyMismatch
+from postroom.model.body import Format, parse_json
+from postroom.model.types import FieldValue, MessageType, text
+
+
+def lines(body: str) -> list[str]:
+    """The segments of a body: its lines. A final newline ends the last line and starts no other.
+
+    >>> lines("first\\nsecond\\n")
+    ['first', 'second']
+    """
+    return body.removesuffix("\n").split("\n")
+
+
+def record(body: str, form: Format, type: MessageType) -> dict[str, FieldValue]:
+    """The fields of a typed body, or a refusal that says what does not fit."""
+    if form is Format.JSON:
+        given = parse_json(body)
+        if not isinstance(given, dict):
+            raise BodyMismatch(type=type.name, why="the JSON is not an object")
+        return type.record(given)
+    if form is Format.XML:
+        return type.record(_fields_of_xml(body, type))
+    return type.record(_fields_of_lines(body, type))
+
+
+def as_tuple(values: dict[str, FieldValue]) -> tuple[FieldValue, ...]:
+    return tuple(values.values())
+
+
+def as_xml(values: dict[str, FieldValue], type: MessageType) -> str:
+    """``<Type><Field>…</Field></Type>``; an empty field has no element, a list one element per value."""
+    parts = [f"<{type.element}>"]
+    for field in type.fields:
+        value = values[field.name]
+        for item in value if isinstance(value, tuple) else () if value is None else (value,):
+            parts.append(f"<{field.element}>{escape(text(item))}</{field.element}>")
+    return "".join((*parts, f"</{type.element}>"))
+
+
+def as_lines(values: dict[str, FieldValue]) -> list[str]:
+    """``Field: value``, a line a field; a list is one line a value."""
+    shown = []
+    for name, value in values.items():
+        for item in value if isinstance(value, tuple) else () if value is None else (value,):
+            shown.append(f"{name}: {text(item)}")
+    return shown
+
+
+def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
+    from postroom.model.xml import parse_xml
+
+    root = parse_xml(body)
+    if root.tag != type.element:
+        raise BodyMismatch(type=type.name, why=f"the root element is <{root.tag}>, not <{type.element}>")
+    names = {field.element: field for field in type.fields}
+    given: dict[str, Any] = {}
+    for child in root:
+        if len(child):
+            raise BodyMismatch(type=type.name, why=f"<{child.tag}> has elements inside; a field has text only")
+        known = names.get(child.tag)
+        _collect(
+            given, known.name if known else child.tag, child.text or "", many=bool(known and known.many), type=type
+        )
+    return given
+
+
+def _fields_of_lines(body: str, type: MessageType) -> dict[str, Any]:
+    many = {field.name for field in type.fields if field.many}
+    given: dict[str, Any] = {}
+    for number, line in enumerate(lines(body), 1):
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise BodyMismatch(type=type.name, why=f"line {number} is not 'Field: value'")
+        _collect(given, name.strip(), value.removeprefix(" "), many=name.strip() in many, type=type)
+    return given
+
+
+def _collect(given: dict[str, Any], name: str, value: str, *, many: bool, type: MessageType) -> None:
+    if many:
+        given.setdefault(name, []).append(value)
+    elif name in given:
+        raise BodyMismatch(type=type.name, why=f"field {name!r} stands twice")
+    else:
+        given[name] = value

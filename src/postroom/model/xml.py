@@ -1,0 +1,59 @@
+"""The one door for XML.
+
+A body is checked by an expat parser that refuses what an attacker needs before it can cost anything: DOCTYPE (and
+with it entities and external references), deep nesting, and elements with very many attributes. The text itself is
+stored as it came.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from postroom.errors import StoreUnavailable, XmlForbidden, XmlMalformed
+from postroom.limits import BODY_DEPTH_MAX, XML_ATTRIBUTES_MAX
+
+if expat.version_info < (2, 4, 0):  # older ones lack the amplification guard
+    raise StoreUnavailable(why=f"Python's expat is {expat.EXPAT_VERSION}; 2.4.0 or newer is needed")
+
+
+def check_xml(text: str) -> None:
+    """Raise unless ``text`` is one well-formed, harmless document."""
+    parser = expat.ParserCreate()
+    depth = 0
+
+    def opened(_name: str, attributes: list[str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > BODY_DEPTH_MAX:
+            raise XmlForbidden(why=f"elements nest deeper than {BODY_DEPTH_MAX} {_position(parser)}")
+        if len(attributes) > 2 * XML_ATTRIBUTES_MAX:
+            raise XmlForbidden(why=f"more than {XML_ATTRIBUTES_MAX} attributes on one element {_position(parser)}")
+
+    def closed(_name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def doctype(*_ignored: object) -> NoReturn:
+        raise XmlForbidden(why=f"a DOCTYPE is not taken {_position(parser)}; send the document without it")
+
+    parser.ordered_attributes = True
+    parser.StartElementHandler = opened
+    parser.EndElementHandler = closed
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise XmlMalformed(why=f"{reason} at line {error.lineno}, column {error.offset + 1}") from None
+
+
+def _position(parser: expat.XMLParserType) -> str:
+    return f"(line {parser.CurrentLineNumber}, column {parser.CurrentColumnNumber + 1})"
+
+
+def parse_xml(text: str) -> ElementTree.Element:
+    """The element tree of a document, checked first."""
+    check_xml(text)
+    return ElementTree.fromstring(text)

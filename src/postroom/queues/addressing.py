@@ -1,0 +1,89 @@
+"""From what a user wrote to queues: a physical name, or a symbolic path of one to four names from the top."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import lru_cache
+
+from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueUnknown
+from postroom.limits import HIERARCHY_LEVELS_MAX
+from postroom.store.queues import Queue
+from postroom.store.transaction import Transaction
+
+Names = tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def names_of(given: Names) -> Names:
+    """``("A", "B")`` and ``("A/B",)`` are the same path; blanks on the right of a name do not count."""
+    names = tuple("/".join(given).split("/")) if given else ()
+    if not all(names) or not 1 <= len(names) <= HIERARCHY_LEVELS_MAX:
+        raise ArgumentInvalid(
+            argument="queue", why=f"give a queue's name, or a path of 1 to {HIERARCHY_LEVELS_MAX} names"
+        )
+    for name in names:
+        if not name.isprintable():
+            raise ArgumentInvalid(argument="queue", why=f"{name!r} is not a printable name")
+    return tuple(map(str.rstrip, names))
+
+
+def shown(names: Names) -> str:
+    return " ".join(names)
+
+
+def queues_of(tx: Transaction, names: Names) -> list[Queue]:
+    """Every queue that a reference means, left to right; a higher level means all below it."""
+    if len(names) == 1:
+        queue = tx.queues.named_to_read(names[0])
+        if queue is not None and not queue.retired:
+            return [queue]
+    found = tx.queues.below("/".join(names))
+    if not found:
+        raise unknown(tx, names)
+    return found
+
+
+def queues_even_retired(tx: Transaction, names: Names) -> list[Queue]:
+    """As ``queues_of``, and also one that left the tree: its history can still be read by its physical name."""
+    if len(names) == 1:
+        queue = tx.queues.named_to_read(names[0])
+        if queue is not None:
+            return [queue]
+    return queues_of(tx, names)
+
+
+def one_queue(tx: Transaction, names: Names) -> Queue:
+    """The single queue that a send needs, its row locked for this transaction."""
+    if len(names) == 1:
+        queue = tx.queues.named(names[0])
+        if queue is not None and not queue.retired:
+            return queue
+    found = queues_of(tx, names)
+    if found[0].path != "/".join(names):
+        raise QueueNotSingle(queue=shown(names), below=", ".join(f"{q.name} ({shown(q.names)})" for q in found[:8]))
+    return tx.queues.locked(found[0].id)
+
+
+def path_of(tx: Transaction, names: Names) -> str:
+    """The symbolic path of a reference: where its password is written."""
+    if len(names) == 1:
+        queue = tx.queues.named_to_read(names[0])
+        if queue is not None and not queue.retired:
+            return queue.path
+    return "/".join(names)
+
+
+def unknown(tx: Transaction, names: Names) -> QueueUnknown:
+    """The error for a reference that means nothing, with what the user may have meant."""
+    known = tx.queues.names()
+    if not known:
+        hint = ": this room has no queues yet. Load a description (postroom load FILE.qdl) or make one "
+        return QueueUnknown(queue=shown(names), nearest=hint + "(postroom queue create NAME)")
+    whole = [path for _, path in known]
+    inner = {shown(tuple(path.split("/"))) for path in whole if path.split("/")[-1] == names[-1]}
+    levels = {"/".join(path.split("/")[:depth]) for path in whole for depth in range(1, 5)}
+    spoken = {shown(tuple(path.split("/"))): None for path in [*sorted(levels), *(name for name, _ in known)]}
+    upper = {name.upper(): name for name in spoken}
+    near = [upper[match] for match in get_close_matches(shown(names).upper(), list(upper), n=3, cutoff=0.6)]
+    likely = [*sorted(inner - set(near)), *near][:3]
+    return QueueUnknown(queue=shown(names), nearest=f"; did you mean {' or '.join(likely)}?" if likely else "")

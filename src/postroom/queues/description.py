@@ -1,0 +1,178 @@
+"""The Queue Description Language: text → entries, each with its line and column.
+
+    01 INPUT-QUEUE (MASTER-QUE) PASSWORD IS "MASTER"
+       02 SUB-QUEUE-1 (SUBQ-1) COMMAND LINE IS "report --daily"
+    01 OUTPUT-QUEUE (OQ3)
+    99
+
+The text is free-form: blanks and line ends only separate words. Keywords may be in either case; a line that starts
+with ``*`` is a comment. Reading ends at level 99. The rules of the language are in ``rules.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from postroom.errors import DescriptionInvalid
+from postroom.limits import DESCRIPTION_BYTES_MAX
+from postroom.model.catalog import Position, Problem
+
+CLAUSE_LEVELS = {"INPUT-QUEUE": 1, "OUTPUT-QUEUE": 1, "SUB-QUEUE-1": 2, "SUB-QUEUE-2": 3, "SUB-QUEUE-3": 4}
+END_LEVEL = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A piece of the text: a word, a quoted string or a parenthesis, and where it stands."""
+
+    kind: str
+    text: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the tree, as written."""
+
+    level: int
+    clause: str
+    name: str
+    position: Position
+    password: str | None = None
+    password_hash: str | None = None
+    command: str | None = None
+
+
+_PIECES = re.compile(
+    r"""(?P<blank>[ \t\r\f\ufeff]+) | (?P<line>\n) | (?P<string>"[^"\n]*") | (?P<name>\([^()\n]*\))
+      | (?P<word>[A-Za-z0-9_-]+)""",
+    re.VERBOSE,
+)
+_COMMENT = re.compile(r"^[ \t]*\*[^\n]*", re.MULTILINE)
+
+
+def parse(text: str, file: str) -> tuple[Entry, ...]:
+    """The entries of a description; the first thing that is not in the language is an error."""
+    if len(text) > DESCRIPTION_BYTES_MAX:
+        fail(Position(file, 1), f"the description is longer than {DESCRIPTION_BYTES_MAX} characters", "size")
+    return tuple(_Reader(_words(text, file), file, text).entries())
+
+
+def fail(position: Position, what: str, rule: str) -> NoReturn:
+    fail_all([Problem(position, what, rule)])
+
+
+def fail_all(problems: list[Problem]) -> NoReturn:
+    """Raise the first problem; the error carries them all."""
+    first = min(problems, key=lambda problem: problem.position)
+    more = f" (and {len(problems) - 1} more: postroom load --check lists them)" if len(problems) > 1 else ""
+    error = DescriptionInvalid(where=str(first.position), what=first.what, rule=first.rule, more=more)
+    error.facts["problems"] = sorted(problems, key=lambda problem: problem.position)
+    raise error
+
+
+def _words(text: str, file: str) -> Iterator[Word]:
+    comments = {match.start(): match.end() for match in _COMMENT.finditer(text)}
+    at, line, line_start = 0, 1, 0
+    while at < len(text):
+        if at in comments:
+            at = comments[at]
+            continue
+        match = _PIECES.match(text, at)
+        position = Position(file, line, at - line_start + 1)
+        if match is None:
+            what = {
+                '"': "a quoted string has no closing quote on its line",
+                "(": "a name has no closing parenthesis on its line",
+            }.get(text[at], f"the character {text[at]!r} is not in the language")
+            fail(position, what, "syntax")
+        kind = match.lastgroup or ""
+        if kind == "line":
+            line, line_start = line + 1, match.end()
+        elif kind != "blank":
+            yield Word(kind, match.group(), position)
+        at = match.end()
+
+
+class _Reader:
+    """One word at a time, with one word of foresight."""
+
+    def __init__(self, words: Iterator[Word], file: str, text: str) -> None:
+        self._words = words
+        self._end = Position(file, text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1)
+        self._word = next(words, None)
+
+    def entries(self) -> Iterator[Entry]:
+        while True:
+            level, position = self._level()
+            if level == END_LEVEL:
+                return
+            yield self._entry(level, position)
+
+    def _level(self) -> tuple[int, Position]:
+        word = self._word
+        if word is None:
+            fail(self._end, "the description must end with level 99", "end-required")
+        if word.kind != "word" or not re.fullmatch(r"[0-9]{2}", word.text):
+            fail(word.position, f"a level number (01 to 04, or 99) is expected, not {word.text}", "syntax")
+        if int(word.text) not in (1, 2, 3, 4, END_LEVEL):
+            fail(word.position, f"level {word.text} does not exist; levels are 01 to 04, and 99 at the end", "levels")
+        # Nothing after 99 is looked at, not even its words.
+        if int(word.text) != END_LEVEL:
+            self._next()
+        return int(word.text), word.position
+
+    def _entry(self, level: int, position: Position) -> Entry:
+        clause = self._take("word", "INPUT-QUEUE, OUTPUT-QUEUE or SUB-QUEUE-n")
+        if clause.text.upper() not in CLAUSE_LEVELS:
+            fail(clause.position, f"INPUT-QUEUE, OUTPUT-QUEUE or SUB-QUEUE-n is expected, not {clause.text}", "syntax")
+        name = self._take("name", "a name in parentheses").text[1:-1].strip()
+        options: dict[str, str] = {}
+        while self._word is not None and self._word.kind == "word" and not self._word.text.isdigit():
+            key, value, place = self._option()
+            if key in options or {key, *options} >= {"password", "password_hash"}:
+                fail(place, "a clause is given twice for one entry", "clause-once")
+            options[key] = value
+        return Entry(level, clause.text.upper(), name, position, **options)
+
+    def _option(self) -> tuple[str, str, Position]:
+        word = self._take("word", "PASSWORD or COMMAND LINE")
+        keyword = word.text.upper()
+        if keyword in ("PROCESSOR", "STATION"):
+            fail(
+                word.position, f"{keyword} is not accepted; only PASSWORD and COMMAND LINE are", f"no-{keyword.lower()}"
+            )
+        if keyword == "PASSWORD":
+            hashed = self._word is not None and self._word.text.upper() == "HASH"
+            if hashed:
+                self._next()
+            self._keyword("IS")
+            return ("password_hash" if hashed else "password"), self._string("a password"), word.position
+        if keyword == "COMMAND":
+            self._keyword("LINE")
+            self._keyword("IS")
+            return "command", self._string("a command line"), word.position
+        fail(word.position, f"PASSWORD IS or COMMAND LINE IS is expected, not {word.text}", "syntax")
+
+    def _keyword(self, expected: str) -> None:
+        word = self._take("word", expected)
+        if word.text.upper() != expected:
+            fail(word.position, f"{expected} is expected, not {word.text}", "syntax")
+
+    def _string(self, what: str) -> str:
+        return self._take("string", f"{what} in double quotes").text[1:-1]
+
+    def _take(self, kind: str, expected: str) -> Word:
+        word = self._word
+        if word is None:
+            fail(self._end, f"{expected} is expected, but the text ends", "syntax")
+        if word.kind != kind:
+            fail(word.position, f"{expected} is expected, not {word.text}", "syntax")
+        self._next()
+        return word
+
+    def _next(self) -> None:
+        self._word = next(self._words, None)

@@ -1,0 +1,207 @@
+"""The tree of queues: from a checked description into the store, and back into text that loads to the same tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from postroom.errors import NameTaken, QueueInUse
+from postroom.model.catalog import Definition
+from postroom.model.password import hash_password, verify_password
+from postroom.queues.description import Entry
+from postroom.queues.rules import paths
+from postroom.store.base import Store
+from postroom.store.queues import Queue
+from postroom.store.transaction import Transaction
+
+LEVEL = "queue-level"  # the kind of these definitions in the catalog
+PRINCIPAL = "queue"  # the kind of principal that a level with a password is
+_CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3"}
+_PREFIXES = {"input": "INP_", "output": "OUT_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One entry of the tree. A leaf is a physical queue."""
+
+    path: str
+    level: int
+    role: str  # input or output
+    leaf: bool
+    command: str | None  # as written here; the one that reaches a leaf may stand above it
+    password: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load changed: physical names of queues."""
+
+    version: int
+    added: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    status: str = field(default="00")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "version": self.version,
+            "added": list(self.added),
+            "kept": list(self.kept),
+            "removed": list(self.removed),
+        }
+
+
+def levels_of(entries: Sequence[Entry]) -> list[Level]:
+    found, role = [], "input"
+    below = [entry.level for entry in entries[1:]] + [0]
+    for entry, path, next_level in zip(entries, paths(entries), below, strict=True):
+        if entry.level == 1:
+            role = "output" if entry.clause == "OUTPUT-QUEUE" else "input"
+        protected = entry.password is not None or entry.password_hash is not None
+        found.append(Level(path, entry.level, role, next_level <= entry.level, entry.command, protected))
+    return found
+
+
+def load(store: Store, entries: Sequence[Entry], files: Sequence[str]) -> Loaded:
+    """Make the description the room's tree of queues, in one transaction.
+
+    Queues that stay keep their physical names, messages, holds and modes. A queue that is not in the description goes
+    if it has no unprocessed message; otherwise the whole load is refused.
+    """
+    # Hashing takes a tenth of a second a password, by design: not while everyone else waits for the store.
+    hashes = _hashes(entries, store.read(lambda tx: tx.principals.secrets(PRINCIPAL)))
+
+    def work(tx: Transaction) -> Loaded:
+        levels = levels_of(entries)
+        _refuse_taken(tx, entries, levels)
+        added, kept, removed = _evolve_queues(tx, levels)
+        _set_passwords(tx, hashes)
+        definitions = [
+            Definition(LEVEL, level.path, _body(level), entry.position)
+            for level, entry in zip(levels, entries, strict=True)
+        ]
+        version = tx.definitions.replace(LEVEL, definitions, {"files": list(files)})
+        tx.wake()
+        return Loaded(version, added, kept, removed)
+
+    return store.transact("load", work)
+
+
+def read(tx: Transaction) -> list[Level]:
+    """The tree in force."""
+    return [
+        Level(definition.name, body["level"], body["role"], body["leaf"], body["command"], body["password"])
+        for definition in tx.definitions.of_kind(LEVEL)
+        for body in [definition.body]
+    ]
+
+
+def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:
+    """The description of a tree. Passwords appear as their hashes: what is not stored cannot be printed."""
+    lines = []
+    for level in levels:
+        clause = "OUTPUT-QUEUE" if level.role == "output" else _CLAUSES[level.level]
+        line = f"{'   ' * (level.level - 1)}{level.level:02d} {clause} ({level.name})"
+        if level.password:
+            line += f' PASSWORD HASH IS "{secrets[level.path]}"'
+        if level.command is not None:
+            line += f' COMMAND LINE IS "{level.command}"'
+        lines.append(line)
+    return "\n".join([*lines, "99", ""])
+
+
+def _hashes(entries: Sequence[Entry], present: dict[str, str]) -> dict[str, str]:
+    """The hash for each path with a password; a password that did not change keeps its hash."""
+    hashes = {}
+    for entry, path in zip(entries, paths(entries), strict=True):
+        if entry.password_hash is not None:
+            hashes[path] = entry.password_hash
+        elif entry.password is not None:
+            password = entry.password.rstrip()
+            old = present.get(path)
+            hashes[path] = old if old and verify_password(old, password) else hash_password(password)
+    return hashes
+
+
+def _refuse_taken(tx: Transaction, entries: Sequence[Entry], levels: Sequence[Level]) -> None:
+    for entry, level in zip(entries, levels, strict=True):
+        if level.level == 1:
+            other = tx.queues.named_to_read(level.name)
+            if other is not None and not other.retired:
+                raise NameTaken(name=f"{level.name} ({entry.position})", owner=f"a queue of kind {other.kind}")
+
+
+def _evolve_queues(
+    tx: Transaction, levels: Sequence[Level]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    present = {(queue.kind, queue.path): queue for kind in _PREFIXES for queue in tx.queues.of_kind(kind)}
+    numbers = {kind: _next_number(present, kind) for kind in _PREFIXES}
+    added: list[str] = []
+    kept: list[str] = []
+    commands = _commands_of_leaves(levels)
+    for ordinal, level in enumerate((level for level in levels if level.leaf), 1):
+        queue = present.pop((level.role, level.path), None)
+        command = commands[level.path]
+        if queue is None:
+            name = f"{_PREFIXES[level.role]}{numbers[level.role]:04d}"
+            numbers[level.role] += 1
+            tx.queues.create(name, level.role, path=level.path, ordinal=ordinal, command=command)
+            added.append(name)
+        else:
+            tx.queues.evolve(queue, path=level.path, ordinal=ordinal, command=command)
+            (added if queue.retired else kept).append(queue.name)
+    removed = tuple(_retire(tx, queue) for queue in present.values() if not queue.retired)
+    return tuple(added), tuple(kept), removed
+
+
+def _next_number(present: dict[tuple[str, str], Queue], kind: str) -> int:
+    """After the highest that was ever given: a program that remembers a physical name must not meet another queue."""
+    return max((int(queue.name[4:]) + 1 for (its, _), queue in present.items() if its == kind), default=0)
+
+
+def _commands_of_leaves(levels: Sequence[Level]) -> dict[str, str | None]:
+    written = {level.path: level.command for level in levels}
+    found = {}
+    for level in levels:
+        names = level.path.split("/")
+        above = (written["/".join(names[:depth])] for depth in range(1, len(names) + 1))
+        found[level.path] = next((command for command in above if command is not None), None)
+    return found
+
+
+def _retire(tx: Transaction, stale: Queue) -> str:
+    queue = tx.queues.locked(stale.id)
+    if queue.unprocessed:
+        raise QueueInUse(
+            queue=f"{queue.name} ({queue.path.replace('/', ' ')})",
+            count=queue.unprocessed,
+            where=" in the description",
+        )
+    tx.queues.retire(queue)
+    return queue.name
+
+
+def _set_passwords(tx: Transaction, hashes: dict[str, str]) -> None:
+    described = {definition.name for definition in tx.definitions.of_kind(LEVEL)}
+    present = tx.principals.secrets(PRINCIPAL)
+    for path, secret in hashes.items():
+        if present.get(path) != secret:
+            tx.principals.set_secret(PRINCIPAL, path, secret)
+    for path in sorted(described & set(present) - set(hashes)):
+        tx.principals.remove(PRINCIPAL, path)
+
+
+def _body(level: Level) -> dict[str, Any]:
+    return {
+        "level": level.level,
+        "role": level.role,
+        "leaf": level.leaf,
+        "command": level.command,
+        "password": level.password,
+    }

@@ -1,0 +1,78 @@
+"""Segment locks: a queue belongs to one user from the first segment of a message to the last.
+
+A lock holds while its owner's process lives and its lease runs. When either ends, the next comer takes the queue and
+the message starts again at its first segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postroom.errors import QueueLocked
+from postroom.limits import LOCK_LEASE_SECONDS
+from postroom.model.key import key_text
+from postroom.model.moment import to_datetime, to_iso
+from postroom.store.owner import is_alive
+from postroom.store.queues import Queue
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who calls a verb: a process for the locks, a name for the journal."""
+
+    owner: str
+    name: str
+
+
+def is_held(tx: Transaction, queue: Queue) -> bool:
+    """Whether a lock stands and is still good."""
+    return (
+        queue.lock_owner is not None and (queue.lock_expires or 0) > tx.now and is_alive(queue.lock_owner) is not False
+    )
+
+
+def refuse_locked(tx: Transaction, queue: Queue) -> None:
+    """Only receives may enter a locked queue: everything else is refused, also for the user who locked it."""
+    if is_held(tx, queue):
+        raise locked_error(queue)
+
+
+def enter(tx: Transaction, queue: Queue, user: User) -> Queue:
+    """Let a receive into a queue: ours or free is fine, a dead lock is cleared, another's is an error."""
+    if queue.lock_owner is None:
+        return queue
+    if not is_held(tx, queue):
+        tx.queues.unlock(
+            queue, "the lock's owner ended" if is_alive(queue.lock_owner) is False else "its lease ran out"
+        )
+        return tx.queues.locked(queue.id)
+    if queue.lock_owner != user.owner:
+        raise locked_error(queue)
+    return queue
+
+
+def keep(tx: Transaction, queue: Queue, user: User, reference: str, message: int, segment: int) -> None:
+    tx.queues.lock(
+        queue,
+        owner=user.owner,
+        actor=user.name,
+        reference=reference,
+        message=message,
+        segment=segment,
+        expires=tx.now + int(LOCK_LEASE_SECONDS * 1_000_000),
+    )
+
+
+def next_segment(queue: Queue, message: int) -> int:
+    """How far this user is in the message; a lock on another message says nothing about this one."""
+    return (queue.lock_segment or 0) if queue.lock_message == message else 0
+
+
+def locked_error(queue: Queue) -> QueueLocked:
+    return QueueLocked(
+        queue=queue.name,
+        holder=f"{queue.lock_actor} (process {(queue.lock_owner or '//').split('/')[1]})",
+        key=key_text(queue.lock_message or 0),
+        until=to_iso(to_datetime(queue.lock_expires or 0)),
+    )

@@ -1,0 +1,150 @@
+"""What the verbs answer with: the status key, and the one JSON shape of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.model.message import Message
+from postroom.queues import status
+from postroom.store.queues import Hold, Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    key: str
+    status: str = status.DONE
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "key": self.key}
+
+
+@dataclass(frozen=True, slots=True)
+class SentMany:
+    keys: Sequence[str]
+    status: str = status.DONE
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "keys": list(self.keys)}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One destination of a send to several."""
+
+    queue: str
+    key: str | None
+    error_key: str
+    reason: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"queue": self.queue, "key": self.key, "error_key": self.error_key, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Distributed:
+    deliveries: tuple[Delivery, ...]
+    status: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "key": next((one.key for one in self.deliveries if one.key), None),
+            "deliveries": [delivery.as_dict() for delivery in self.deliveries],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message or a segment of one, and the queues that were passed on the way to it."""
+
+    message: Message | None
+    passed: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    end_of_message: bool = False
+    status: str = status.DONE
+
+    def __bool__(self) -> bool:
+        return self.message is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        shape: dict[str, Any] = {
+            "status": self.status,
+            "message": self.message.as_dict() if self.message else None,
+            "passed": list(self.passed),
+            "end_of_message": self.end_of_message,
+        }
+        if self.held:
+            shape["held"] = list(self.held)
+        return shape
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCount:
+    queue: str
+    path: tuple[str, ...]
+    unprocessed: int
+    processed: int
+    hold: Hold
+    locked_by: str | None = None
+
+    @classmethod
+    def of(cls, queue: Queue) -> QueueCount:
+        return cls(queue.name, queue.names, queue.unprocessed, queue.processed, Hold(queue.hold), queue.lock_actor)
+
+    @property
+    def held(self) -> bool:
+        return self.hold is not Hold.NONE
+
+    def as_dict(self) -> dict[str, Any]:
+        shape: dict[str, Any] = {
+            "queue": self.queue,
+            "path": list(self.path),
+            "unprocessed": self.unprocessed,
+            "processed": self.processed,
+            "held": self.held,
+        }
+        if self.held:
+            shape["hold"] = self.hold.label
+        if self.locked_by is not None:
+            shape["locked_by"] = self.locked_by
+        return shape
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    queues: tuple[QueueCount, ...]
+    status: str = status.DONE
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "queues": [count.as_dict() for count in self.queues]}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Messages of some queues, read a page at a time each time it is iterated."""
+
+    pages: Callable[[], Iterator[Message]]
+    status: str = status.DONE
+
+    def __iter__(self) -> Iterator[Message]:
+        return self.pages()
+
+    @property
+    def messages(self) -> list[Message]:
+        return list(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "messages": [message.as_dict() for message in self]}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a disable or enable did: the queues whose state changed."""
+
+    changed: tuple[str, ...]
+    status: str = status.DONE
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "changed": list(self.changed)}

@@ -1,0 +1,9 @@
+"""The two-digit status keys of ANSI COBOL, as the verbs answer them. Refusals carry theirs in ``errors.py``."""
+
+from __future__ import annotations
+
+DONE = "00"
+ALREADY = "15"  # every queue was in that state before
+
+#: Error keys of one destination in a send to several.
+SERVED, REFUSED = "0", "1"

@@ -1,0 +1,356 @@
+"""The verbs: send, receive, accept, info, history, disable, enable. Each is one transaction.
+
+A later calling sequence for COBOL programs can be thin: every answer has a status key, and every refusal is a typed
+error with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from time import monotonic
+
+from postroom.errors import (
+    ArgumentInvalid,
+    MessageCorrupt,
+    PasswordMissing,
+    PasswordWrong,
+    QueueHeld,
+    QueueLocked,
+    QueueUnknown,
+)
+from postroom.limits import BATCH_MESSAGES_MAX, IDEMPOTENCY_CHARS_MAX, LOCK_WAIT_SECONDS, PAGE_ROWS, WAIT_SECONDS_MAX
+from postroom.model.body import Format
+from postroom.model.key import KeyTexts, key_text
+from postroom.model.message import Draft, Message
+from postroom.model.password import verify_password
+from postroom.model.views import as_lines, lines, record
+from postroom.queues import locks, status
+from postroom.queues.addressing import (
+    Names,
+    names_of,
+    one_queue,
+    path_of,
+    queues_even_retired,
+    queues_of,
+    shown,
+)
+from postroom.queues.hierarchy import PRINCIPAL
+from postroom.queues.locks import User
+from postroom.queues.results import (
+    Accepted,
+    Delivery,
+    Distributed,
+    Held,
+    Listing,
+    QueueCount,
+    Received,
+    Sent,
+    SentMany,
+)
+from postroom.store.base import Store
+from postroom.store.messages import State, Stored
+from postroom.store.queues import Hold, Place, Queue
+from postroom.store.transaction import Transaction
+from postroom.store.types import check_typed, find_type
+
+
+class Verbs:
+    """The queue verbs of one user on one store."""
+
+    def __init__(self, store: Store, user: User) -> None:
+        self._store = store
+        self._user = user
+
+    # --- send ---
+
+    def send(self, queue: Names, draft: Draft, idempotency_key: str | None = None) -> Sent:
+        names = names_of(queue)
+        _check_idempotency(idempotency_key)
+
+        def work(tx: Transaction) -> int:
+            if idempotency_key is not None:
+                known = tx.receipts.find(idempotency_key)
+                if known is not None:
+                    return known
+            place = _admitted(tx, names, 1)
+            if draft.type is not None:
+                check_typed(tx, draft)
+            key = tx.messages.put(place, draft)
+            if idempotency_key is not None:
+                tx.receipts.add(idempotency_key, key)
+            return key
+
+        return Sent(key_text(self._store.transact("send", work)))
+
+    def send_many(self, queue: Names, drafts: Sequence[Draft]) -> SentMany:
+        """Many messages to one queue, all or none, in their order."""
+        names = names_of(queue)
+        if len(drafts) > BATCH_MESSAGES_MAX:
+            raise ArgumentInvalid(argument="bodies", why=f"at most {BATCH_MESSAGES_MAX} messages in one send")
+
+        def work(tx: Transaction) -> Sequence[int]:
+            place = _admitted(tx, names, len(drafts))
+            for draft in drafts:
+                if draft.type is not None:
+                    check_typed(tx, draft)
+            return tx.messages.put_many(place, drafts)
+
+        return SentMany(KeyTexts(self._store.transact("send-many", work)))
+
+    def distribute(self, destinations: Sequence[Names], draft: Draft) -> Distributed:
+        """One message to several queues, as a COBOL SEND does: those that can take it get it, in one commit."""
+        if not destinations:
+            raise ArgumentInvalid(argument="destinations", why="give at least one queue")
+        every = [names_of(names) for names in destinations]
+
+        def work(tx: Transaction) -> Distributed:
+            if draft.type is not None:
+                check_typed(tx, draft)
+            deliveries, answer = [], status.DONE
+            for names in every:
+                try:
+                    place = _admitted(tx, names, 1)
+                except (QueueUnknown, QueueHeld, QueueLocked) as refusal:
+                    deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
+                    answer = max(answer, refusal.status)
+                else:
+                    key = key_text(tx.messages.put(place, draft))
+                    deliveries.append(Delivery(place.name, key, status.SERVED))
+            return Distributed(tuple(deliveries), answer)
+
+        return self._store.transact("distribute", work)
+
+    # --- receive ---
+
+    def receive(self, queue: Names, *, segment: bool = False, wait: float | None = None) -> Received:
+        """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one."""
+        names = names_of(queue)
+        if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
+            raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
+        received, locked = self._try_receive(names, segment)
+        if received or (locked is None and not wait):
+            return received
+        end = monotonic() + (LOCK_WAIT_SECONDS if wait is None else wait)
+        with self._store.waiter() as waiter:
+            while True:
+                received, locked = self._try_receive(names, segment)
+                left = end - monotonic()
+                if received or (locked is None and wait is None):
+                    return received
+                if left <= 0:
+                    break
+                waiter.wait(left)
+        if locked is not None:
+            raise locked
+        return received
+
+    def _try_receive(self, names: Names, segment: bool) -> tuple[Received, QueueLocked | None]:
+        label = "segment" if segment else "receive"
+        try:
+            outcome = self._store.transact(label, lambda tx: self._receive_once(tx, names, segment))
+        except QueueLocked as locked:
+            return Received(None), locked
+        if isinstance(outcome, MessageCorrupt):
+            raise outcome
+        return outcome, None
+
+    def _receive_once(self, tx: Transaction, names: Names, segment: bool) -> Received | MessageCorrupt:
+        passed: list[str] = []
+        held: list[str] = []
+        reference = "/".join(names)
+        for queue in self._search(tx, names, reference):
+            if queue.hold == Hold.FULL:
+                held.append(queue.name)
+            elif not queue.unprocessed:
+                passed.append(queue.name)
+            else:
+                return self._release(tx, queue, segment, reference, tuple(passed), tuple(held))
+        if held and not passed:
+            raise QueueHeld(queue=shown(names), hold=Hold.FULL.label, verb="release")
+        return Received(None, tuple(passed), tuple(held))
+
+    def _search(self, tx: Transaction, names: Names, reference: str) -> Iterator[Queue]:
+        """The queues of a reference, left to right, each locked for this transaction as it is reached.
+
+        But a message begun by the same reference goes on before any other queue is looked at.
+        """
+        if len(names) == 1:
+            queue = tx.queues.named(names[0])
+            if queue is not None and not queue.retired:
+                yield queue
+                return
+        found = queues_of(tx, names)
+        for queue in found:
+            if queue.lock_owner == self._user.owner and queue.lock_reference == reference and locks.is_held(tx, queue):
+                found = [queue]
+                break
+        for queue in found:
+            yield tx.queues.locked(queue.id)
+
+    def _release(
+        self,
+        tx: Transaction,
+        queue: Queue,
+        segment: bool,
+        reference: str,
+        passed: tuple[str, ...],
+        held: tuple[str, ...],
+    ) -> Received | MessageCorrupt:
+        """Give out the head of a queue, whole or its next segment."""
+        queue = locks.enter(tx, queue, self._user)
+        stored = tx.messages.head(queue)
+        assert stored is not None, f"{queue.name} counts messages that it does not have"
+        if not stored.sound:
+            tx.messages.set_aside(queue, stored)
+            _unlock(tx, queue, "its message was set aside")
+            return MessageCorrupt(key=key_text(stored.key), queue=queue.name)
+        body = None
+        if segment:
+            segments = _segments(tx, stored)
+            index = min(locks.next_segment(queue, stored.key), len(segments) - 1)
+            body = segments[index]
+            if index + 1 < len(segments):
+                locks.keep(tx, queue, self._user, reference, stored.key, index + 1)
+                return Received(stored.message(body=body), passed, held)
+        _unlock(tx, queue, "its last segment was received" if segment else "the whole message was received")
+        tx.messages.take(queue, tx.messages.head(queue) or stored if queue.lock_owner else stored)
+        return Received(stored.message(processed=tx.now, body=body), passed, held, end_of_message=True)
+
+    def release_locks(self) -> None:
+        """Give back every queue that this user has locked; their messages start again at the first segment."""
+
+        def work(tx: Transaction) -> None:
+            for queue in tx.queues.locked_by(self._user.owner):
+                tx.queues.unlock(tx.queues.locked(queue.id), "its user left")
+                tx.wake()
+
+        if self._store.read(lambda tx: bool(tx.queues.locked_by(self._user.owner))):
+            self._store.transact("unlock", work)
+
+    # --- looking ---
+
+    def accept(self, queue: Names = ()) -> Accepted:
+        """How many messages the queues hold. Without a name: all queues of the room, locked ones too."""
+
+        def work(tx: Transaction) -> list[Queue]:
+            if not queue:
+                return tx.queues.all()
+            return self._unlocked(tx, queues_of(tx, names_of(queue)))
+
+        return Accepted(tuple(map(QueueCount.of, self._store.read(work))))
+
+    def info(self, queue: Names, limit: int | None = None) -> Listing:
+        """All unprocessed messages; nothing is released."""
+        return self._listing(names_of(queue), State.UNPROCESSED, limit)
+
+    def history(self, queue: Names, limit: int | None = None) -> Listing:
+        """All processed messages, in the order of their processing."""
+        return self._listing(names_of(queue), State.PROCESSED, limit)
+
+    def _listing(self, names: Names, state: State, limit: int | None) -> Listing:
+        if limit is not None and limit < 1:
+            raise ArgumentInvalid(argument="limit", why="at least 1")
+        found = self._store.read(lambda tx: self._unlocked(tx, queues_even_retired(tx, names)))
+        return Listing(lambda: self._pages(found, state, limit))
+
+    def _pages(self, queues: Sequence[Queue], state: State, limit: int | None) -> Iterator[Message]:
+        for queue in queues:
+            after = 0
+            while limit is None or limit > 0:
+                size = PAGE_ROWS if limit is None else min(PAGE_ROWS, limit)
+                page = self._store.read(partial(_page, queue, state, after, size))
+                yield from (stored.image() for stored in page)
+                limit = None if limit is None else limit - len(page)
+                if len(page) < size:
+                    break
+                after = page[-1].position
+
+    def _unlocked(self, tx: Transaction, queues: list[Queue]) -> list[Queue]:
+        for queue in queues:
+            locks.refuse_locked(tx, queue)
+        return queues
+
+    # --- hold ---
+
+    def disable(self, queue: Names, password: Callable[[], str], *, input_only: bool = False) -> Held:
+        """Put queues on hold. ``password`` is asked for only if something would change."""
+        return self._hold(names_of(queue), Hold.INPUT if input_only else Hold.FULL, password)
+
+    def enable(self, queue: Names, password: Callable[[], str]) -> Held:
+        return self._hold(names_of(queue), Hold.NONE, password)
+
+    def _hold(self, names: Names, wanted: Hold, password: Callable[[], str]) -> Held:
+        def look(tx: Transaction) -> tuple[bool, str | None]:
+            found = self._unlocked(tx, queues_of(tx, names))
+            already = all(queue.hold == wanted for queue in found)
+            return already, tx.principals.secret(PRINCIPAL, path_of(tx, names))
+
+        already, secret = self._store.read(look)
+        if already:
+            return Held((), status.ALREADY)
+        if secret is None:
+            raise PasswordMissing(queue=shown(names), advice=_ADVICE)
+        if not verify_password(secret, password().rstrip(" ")):
+            self._store.transact("hold", lambda tx: self._denied(tx, names))
+            raise PasswordWrong(queue=shown(names))
+
+        def work(tx: Transaction) -> Held:
+            if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
+                raise PasswordWrong(queue=shown(names))  # it was changed while we checked
+            changed = []
+            for candidate in queues_of(tx, names):
+                queue = tx.queues.locked(candidate.id)
+                locks.refuse_locked(tx, queue)
+                if queue.hold != wanted:
+                    tx.queues.hold(queue, wanted)
+                    changed.append(queue.name)
+            tx.wake()
+            return Held(tuple(changed))
+
+        return self._store.transact("hold", work)
+
+    def _denied(self, tx: Transaction, names: Names) -> None:
+        for queue in queues_of(tx, names)[:1]:
+            tx.journal.add("denied", target=queue.id, detail={"reference": shown(names), "why": "wrong password"})
+
+
+_ADVICE = (
+    "write PASSWORD IS at this level of the description, name a level that has one, "
+    "or set one with: postroom queue password"
+)
+
+
+def _admitted(tx: Transaction, names: Names, count: int) -> Place:
+    """The queue of a send, which must be open; its messages are counted as arriving."""
+    place = tx.queues.admit(names[0], count) if len(names) == 1 else None
+    if place is not None:
+        return place
+    queue = one_queue(tx, names)
+    if queue.hold:
+        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept")
+    if queue.lock_owner is not None:
+        locks.refuse_locked(tx, queue)
+    return tx.queues.count(queue.id, count, 0)
+
+
+def _unlock(tx: Transaction, queue: Queue, why: str) -> None:
+    if queue.lock_owner is not None:
+        tx.queues.unlock(queue, why)
+        tx.wake()
+
+
+def _segments(tx: Transaction, stored: Stored) -> list[str]:
+    """A form is read field by field, anything else line by line."""
+    if stored.type is not None and stored.format == Format.JSON:
+        return as_lines(record(stored.body, Format.JSON, find_type(tx, stored.type))) or [""]
+    return lines(stored.body)
+
+
+def _page(queue: Queue, state: State, after: int, size: int, tx: Transaction) -> list[Stored]:
+    return tx.messages.page(queue, state, after, size)
+
+
+def _check_idempotency(key: str | None) -> None:
+    if key is not None and (not key or len(key) > IDEMPOTENCY_CHARS_MAX or "\0" in key):
+        raise ArgumentInvalid(argument="idempotency key", why=f"1 to {IDEMPOTENCY_CHARS_MAX} characters of text")

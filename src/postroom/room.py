@@ -1,0 +1,346 @@
+"""The room: one store and every capability on it, under one name.
+
+>>> import postroom, tempfile, os
+>>> with tempfile.TemporaryDirectory() as folder, postroom.open(os.path.join(folder, "room.db")) as room:
+...     room.create_queue("greetings")
+...     sent = room.send("greetings", "hello")
+...     room.receive("greetings").message.body
+'hello'
+"""
+
+from __future__ import annotations
+
+import getpass
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from postroom.engine.runner import Report, Runner
+from postroom.errors import ArgumentInvalid, FileUnreadable, LanguageUnknown, MessageUnknown, OutboxUnknown
+from postroom.gateways.command import CommandGateway
+from postroom.limits import ACTOR_CHARS_MAX, DESCRIPTION_BYTES_MAX
+from postroom.model.body import Format
+from postroom.model.key import key_number
+from postroom.model.message import Draft, Message, Value
+from postroom.model.moment import Clock, system_clock
+from postroom.model.types import MessageType
+from postroom.queues import description, hierarchy, rules
+from postroom.queues.administration import Administration
+from postroom.queues.hierarchy import Level, Loaded
+from postroom.queues.locks import User
+from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
+from postroom.queues.verbs import Verbs
+from postroom.store import open_store
+from postroom.store.base import Store
+from postroom.store.journal import Event
+from postroom.store.outbox import Effect
+from postroom.store.owner import process_token
+from postroom.store.transaction import Transaction
+from postroom.store.types import define_type
+
+DEFAULT_URL = "./postroom.db"
+Password = str | Callable[[], str]
+
+_serial = itertools.count(1)
+
+
+def open(
+    url: str | os.PathLike[str] | None = None,
+    *,
+    actor: str | None = None,
+    owner: str | None = None,
+    create: bool = True,
+    clock: Clock = system_clock,
+) -> Postroom:
+    """Open a room: a SQLite path or a PostgreSQL URL; else ``POSTROOM_URL``; else ``./postroom.db``.
+
+    ``actor`` is the name that the journal shows (by default the login name). ``owner`` names the process that locks
+    belong to, by default this one; such locks end with the room. ``create=False`` refuses to make a new room.
+    """
+    where = os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
+    name = actor or _login_name()
+    if len(name) > ACTOR_CHARS_MAX or not name.isprintable():
+        raise ArgumentInvalid(argument="actor", why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+    store = open_store(where, actor=name, create=create, clock=clock)
+    return Postroom(store, where, name, owner)
+
+
+class Postroom:
+    """An open room. Use it as a context manager; threads may share it."""
+
+    def __init__(self, store: Store, url: str, actor: str, owner: str | None = None) -> None:
+        self.store = store
+        self.url = url
+        self._owner = owner or f"{process_token()}/{next(_serial)}"
+        self._own_locks = owner is None
+        self._verbs = Verbs(store, User(self._owner, actor))
+        self._administration = Administration(store)
+        self._runner = Runner(store, [CommandGateway(_absolute(url))], self._owner)
+
+    def __enter__(self) -> Postroom:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the locks of this room and close its store; closing again does nothing."""
+        if not self.store.stopped:
+            if self._own_locks:
+                self._verbs.release_locks()
+            self.store.close()
+
+    # --- definitions ---
+
+    def load(self, *files: str | os.PathLike[str]) -> Loaded:
+        """Load definition files, all or nothing; the suffix tells the language.
+
+        The ``.qdl`` files of one load together are the room's queue description, in the place of the one before.
+        """
+        entries = self.check(*files)
+        return hierarchy.load(self.store, entries, [Path(file).name for file in files])
+
+    @staticmethod
+    def check(*files: str | os.PathLike[str]) -> tuple[description.Entry, ...]:
+        """Read and check definition files without loading them."""
+        if not files:
+            raise ArgumentInvalid(argument="files", why="give at least one file")
+        entries: tuple[description.Entry, ...] = ()
+        for file in map(Path, files):
+            if file.suffix != ".qdl":
+                raise LanguageUnknown(file=file, suffix=file.suffix, known=".qdl (queue descriptions)")
+            entries += description.parse(_text_of(file), str(file))
+        rules.check(entries)
+        return entries
+
+    def hierarchy(self) -> str:
+        """The tree of queues in its description language; what it prints loads to the same tree."""
+
+        def work(tx: Transaction) -> str:
+            levels = hierarchy.read(tx)
+            return hierarchy.printed(levels, tx.principals.secrets(hierarchy.PRINCIPAL)) if levels else ""
+
+        return self.store.read(work)
+
+    def levels(self) -> list[Level]:
+        return self.store.read(hierarchy.read)
+
+    def define_type(self, type: MessageType) -> int:
+        """Define a message type, or a new version of one."""
+        return self.store.transact("define-type", lambda tx: define_type(tx, type))
+
+    # --- queues ---
+
+    def queue(self, *names: str) -> QueueHandle:
+        """One queue or level, with the verbs as methods."""
+        return QueueHandle(self, names)
+
+    def create_queue(self, name: str, *, keep_processed: bool = True, password: str | None = None) -> QueueHandle:
+        self._administration.create(name, keep_processed=keep_processed, password=password)
+        return QueueHandle(self, (name,))
+
+    def remove_queue(self, name: str) -> None:
+        self._administration.remove(name)
+
+    def set_mode(self, *queue: str, keep_processed: bool) -> list[str]:
+        """Keep or discard processed messages; answers with the queues whose mode changed."""
+        return self._administration.set_mode(queue, keep_processed=keep_processed)
+
+    def set_password(self, *queue: str, password: str, old: str | None = None) -> None:
+        self._administration.set_password(queue, password, old=old)
+
+    def has_password(self, *queue: str) -> bool:
+        return self._administration.has_password(queue)
+
+    # --- verbs ---
+
+    def send(
+        self,
+        queue: str | Sequence[str],
+        body: Any,
+        *,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Sent:
+        """Send one message. When this returns, the message is on disk.
+
+        A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
+        the same ``idempotency_key`` makes no second message and answers with the first one's key.
+        """
+        return self._verbs.send(_path(queue), Draft.of(body, format, type, properties), idempotency_key)
+
+    def send_many(
+        self,
+        queue: str | Sequence[str],
+        bodies: Iterable[Any],
+        *,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> SentMany:
+        """Send many messages in one commit: all of them, in their order, or none."""
+        return self._verbs.send_many(_path(queue), Draft.many(bodies, format, type, properties))
+
+    def distribute(
+        self,
+        queues: Sequence[str | Sequence[str]],
+        body: Any,
+        *,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> Distributed:
+        """Send one message to several queues; those that cannot take it are named in the answer."""
+        draft = Draft.of(body, format, type, properties)
+        return self._verbs.distribute([_path(queue) for queue in queues], draft)
+
+    def receive(self, *queue: str, segment: bool = False, wait: float | None = None) -> Received:
+        """Receive the next message of a queue, or of the first non-empty queue below a level."""
+        return self._verbs.receive(queue, segment=segment, wait=wait)
+
+    def accept(self, *queue: str) -> Accepted:
+        """Count messages; without a name, in every queue of the room."""
+        return self._verbs.accept(queue)
+
+    def info(self, *queue: str, limit: int | None = None) -> Listing:
+        return self._verbs.info(queue, limit)
+
+    def history(self, *queue: str, limit: int | None = None) -> Listing:
+        return self._verbs.history(queue, limit)
+
+    def disable(self, *queue: str, password: Password = "", input_only: bool = False) -> Held:
+        """Put a queue, or all below a level, on hold with that level's password."""
+        return self._verbs.disable(queue, _asking(password), input_only=input_only)
+
+    def enable(self, *queue: str, password: Password = "") -> Held:
+        return self._verbs.enable(queue, _asking(password))
+
+    # --- the journal ---
+
+    def show(self, key: str) -> Message:
+        """One message, wherever it is."""
+        stored = self.store.read(lambda tx: tx.messages.find(key_number(key)))
+        if stored is None:
+            self.trace(key)  # tells a key that never was from a message that is gone
+            raise MessageUnknown(key=f"{key} (its message was discarded; postroom trace {key} tells its way)")
+        return stored.image()
+
+    def trace(self, key: str) -> list[Event]:
+        """Everything that happened to a message, oldest first; also after it is gone."""
+        events = self.store.read(lambda tx: tx.journal.trace(key_number(key)))
+        if not events:
+            raise MessageUnknown(key=key)
+        return events
+
+    def locate(self, key: str) -> str | None:
+        """The queue a message is in, from its last journal entry; None if it was discarded."""
+        event = self.store.read(lambda tx: tx.journal.last(key_number(key)))
+        if event is None:
+            raise MessageUnknown(key=key)
+        return event.target if self.store.read(lambda tx: tx.messages.find(key_number(key))) else None
+
+    def journal(self, last: int = 20) -> list[Event]:
+        """The newest entries of the journal, oldest of them first."""
+        return self.store.read(lambda tx: list(tx.journal.tail(last)))
+
+    def journal_after(self, seq: int) -> list[Event]:
+        return self.store.read(lambda tx: tx.journal.after(seq))
+
+    # --- the engine ---
+
+    def run(self, *, until_idle: bool = False, report: Report | None = None) -> int:
+        """Do what is to be done: command lines of queues that became non-empty. One engine per room."""
+        return self._runner.run(until_idle=until_idle, report=report)
+
+    def run_until_idle(self, report: Report | None = None) -> int:
+        return self.run(until_idle=True, report=report)
+
+    def stop(self) -> None:
+        """Let ``run`` finish what it has in hand and return."""
+        self._runner.stop()
+
+    def outbox(self) -> list[Effect]:
+        """Effects that are pending, or failed and kept."""
+        return self.store.read(lambda tx: tx.outbox.all())
+
+    def retry(self, effect: int) -> None:
+        """Give a failed effect new attempts."""
+
+        def work(tx: Transaction) -> None:
+            found = tx.outbox.find(effect)
+            if found is None:
+                raise OutboxUnknown(row=effect)
+            tx.outbox.revive(found)
+            tx.wake()
+
+        self.store.transact("outbox-retry", work)
+
+
+class QueueHandle:
+    """A queue or a level of the tree, with the verbs as methods."""
+
+    def __init__(self, room: Postroom, names: Sequence[str]) -> None:
+        self._room = room
+        self.names = tuple(names)
+
+    def __repr__(self) -> str:
+        return f"<queue {' '.join(self.names)}>"
+
+    def send(self, body: Any, **options: Any) -> Sent:
+        return self._room.send(self.names, body, **options)
+
+    def receive(self, *, segment: bool = False, wait: float | None = None) -> Received:
+        return self._room.receive(*self.names, segment=segment, wait=wait)
+
+    def accept(self) -> Accepted:
+        return self._room.accept(*self.names)
+
+    def info(self, limit: int | None = None) -> Listing:
+        return self._room.info(*self.names, limit=limit)
+
+    def history(self, limit: int | None = None) -> Listing:
+        return self._room.history(*self.names, limit=limit)
+
+    def disable(self, password: Password = "", *, input_only: bool = False) -> Held:
+        return self._room.disable(*self.names, password=password, input_only=input_only)
+
+    def enable(self, password: Password = "") -> Held:
+        return self._room.enable(*self.names, password=password)
+
+
+def _path(queue: str | Sequence[str]) -> tuple[str, ...]:
+    return (queue,) if isinstance(queue, str) else tuple(queue)
+
+
+def _asking(password: Password) -> Callable[[], str]:
+    return password if callable(password) else lambda: password
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container may have a user number without a name
+        return f"uid {os.getuid()}"
+
+
+def _absolute(url: str) -> str:
+    """A room's URL as a command started elsewhere can use it."""
+    return url if "://" in url else str(Path(url).absolute())
+
+
+def _text_of(file: Path) -> str:
+    try:
+        if file.stat().st_size > DESCRIPTION_BYTES_MAX:
+            raise FileUnreadable(file=file, why=f"it is larger than {DESCRIPTION_BYTES_MAX} bytes")
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileUnreadable(file=file, why=error.strerror or str(error)) from None
+    except UnicodeDecodeError as error:
+        raise FileUnreadable(file=file, why=f"byte {error.start + 1} is not UTF-8") from None

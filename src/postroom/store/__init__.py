@@ -1,0 +1,26 @@
+"""Where things are. The only room with SQL in it; everything above speaks to ``Store`` and ``Transaction``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from postroom.errors import UrlInvalid
+from postroom.model.moment import Clock, system_clock
+from postroom.store.base import Store
+
+
+def open_store(url: str, *, actor: str, create: bool = True, clock: Clock = system_clock) -> Store:
+    """Open the store that a room's URL names: a path (or ``sqlite:///path``) or ``postgresql://…``."""
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("postgresql", "postgres"):
+        from postroom.store.postgres import PostgresStore
+
+        return PostgresStore(url, actor=actor, create=create, clock=clock)
+    if separator and scheme != "sqlite":
+        raise UrlInvalid(url=f"{scheme}://…", why=f"{scheme!r} is not a kind of store")
+    path = rest.removeprefix("/") if separator else url
+    if not path or path == ":memory:" or "\0" in path:
+        raise UrlInvalid(url=url, why="a room lives in a file")
+    from postroom.store.sqlite import SqliteStore
+
+    return SqliteStore(Path(path).absolute(), actor=actor, create=create, clock=clock)

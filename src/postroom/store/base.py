@@ -1,0 +1,178 @@
+"""The store: transactions over places, messages and the journal. SQLite and PostgreSQL differ only below this line."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NoReturn, Protocol, TypeVar
+
+from postroom import faults
+from postroom.errors import CommitUnknown, PostroomError, RoomForked, StoreBusy, StoreStopped
+from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
+from postroom.store.session import Session
+from postroom.store.transaction import Transaction
+
+T = TypeVar("T")
+
+
+class Conflict(Exception):
+    """Another transaction was in the way; nothing happened, and the same work may be tried again."""
+
+
+class Waiter(Protocol):
+    """Sleeps until something may have changed. Made before looking, so that no change falls in between."""
+
+    def wait(self, seconds: float) -> bool:
+        """True if woken, False if the time is up."""
+
+
+class Store(ABC):
+    """One open store. Threads may share it: they take turns."""
+
+    def __init__(self, session: Session, actor: str) -> None:
+        self.session = session
+        self._transaction = Transaction(session, actor)
+        self._mutex = threading.RLock()
+        self._process = os.getpid()
+        self._unusable: PostroomError | None = None
+        _open_stores.add(self)
+
+    # --- for everyone above ---
+
+    def transact(self, label: str, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` and commit what it did, all or nothing; run it again if another transaction was in the way."""
+        with self._mutex:
+            try:
+                return self._once(label, work)
+            except Conflict as conflict:
+                why = str(conflict)
+            for _ in range(CONFLICT_RETRIES_MAX):
+                try:
+                    return self._once(label, work)
+                except Conflict as conflict:
+                    why = str(conflict)
+            raise StoreBusy(seconds=BUSY_SECONDS, why=why)
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` on one unchanging picture of the store; it must not write."""
+        with self._mutex:
+            if self._unusable is not None:
+                raise self._unusable
+            self._begin_reading()
+            try:
+                return work(self._transaction)
+            except Exception as error:
+                self._raise_ours(error)
+            finally:
+                self._rollback()
+
+    @property
+    def stopped(self) -> bool:
+        return self._unusable is not None
+
+    @abstractmethod
+    def waiter(self) -> AbstractContextManager[Waiter]:
+        """A waiter for the next commit that wakes."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    # --- one transaction ---
+
+    def _once(self, label: str, work: Callable[[Transaction], T]) -> T:
+        if self._unusable is not None:
+            raise self._unusable
+        transaction = self._transaction
+        transaction.clear()
+        self._begin()
+        try:
+            if faults.armed:
+                faults.reach(f"{label}.begun")
+            result = work(transaction)
+            wake = transaction.settle()
+            if faults.armed:
+                faults.reach(f"{label}.committing")
+            if wake:
+                self._wake_with_commit()
+        except BaseException as error:
+            self._rollback()
+            transaction.keys.rolled_back()
+            self._raise_ours(error)
+        try:
+            self._commit()
+            if faults.armed:
+                faults.reach(f"{label}.committed")
+        except BaseException as error:
+            transaction.keys.rolled_back()
+            self._raise_uncommitted(label, error)
+        transaction.keys.committed()
+        if wake:
+            self._wake_after_commit()
+        return result
+
+    def _raise_uncommitted(self, label: str, error: BaseException) -> NoReturn:
+        refusal = self._refused_commit(error)
+        if refusal is not None:
+            self._rollback()
+            raise refusal from error
+        # Neither yes nor no. Going on would build on sand, so this store takes no more work.
+        self._stop(f"a commit was not confirmed ({error})")
+        raise CommitUnknown(label=label, why=str(error)) from error
+
+    def _raise_ours(self, error: BaseException) -> NoReturn:
+        ours = self._translated(error)
+        if ours is error:
+            raise error
+        raise ours from error
+
+    def _stop(self, why: str) -> None:
+        self._unusable = StoreStopped(why=why)
+
+    def _forked(self) -> None:
+        """In a child process: the connection is the parent's, and its lock may be held by a thread that is not here."""
+        self._mutex = threading.RLock()
+        self._unusable = RoomForked(opened=self._process, used=os.getpid())
+
+    # --- what a database must do ---
+
+    @abstractmethod
+    def _begin(self) -> None: ...
+
+    @abstractmethod
+    def _begin_reading(self) -> None: ...
+
+    @abstractmethod
+    def _commit(self) -> None: ...
+
+    @abstractmethod
+    def _rollback(self) -> None:
+        """End the transaction if one is open; never raises."""
+
+    @abstractmethod
+    def _translated(self, error: BaseException) -> BaseException:
+        """A driver's error as ours (or as ``Conflict``); any other comes back as it is."""
+
+    @abstractmethod
+    def _refused_commit(self, error: BaseException) -> PostroomError | Conflict | None:
+        """Ours, if the database said for certain that the commit did not happen; else None."""
+
+    @abstractmethod
+    def _wake_with_commit(self) -> None: ...
+
+    @abstractmethod
+    def _wake_after_commit(self) -> None: ...
+
+
+_open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in _open_stores:
+        store._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,93 @@
+"""Definitions by version: what was in force when, and who changed it. Nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from postroom.model.catalog import Definition, Position
+from postroom.store.journal import Journal
+from postroom.store.session import Session
+
+_VERSION = "SELECT coalesce(max(version), 0) FROM versions"
+_NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
+_INSERT = """
+INSERT INTO definitions (kind, name, body, file, line, col, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)
+"""
+_END = "UPDATE definitions SET until = ? WHERE id = ?"
+_CURRENT = """
+SELECT id, kind, name, body, file, line, col, since FROM definitions
+WHERE kind = ? AND since <= ? AND (until IS NULL OR until > ?) ORDER BY id
+"""
+
+
+class Definitions:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def version(self) -> int:
+        row = self._session.row(_VERSION)
+        assert row is not None
+        return int(row[0])
+
+    def of_kind(self, kind: str, version: int | None = None) -> list[Definition]:
+        """The definitions of one kind, in their order, as of a version (by default the newest)."""
+        return [definition for _, definition in self._rows(kind, version)]
+
+    def replace(self, kind: str, wanted: Sequence[Definition], note: Mapping[str, Any]) -> int:
+        """Make ``wanted`` all there is of a kind, under a new version; answers with the version in force.
+
+        If nothing differs there is no new version, so a repeated load is harmless.
+        """
+        return self._change(kind, self._rows(kind, None), wanted, note)
+
+    def define(self, definition: Definition, note: Mapping[str, Any]) -> int:
+        """Add one definition, in the place of the one that had its kind and name."""
+        same = [row for row in self._rows(definition.kind, None) if row[1].name == definition.name]
+        return self._change(definition.kind, same, [definition], note)
+
+    def _change(
+        self,
+        kind: str,
+        present: Sequence[tuple[int, Definition]],
+        wanted: Sequence[Definition],
+        note: Mapping[str, Any],
+    ) -> int:
+        version = self.version()
+        if [_essence(old) for _, old in present] == [_essence(new) for new in wanted]:
+            return version
+        version += 1
+        said = json.dumps(note, ensure_ascii=False)
+        self._session.run(_NEW_VERSION, (version, self._session.now, self._journal.actor, said))
+        self._session.many(_END, [(version, id) for id, _ in present])
+        self._session.many(_INSERT, [_row(definition, version) for definition in wanted])
+        self._journal.add("load", detail={"version": version, "kind": kind, **note})
+        return version
+
+    def _rows(self, kind: str, version: int | None) -> list[tuple[int, Definition]]:
+        at = self.version() if version is None else version
+        found = []
+        for id, its_kind, name, body, file, line, column, since in self._session.rows(_CURRENT, (kind, at, at)):
+            position = None if file is None else Position(file, line, column)
+            found.append((id, Definition(its_kind, name, json.loads(body), position, since)))
+        return found
+
+
+def _essence(definition: Definition) -> tuple[str, str, Mapping[str, Any], Position | None]:
+    return definition.kind, definition.name, definition.body, definition.position
+
+
+def _row(definition: Definition, version: int) -> tuple[Any, ...]:
+    place = definition.position
+    body = json.dumps(definition.body, ensure_ascii=False, sort_keys=True)
+    return (
+        definition.kind,
+        definition.name,
+        body,
+        place.file if place else None,
+        place.line if place else None,
+        place.column if place else None,
+        version,
+    )

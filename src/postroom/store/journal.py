@@ -1,0 +1,137 @@
+"""The journal: every state change, in the commit that made it. Locate, trace, history and audit are readings of it.
+
+The events of one message are a chain: each knows the number of the one before it, and the message (or, once it is gone,
+its row in ``departed``) the number of the last. So a trace costs its own length, and writing needs no second index.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.limits import PAGE_ROWS
+from postroom.model.key import key_text
+from postroom.model.moment import to_datetime, to_iso
+from postroom.store.session import Row, Session
+
+_APPEND = (
+    "INSERT INTO journal (at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_ARRIVED = """
+INSERT INTO journal (seq, at, verb, message, source, target, actor)
+SELECT position, ?, ?, key, ?, queue, ? FROM messages WHERE queue = ? AND state = 0 AND position >= ?
+"""
+_LAST_OF = "SELECT coalesce(last, position) FROM messages WHERE key = ?"
+_LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
+_SET_LAST = "UPDATE messages SET last = ? WHERE key = ?"
+_SELECT = """
+SELECT j.seq, j.at, j.verb, j.message, s.name, t.name, j.actor, j.detail
+FROM journal j LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
+"""
+_CHAIN = """
+WITH RECURSIVE chain (seq, prior) AS (
+    SELECT seq, prior FROM journal WHERE seq = ?
+    UNION ALL SELECT older.seq, older.prior FROM journal older JOIN chain ON older.seq = chain.prior
+)
+SELECT j.seq, j.at, j.verb, j.message, s.name, t.name, j.actor, j.detail
+FROM chain JOIN journal j ON j.seq = chain.seq
+     LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
+ORDER BY j.seq
+"""
+_ONE = _SELECT + "WHERE j.seq = ?"
+_AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
+_TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the journal."""
+
+    seq: int
+    time: datetime
+    verb: str
+    key: str | None
+    source: str | None
+    target: str | None
+    by: str
+    detail: Mapping[str, Any] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        shape = {
+            "time": to_iso(self.time),
+            "verb": self.verb,
+            "from": self.source,
+            "to": self.target,
+            "by": self.by,
+        }
+        if self.detail is not None:
+            shape["detail"] = dict(self.detail)  # type: ignore[assignment]
+        return shape
+
+
+class Journal:
+    def __init__(self, session: Session, actor: str) -> None:
+        self._session = session
+        self.actor = actor  # whoever acts; a rule or a station may stand in for the room's user
+
+    def add(
+        self,
+        verb: str,
+        *,
+        message: int | None = None,
+        prior: int | None = None,
+        source: int | None = None,
+        target: int | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Append one event; its number is also the position of a message that arrived by it."""
+        session = self._session
+        said = None if detail is None else json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
+        return session.append(_APPEND, (session.now, verb, message, prior, source, target, self.actor, said))
+
+    def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
+        """An event that leaves the message where it is."""
+        prior = self._last_number(message)
+        seq = self.add(verb, message=message, prior=prior, source=queue, target=queue, detail=detail)
+        self._session.run(_SET_LAST, (seq, message))
+
+    def add_arrivals(self, verb: str, *, target: int, since: int, source: int | None = None) -> None:
+        """One event for each message that lies in a queue from a position on; inside the database, set at a time."""
+        self._session.run(_ARRIVED, (self._session.now, verb, source, self.actor, target, since))
+
+    def trace(self, message: int) -> list[Event]:
+        """Everything that happened to one message, oldest first."""
+        last = self._last_number(message)
+        return [] if last is None else [_event(row) for row in self._session.rows(_CHAIN, (last,))]
+
+    def last(self, message: int) -> Event | None:
+        last = self._last_number(message)
+        row = None if last is None else self._session.row(_ONE, (last,))
+        return None if row is None else _event(row)
+
+    def _last_number(self, message: int) -> int | None:
+        row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
+        return None if row is None else row[0]
+
+    def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
+        return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]
+
+    def tail(self, count: int) -> Iterator[Event]:
+        return (_event(row) for row in reversed(self._session.rows(_TAIL, (count,))))
+
+
+def _event(row: Row) -> Event:
+    seq, at, verb, message, source, target, actor, detail = row
+    return Event(
+        seq=seq,
+        time=to_datetime(at),
+        verb=verb,
+        key=None if message is None else key_text(message),
+        source=source,
+        target=target,
+        by=actor,
+        detail=None if detail is None else json.loads(detail),
+    )

@@ -1,0 +1,53 @@
+"""The key dispenser: a counter in the store, taken from in blocks that grow with use.
+
+A process that sends once takes one key; one that sends all day asks the counter rarely. What a process reserved and
+did not use is a gap, never a repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postroom.limits import KEY_RESERVE_MAX
+from postroom.store.session import Session
+
+_RESERVE = "UPDATE counters SET value = value + ? WHERE name = 'keys' RETURNING value"
+
+
+class Keys:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._next = self._stop = 0
+        self._block = 1
+        self._fresh = False
+
+    def next(self) -> int:
+        if self._next < self._stop:
+            key = self._next
+            self._next = key + 1
+            return key
+        return self.take(1)[0]
+
+    def take(self, count: int) -> Sequence[int]:
+        if self._stop - self._next >= count:
+            first = self._next
+        else:
+            # What is left of the last block stays unused, so that one send of many has keys in a row.
+            size = max(count, self._block)
+            row = self._session.row(_RESERVE, (size,))
+            assert row is not None
+            self._stop = row[0]
+            first = self._stop - size
+            self._block = min(self._block * 2, KEY_RESERVE_MAX)
+            self._fresh = True
+        self._next = first + count
+        return range(first, self._next)
+
+    def committed(self) -> None:
+        self._fresh = False
+
+    def rolled_back(self) -> None:
+        """A block reserved in a transaction that failed was never ours."""
+        if self._fresh:
+            self._next = self._stop = 0
+            self._fresh = False

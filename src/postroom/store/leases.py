@@ -1,0 +1,59 @@
+"""Leases with fencing: one holder at a time, and a late one cannot commit.
+
+Every taking raises the lease's number. A holder shows its number in each commit; after a pause, a clock jump or a
+takeover the number is old and the commit is refused.
+"""
+
+from __future__ import annotations
+
+from postroom.errors import LeaseHeld, LeaseLost
+from postroom.model.moment import to_datetime, to_iso
+from postroom.store.journal import Journal
+from postroom.store.owner import is_alive
+from postroom.store.session import Session
+
+_FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ? /*for update l*/"
+_INSERT = "INSERT INTO leases (name, owner, fence, expires) VALUES (?, ?, 1, ?) ON CONFLICT (name) DO NOTHING"
+_TAKE = "UPDATE leases SET owner = ?, fence = ?, expires = ? WHERE name = ?"
+_RENEW = "UPDATE leases SET expires = ? WHERE name = ? AND fence = ?"
+
+
+class Leases:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def acquire(self, name: str, owner: str, seconds: float) -> int:
+        """Take a lease and answer with its number; a live holder's lease is not taken."""
+        expires = self._session.now + int(seconds * 1_000_000)
+        if self._session.run(_INSERT, (name, owner, expires)) == 1:
+            fence = 1
+        else:
+            held_by, last, until = self._find(name)
+            if until > self._session.now and held_by != owner and is_alive(held_by) is not False:
+                raise LeaseHeld(lease=name, owner=held_by, until=to_iso(to_datetime(until)))
+            fence = last + 1
+            self._session.run(_TAKE, (owner, fence, expires, name))
+        self._journal.add("lease", detail={"lease": name, "owner": owner, "number": fence})
+        return fence
+
+    def check(self, name: str, fence: int) -> None:
+        """Refuse the transaction unless ``fence`` is still the lease's number."""
+        _, current, _ = self._find(name)
+        if current != fence:
+            raise LeaseLost(lease=name, ours=fence, theirs=current)
+
+    def renew(self, name: str, fence: int, seconds: float) -> None:
+        self.check(name, fence)
+        self._session.run(_RENEW, (self._session.now + int(seconds * 1_000_000), name, fence))
+
+    def release(self, name: str, fence: int) -> None:
+        """Let go at once; a lease that was lost meanwhile is left to its new holder."""
+        if self._session.run(_RENEW, (self._session.now, name, fence)) == 1:
+            self._journal.add("release-lease", detail={"lease": name, "number": fence})
+
+    def _find(self, name: str) -> tuple[str, int, int]:
+        row = self._session.row(_FIND, (name,))
+        if row is None:
+            raise LeaseLost(lease=name, ours=0, theirs=0)
+        return row[0], row[1], row[2]

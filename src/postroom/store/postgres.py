@@ -1,0 +1,233 @@
+"""The store on PostgreSQL: for rooms that many machines share.
+
+Every transaction locks the rows of the queues that it changes, so the order of a queue is the order of commits, and
+correctness does not lean on serializable snapshots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from postroom import faults
+from postroom.errors import (
+    PostroomError,
+    RoomMissing,
+    StoreBusy,
+    StoreCorrupt,
+    StoreFull,
+    StoreNewer,
+    StoreUnavailable,
+)
+from postroom.limits import BUSY_SECONDS
+from postroom.model.moment import Clock, system_clock
+from postroom.store.base import Conflict, Store, Waiter
+from postroom.store.migrations import MIGRATIONS, for_postgres
+from postroom.store.session import Row, Session
+
+_CHANNEL = "postroom"
+_MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
+_ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
+_CREATE_SCHEMA = "CREATE TABLE IF NOT EXISTS postroom_schema (version BIGINT PRIMARY KEY)"
+_SCHEMA_VERSION = "SELECT coalesce(max(version), 0) FROM postroom_schema"
+_ADD_VERSION = "INSERT INTO postroom_schema (version) VALUES (%s)"
+_MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
+
+_adapted: dict[str, sql.SQL] = {}
+
+
+def _adapt(statement: str) -> sql.SQL:
+    """A constant statement in PostgreSQL's words."""
+    found = _adapted.get(statement)
+    if found is None:
+        words = statement.replace("?", "%s")
+        words = words.replace("/*for update*/", "FOR NO KEY UPDATE OF q").replace("/*for update l*/", "FOR UPDATE OF l")
+        found = _adapted[statement] = sql.SQL(words)
+    return found
+
+
+class PostgresSession(Session):
+    def __init__(self, connection: psycopg.Connection[Row], clock: Clock) -> None:
+        self.connection = connection
+        self.clock = clock
+        self.now = 0
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self.connection.execute(_adapt(statement), values).rowcount
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self.connection.execute(_adapt(statement), values).fetchall()
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        return self.connection.execute(_adapt(statement), values).fetchone()
+
+    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.executemany(_adapt(statement), values)
+
+    def append(self, statement: str, values: Sequence[Any]) -> int:
+        # The number is drawn after the queue's row is locked, so within a queue numbers grow in the order of commits.
+        return int(self.connection.execute(_adapt(statement + " RETURNING seq"), values).fetchall()[0][0])
+
+    def journal_numbers(self, count: int) -> Sequence[int]:
+        return sorted(row[0] for row in self.connection.execute(_MANY_NUMBERS, (count,)))
+
+
+class PostgresStore(Store):
+    session: PostgresSession
+
+    def __init__(self, url: str, *, actor: str, create: bool = True, clock: Clock = system_clock) -> None:
+        self._url = url
+        connection = _connect(url)
+        try:
+            _migrate(connection, url, create)
+        except BaseException as error:
+            connection.close()
+            raise _ours(error) from error
+        super().__init__(PostgresSession(connection, clock), actor)
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[Waiter]:
+        with contextlib.closing(_connect(self._url)) as connection:
+            connection.execute("LISTEN postroom")
+            yield ListenWaiter(connection)
+
+    def waiter(self) -> AbstractContextManager[Waiter]:
+        return self._listening()
+
+    def close(self) -> None:
+        if self._process == os.getpid():  # a child's copy of the connection is not its own to close
+            with self._mutex:
+                self._stop("it was closed")
+
+    def _begin(self) -> None:
+        self._start("BEGIN ISOLATION LEVEL READ COMMITTED")
+
+    def _begin_reading(self) -> None:
+        self._start("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def _start(self, statement: LiteralString) -> None:
+        try:
+            self.session.connection.execute(statement)
+        except psycopg.Error as error:
+            if self.session.connection.closed:
+                self._stop(f"the connection to the database is gone ({_why(error)})")
+            raise _ours(error) from error
+        self.session.now = self.session.clock()
+
+    def _commit(self) -> None:
+        self.session.connection.execute("COMMIT")
+
+    def _rollback(self) -> None:
+        if not self.session.connection.closed:
+            with contextlib.suppress(psycopg.Error):  # the error that brought us here is the one to tell
+                self.session.connection.execute("ROLLBACK")
+        else:
+            self._stop("the connection to the database is gone")
+
+    def _translated(self, error: BaseException) -> BaseException:
+        return _ours(error)
+
+    def _refused_commit(self, error: BaseException) -> PostroomError | Conflict | None:
+        # The server answered with an error: it rolled back. No answer at all has no SQLSTATE.
+        if isinstance(error, psycopg.Error) and error.sqlstate and not error.sqlstate.startswith(("57P", "08", "XX")):
+            ours = _ours(error)
+            assert isinstance(ours, (PostroomError, Conflict))
+            return ours
+        return None
+
+    def _stop(self, why: str) -> None:
+        super()._stop(why)
+        self.session.connection.close()
+
+    def _wake_with_commit(self) -> None:
+        self.session.connection.execute("SELECT pg_notify('postroom', '')")
+
+    def _wake_after_commit(self) -> None:
+        pass
+
+
+class ListenWaiter:
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def wait(self, seconds: float) -> bool:
+        try:
+            for _ in self._connection.notifies(timeout=seconds, stop_after=1):
+                return True
+        except psycopg.Error as error:
+            raise _ours(error) from error
+        return False
+
+
+def _connect(url: str) -> psycopg.Connection[Row]:
+    try:
+        connection: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=10)
+        connection.execute("SET lock_timeout = '10s'")
+    except (psycopg.Error, UnicodeError) as error:
+        raise StoreUnavailable(why=_why(error)) from None
+    connection.prepare_threshold = 2
+    return connection
+
+
+def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> None:
+    exists = connection.execute(_ROOM_EXISTS).fetchone() == (True,)
+    if not exists and not create:
+        raise RoomMissing(url=public_url(url))
+    done = _version(connection) if exists else 0
+    if done > len(MIGRATIONS):
+        raise StoreNewer(found=done, known=len(MIGRATIONS))
+    while done < len(MIGRATIONS):
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+            connection.execute(_CREATE_SCHEMA)
+            done = _version(connection)  # another process may have been first
+            if done < len(MIGRATIONS):
+                for statement in map(for_postgres, MIGRATIONS[done]):
+                    faults.reach("migrate.statement")
+                    connection.execute(sql.SQL(statement))
+                done += 1
+                connection.execute(_ADD_VERSION, (done,))
+                faults.reach("migrate.statement")
+
+
+def _version(connection: psycopg.Connection[Row]) -> int:
+    row = connection.execute(_SCHEMA_VERSION).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def public_url(url: str) -> str:
+    """A URL as it may be shown: without its password."""
+    scheme, _, rest = url.partition("://")
+    login, at, host = rest.rpartition("@")
+    return f"{scheme}://{login.partition(':')[0]}{at}{host}"
+
+
+def _why(error: BaseException) -> str:
+    """The first line of what the server said; libpq's own texts name hosts and files, never passwords."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _ours(error: BaseException) -> BaseException:
+    """PostgreSQL's error as ours. By its SQLSTATE, never by its text."""
+    if not isinstance(error, psycopg.Error):
+        return error
+    state = error.sqlstate or ""
+    why = f"{_why(error)} ({state})" if state else _why(error)
+    if state in ("40001", "40P01", "23505"):  # serialization, deadlock, two who created the same thing at once
+        return Conflict(why)
+    if state in ("55P03", "57014"):
+        return StoreBusy(seconds=BUSY_SECONDS, why=why)
+    if state.startswith("53"):  # out of disk, memory or connections
+        return StoreFull(why=why)
+    if state in ("XX001", "XX002"):
+        return StoreCorrupt(why=why)
+    return StoreUnavailable(why=why)

@@ -1,0 +1,192 @@
+"""Places: a queue is a row here, never a table. Its counts are in the row, so asking costs the same at any size."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from postroom.store.journal import Journal
+from postroom.store.session import Session
+
+
+class Hold(IntEnum):
+    """What a held queue refuses."""
+
+    NONE = 0
+    INPUT = 1  # accepts nothing, still releases (the ANSI meaning of DISABLE INPUT)
+    FULL = 2  # neither accepts nor releases (the Multics meaning)
+
+    @property
+    def label(self) -> str:
+        return ("", "input only", "full")[self]
+
+
+class Queue(NamedTuple):
+    """One place as it stood when it was read, with its segment lock if someone holds it."""
+
+    id: int
+    name: str
+    kind: str
+    path: str
+    ordinal: int
+    keep: int
+    hold: int
+    retired: int
+    command: str | None
+    unprocessed: int
+    processed: int
+    lock_owner: str | None = None
+    lock_actor: str | None = None
+    lock_reference: str | None = None
+    lock_message: int | None = None
+    lock_segment: int | None = None
+    lock_expires: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.path.split("/"))
+
+
+class Place(NamedTuple):
+    """What an arrival needs to know of its queue, after it was counted."""
+
+    id: int
+    name: str
+    command: str | None
+    path: str
+    unprocessed: int
+
+
+_COLUMNS = """
+SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command, q.unprocessed, q.processed,
+       l.owner, l.actor, l.reference, l.message, l.segment, l.expires
+FROM queues q LEFT JOIN locks l ON l.queue = q.id
+"""
+_BY_NAME = _COLUMNS + "WHERE q.name = ? /*for update*/"
+_BY_NAME_READ = _COLUMNS + "WHERE q.name = ?"
+_BY_ID = _COLUMNS + "WHERE q.id = ? /*for update*/"
+_BY_PATH = _COLUMNS + "WHERE q.path = ? AND q.retired = 0"
+_BELOW = _COLUMNS + "WHERE q.path >= ? AND q.path < ? AND q.retired = 0 ORDER BY q.ordinal, q.id"
+_ALL = _COLUMNS + "WHERE q.retired = 0 ORDER BY q.ordinal, q.id"
+_OF_KIND = _COLUMNS + "WHERE q.kind = ? ORDER BY q.ordinal, q.id"
+_NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
+_INSERT = """
+INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, unprocessed, processed)
+VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0) RETURNING id
+"""
+_EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, retired = 0 WHERE id = ?"
+_RETIRE = "UPDATE queues SET retired = 1, command = NULL WHERE id = ?"
+_HOLD = "UPDATE queues SET hold = ? WHERE id = ?"
+_KEEP = "UPDATE queues SET keep = ? WHERE id = ?"
+_COUNT = """
+UPDATE queues SET unprocessed = unprocessed + ?, processed = processed + ? WHERE id = ?
+RETURNING id, name, command, path, unprocessed
+"""
+_ADMIT = """
+UPDATE queues SET unprocessed = unprocessed + ?
+WHERE name = ? AND hold = 0 AND retired = 0 AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = queues.id)
+RETURNING id, name, command, path, unprocessed
+"""
+_LOCK = """
+INSERT INTO locks (queue, owner, actor, reference, message, segment, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET owner = excluded.owner, actor = excluded.actor, reference = excluded.reference,
+    message = excluded.message, segment = excluded.segment, expires = excluded.expires
+"""
+_UNLOCK = "DELETE FROM locks WHERE queue = ?"
+_LOCKED_BY = _COLUMNS + "WHERE l.owner = ? ORDER BY q.id"
+
+
+class Queues:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    # --- finding ---
+
+    def named(self, name: str) -> Queue | None:
+        """The queue of a physical name, its row locked for this transaction."""
+        row = self._session.row(_BY_NAME, (name,))
+        return None if row is None else Queue(*row)
+
+    def named_to_read(self, name: str) -> Queue | None:
+        row = self._session.row(_BY_NAME_READ, (name,))
+        return None if row is None else Queue(*row)
+
+    def locked(self, id: int) -> Queue:
+        """The same queue read anew, its row locked for this transaction."""
+        row = self._session.row(_BY_ID, (id,))
+        assert row is not None, f"queue {id} vanished: rows are retired, never deleted"
+        return Queue(*row)
+
+    def below(self, path: str) -> list[Queue]:
+        """The queue at a symbolic path, or all queues under it, in the order of definition."""
+        exact = self._session.row(_BY_PATH, (path,))
+        if exact is not None:
+            return [Queue(*exact)]
+        # "0" is the character after "/": the range holds exactly the paths that start with path + "/".
+        return [Queue(*row) for row in self._session.rows(_BELOW, (path + "/", path + "0"))]
+
+    def all(self) -> list[Queue]:
+        return [Queue(*row) for row in self._session.rows(_ALL)]
+
+    def of_kind(self, kind: str) -> list[Queue]:
+        """Retired ones too: a queue that comes back must find its history."""
+        return [Queue(*row) for row in self._session.rows(_OF_KIND, (kind,))]
+
+    def names(self) -> list[tuple[str, str]]:
+        """Every name and path, for suggestions and completion."""
+        return [(row[0], row[1]) for row in self._session.rows(_NAMES)]
+
+    def locked_by(self, owner: str) -> list[Queue]:
+        return [Queue(*row) for row in self._session.rows(_LOCKED_BY, (owner,))]
+
+    # --- changing ---
+
+    def create(
+        self, name: str, kind: str, *, path: str, ordinal: int = 0, keep: bool = True, command: str | None = None
+    ) -> int:
+        row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command))
+        assert row is not None
+        self._journal.add("create-queue", target=row[0], detail={"kind": kind, "path": path})
+        return int(row[0])
+
+    def evolve(self, queue: Queue, *, path: str, ordinal: int, command: str | None) -> None:
+        if (queue.path, queue.ordinal, queue.command, queue.retired) != (path, ordinal, command, 0):
+            self._session.run(_EVOLVE, (path, ordinal, command, queue.id))
+            self._journal.add("change-queue", target=queue.id, detail={"path": path})
+
+    def retire(self, queue: Queue) -> None:
+        """Take a queue out of use; its history stays readable under its physical name."""
+        self._session.run(_RETIRE, (queue.id,))
+        self._journal.add("retire-queue", source=queue.id)
+
+    def hold(self, queue: Queue, hold: Hold) -> None:
+        self._session.run(_HOLD, (int(hold), queue.id))
+        self._journal.add("hold" if hold else "release", target=queue.id, detail={"hold": hold.label} if hold else None)
+
+    def keep_processed(self, queue: Queue, keep: bool) -> None:
+        self._session.run(_KEEP, (int(keep), queue.id))
+        self._journal.add("mode", target=queue.id, detail={"processed": "keep" if keep else "discard"})
+
+    def lock(
+        self, queue: Queue, *, owner: str, actor: str, reference: str, message: int, segment: int, expires: int
+    ) -> None:
+        """Give one user the queue until the last segment of a message, and remember how far they are."""
+        self._session.run(_LOCK, (queue.id, owner, actor, reference, message, segment, expires))
+        self._journal.add_to(message, "segment", queue.id, {"segment": segment})
+
+    def unlock(self, queue: Queue, why: str) -> None:
+        assert queue.lock_message is not None, f"{queue.name} is not locked"
+        self._session.run(_UNLOCK, (queue.id,))
+        self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
+
+    def admit(self, name: str, count: int) -> Place | None:
+        """Count arrivals into an open queue, in one statement; None if it is held, locked or not there at all."""
+        row = self._session.row(_ADMIT, (count, name))
+        return None if row is None else Place(*row)
+
+    def count(self, id: int, unprocessed: int, processed: int) -> Place:
+        """Add to a queue's counts, whatever its state."""
+        row = self._session.row(_COUNT, (unprocessed, processed, id))
+        assert row is not None
+        return Place(*row)

@@ -1,0 +1,43 @@
+"""The seam between the tables and a database driver: run constant statements, number the journal, tell the time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from postroom.model.moment import Clock
+
+Row = tuple[Any, ...]
+
+
+class Session(ABC):
+    """One database connection inside one transaction.
+
+    Statements are constants written once for both databases: ``?`` marks a parameter, and ``/*for update*/`` a row
+    that the transaction will change (SQLite has locked everything by then and reads it as a comment).
+    """
+
+    now: int  # microseconds; fixed when the transaction began, so one commit has one time
+    clock: Clock
+
+    @abstractmethod
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Execute; answer with the number of rows changed."""
+
+    @abstractmethod
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]: ...
+
+    @abstractmethod
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None: ...
+
+    @abstractmethod
+    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> None: ...
+
+    @abstractmethod
+    def append(self, statement: str, values: Sequence[Any]) -> int:
+        """Insert one journal row whose number the database chooses; answers with the number."""
+
+    @abstractmethod
+    def journal_numbers(self, count: int) -> Sequence[int]:
+        """The next ``count`` journal numbers: growing, and in commit order within each queue."""

@@ -1,0 +1,46 @@
+"""Timers: something to do at a time, kept until it is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.store.session import Session
+
+_INSERT = "INSERT INTO timers (due, kind, payload) VALUES (?, ?, ?) RETURNING id"
+_DUE = "SELECT id, due, kind, payload FROM timers WHERE due <= ? ORDER BY due, id LIMIT ?"
+_NEXT = "SELECT min(due) FROM timers"
+_DELETE = "DELETE FROM timers WHERE id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    id: int
+    due: int
+    kind: str
+    payload: Mapping[str, Any]
+
+
+class Timers:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, due: int, kind: str, payload: Mapping[str, Any]) -> int:
+        row = self._session.row(_INSERT, (due, kind, json.dumps(payload, ensure_ascii=False)))
+        assert row is not None
+        return int(row[0])
+
+    def due(self, limit: int) -> list[Timer]:
+        """What is due now, in the order of its time."""
+        rows = self._session.rows(_DUE, (self._session.now, limit))
+        return [Timer(id, due, kind, json.loads(payload)) for id, due, kind, payload in rows]
+
+    def next_due(self) -> int | None:
+        row = self._session.row(_NEXT)
+        return None if row is None else row[0]
+
+    def remove(self, timer: Timer) -> bool:
+        """False if it was gone already: whoever removes a timer is the one who acts on it."""
+        return self._session.run(_DELETE, (timer.id,)) == 1

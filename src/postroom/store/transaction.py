@@ -1,0 +1,51 @@
+"""One transaction: every table, on one session, with one time and one commit."""
+
+from __future__ import annotations
+
+from postroom.store.counts import Counts
+from postroom.store.definitions import Definitions
+from postroom.store.journal import Journal
+from postroom.store.keys import Keys
+from postroom.store.leases import Leases
+from postroom.store.messages import Messages
+from postroom.store.outbox import Outbox
+from postroom.store.principals import Principals
+from postroom.store.queues import Queues
+from postroom.store.receipts import Receipts
+from postroom.store.session import Session
+from postroom.store.timers import Timers
+
+
+class Transaction:
+    """What a piece of work sees of the store. Made once per store and used for one transaction after another."""
+
+    def __init__(self, session: Session, actor: str) -> None:
+        self.session = session
+        self.journal = Journal(session, actor)
+        self.queues = Queues(session, self.journal)
+        self.outbox = Outbox(session, self.journal)
+        self.counts = Counts(self.queues, self.outbox)
+        self.keys = Keys(session)
+        self.messages = Messages(session, self.journal, self.keys, self.counts)
+        self.definitions = Definitions(session, self.journal)
+        self.principals = Principals(session, self.journal)
+        self.receipts = Receipts(session)
+        self.leases = Leases(session, self.journal)
+        self.timers = Timers(session)
+        self._wake = False
+
+    @property
+    def now(self) -> int:
+        return self.session.now
+
+    def wake(self) -> None:
+        """Wake whoever waits once this is committed; arrivals in an empty queue do so by themselves."""
+        self._wake = True
+
+    def settle(self) -> bool:
+        """The last statements before the commit; True if someone is to be woken by it."""
+        return self.counts.settle() or self._wake
+
+    def clear(self) -> None:
+        self.counts.clear()
+        self._wake = False
