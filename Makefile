@@ -1,0 +1,54 @@
+# Everything is one verb: make help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint types house docs-check bench lock clean
+
+help: ## List the verbs
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## Make .venv with everything the project needs (done once)
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postroom needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+demo: $(STAMP) ## Take the tour
+	@$(BIN)/python examples/tour.py
+
+test: lint types house $(STAMP) ## Lint, types, import directions, and every test but the slow batteries
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not slow"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+test-all: lint types house $(STAMP) ## The same with the slow batteries
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+house: $(STAMP)
+	$(BIN)/lint-imports --no-logo
+
+bench: $(STAMP) ## Measure, side by side with plain sqlite3 and with peers
+	$(BIN)/python bench/queues.py
+
+lock: ## Choose newer versions of what the project depends on
+	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet --upgrade '.[dev,bench]'
+	$(VENV)/lock/bin/python -m pip freeze --exclude postroom --all | grep -vE '^(pip|postroom)[ =@]' > requirements.lock
+	rm -rf $(VENV)/lock
+
+clean: ## Remove what setup, tests and demo made
+	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
