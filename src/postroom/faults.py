@@ -26,7 +26,6 @@ LABELS = (
     "remove-queue",
     "set-password",
     "define-type",
-    "set-aside",
     "lease",
     "release-lease",
     "outbox-attempt",

@@ -1,0 +1,46 @@
+"""Definitions are kept by version; a change is one transaction, and the old version can still be read."""
+
+from __future__ import annotations
+
+from postroom.model.catalog import Definition, Position
+from postroom.room import Postroom
+from postroom.store.transaction import Transaction
+
+
+def names(tx: Transaction, version: int | None = None) -> list[str]:
+    return [definition.name for definition in tx.definitions.of_kind("thing", version)]
+
+
+def replace(room: Postroom, *wanted: str) -> int:
+    definitions = [Definition("thing", name, {"n": name}, Position("f.x", 1, 2)) for name in wanted]
+    return room.store.transact("load", lambda tx: tx.definitions.replace("thing", definitions, {"files": ["f.x"]}))
+
+
+def test_each_change_is_a_version_and_old_versions_stay_readable(room: Postroom) -> None:
+    assert room.store.read(lambda tx: tx.definitions.version()) == 0
+    assert replace(room, "a", "b") == 1
+    assert replace(room, "b", "c") == 2
+    assert room.store.read(names) == ["b", "c"]
+    assert room.store.read(lambda tx: names(tx, 1)) == ["a", "b"]
+    assert room.store.read(lambda tx: names(tx, 0)) == []
+
+
+def test_loading_the_same_again_makes_no_new_version(room: Postroom) -> None:
+    assert replace(room, "a") == 1
+    assert replace(room, "a") == 1
+    assert [event.verb for event in room.journal(10)].count("load") == 1
+
+
+def test_a_definition_remembers_where_it_was_written(room: Postroom) -> None:
+    replace(room, "a")
+    (found,) = room.store.read(lambda tx: tx.definitions.of_kind("thing"))
+    assert found.position == Position("f.x", 1, 2)
+    assert (found.body, found.since) == ({"n": "a"}, 1)
+
+
+def test_one_definition_can_be_added_or_replaced_alone(room: Postroom) -> None:
+    replace(room, "a", "b")
+    version = room.store.transact("load", lambda tx: tx.definitions.define(Definition("thing", "a", {"n": "new"}), {}))
+    assert version == 2
+    found = {one.name: one.body["n"] for one in room.store.read(lambda tx: tx.definitions.of_kind("thing"))}
+    assert found == {"a": "new", "b": "b"}

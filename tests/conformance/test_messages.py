@@ -1,0 +1,231 @@
+"""What both stores must do with messages: put, take, move, read, count, and never half of it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import postroom
+from postroom import faults
+from postroom.errors import CommitUnknown, RoomForked, StoreStopped
+from postroom.model.key import key_number
+from postroom.model.message import Draft
+from postroom.room import Postroom
+from postroom.store.messages import State, Stored
+from postroom.store.queues import Queue
+from postroom.store.transaction import Transaction
+
+
+def find_queue(tx: Transaction, name: str) -> Queue:
+    queue = tx.queues.named(name)
+    assert queue is not None
+    return queue
+
+
+def put(room: Postroom, queue: str, body: str) -> int:
+    def work(tx: Transaction) -> int:
+        place = tx.queues.admit(queue, 1)
+        assert place is not None
+        return tx.messages.put(place, Draft.of(body))
+
+    return room.store.transact("send", work)
+
+
+def stored(tx: Transaction, key: int) -> Stored:
+    found = tx.messages.find(key)
+    assert found is not None
+    return found
+
+
+def test_a_message_comes_back_as_it_was_sent(room: Postroom) -> None:
+    room.create_queue("q")
+    sent = room.send(
+        "q", "<a>é\U0001f4ee</a>", format="xml", properties={"n": 1, "s": "x", "b": True, "f": 1.5, "none": None}
+    )
+    message = room.show(sent.key)
+    assert (message.body, message.format, message.queue) == ("<a>é\U0001f4ee</a>", "xml", "q")
+    assert message.properties == {"n": 1, "s": "x", "b": True, "f": 1.5, "none": None}
+    assert message.processed is None
+    assert message.cause is None
+
+
+def test_messages_leave_in_the_order_they_came(room: Postroom) -> None:
+    room.create_queue("q")
+    for number in range(30):
+        room.send("q", str(number))
+    room.send_many("q", [str(number) for number in range(30, 60)])
+    bodies = []
+    while received := room.receive("q"):
+        assert received.message is not None
+        bodies.append(received.message.body)
+    assert bodies == [str(number) for number in range(60)]
+    assert [message.body for message in room.history("q")] == bodies
+
+
+def test_keys_grow_and_never_repeat_over_rooms_and_reopenings(url: str) -> None:
+    keys: list[str] = []
+    with postroom.open(url) as first:
+        first.create_queue("q")
+        with postroom.open(url) as second:
+            for _ in range(20):
+                keys += [first.send("q", "a").key, second.send("q", "b").key]
+            keys += second.send_many("q", ["c"] * 50).keys
+    with postroom.open(url) as third:
+        keys.append(third.send("q", "d").key)
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_batch_has_its_keys_in_a_row_and_an_empty_one_changes_nothing(room: Postroom) -> None:
+    room.create_queue("q")
+    sent = room.send_many("q", ["a", "b", "c"])
+    numbers = [key_number(key) for key in sent.keys]
+    assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
+    assert list(room.send_many("q", []).keys) == []
+    assert room.accept("q").queues[0].unprocessed == 3
+
+
+def test_a_batch_with_one_bad_body_sends_none(room: Postroom) -> None:
+    room.create_queue("q")
+    with pytest.raises(postroom.errors.XmlMalformed):
+        room.send_many("q", ["<a/>", "<b>"], format="xml")
+    assert room.accept("q").queues[0].unprocessed == 0
+
+
+def test_move_is_one_step_and_the_journal_says_from_where_to_where(room: Postroom) -> None:
+    room.create_queue("from")
+    room.create_queue("to")
+    put(room, "to", "earlier")
+    key = put(room, "from", "letter")
+
+    def work(tx: Transaction) -> None:
+        tx.messages.move(stored(tx, key), find_queue(tx, "from"), find_queue(tx, "to"))
+
+    room.store.transact("send", work)
+    counts = {count.queue: count.unprocessed for count in room.accept().queues}
+    assert counts == {"from": 0, "to": 2}
+    assert [message.body for message in room.info("to")] == ["earlier", "letter"]
+    last = room.store.read(lambda tx: tx.journal.trace(key))[-1]
+    assert (last.verb, last.source, last.target) == ("move", "from", "to")
+
+
+def test_an_error_in_the_middle_of_a_transaction_undoes_all_of_it(room: Postroom) -> None:
+    room.create_queue("q")
+
+    def work(tx: Transaction) -> None:
+        place = tx.queues.admit("q", 1)
+        assert place is not None
+        tx.messages.put(place, Draft.of("lost"))
+        raise ValueError("after the put")
+
+    before = len(room.journal(1000))
+    with pytest.raises(ValueError, match="after the put"):
+        room.store.transact("send", work)
+    assert room.accept("q").queues[0].unprocessed == 0
+    assert list(room.info("q")) == []
+    assert len(room.journal(1000)) == before
+    assert room.send("q", "kept").key
+
+
+def test_counts_always_equal_what_is_stored(room: Postroom) -> None:
+    room.create_queue("q")
+    room.send_many("q", [str(number) for number in range(20)])
+    for _ in range(7):
+        room.receive("q")
+
+    def stored_counts(tx: Transaction) -> tuple[int, int]:
+        queue = find_queue(tx, "q")
+        return tuple(len(tx.messages.page(queue, state, 0, 100)) for state in (State.UNPROCESSED, State.PROCESSED))  # type: ignore[return-value]
+
+    count = room.accept("q").queues[0]
+    assert (count.unprocessed, count.processed) == (13, 7)
+    assert room.store.transact("mode", stored_counts) == (13, 7)
+
+
+def test_a_read_sees_one_picture_while_others_write(url: str) -> None:
+    with postroom.open(url) as reader, postroom.open(url) as writer:
+        writer.create_queue("q")
+        writer.send("q", "one")
+
+        def work(tx: Transaction) -> tuple[int, int]:
+            first = tx.queues.named_to_read("q")
+            writer.send("q", "two")
+            second = tx.queues.named_to_read("q")
+            assert first is not None
+            assert second is not None
+            return first.unprocessed, second.unprocessed
+
+        assert reader.store.read(work) == (1, 1)
+        assert reader.accept("q").queues[0].unprocessed == 2
+
+
+def test_an_unconfirmed_commit_is_unknown_and_the_room_takes_no_more_work(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("q")
+        faults.arm("send.committed", "raise")
+        with pytest.raises(CommitUnknown) as caught:
+            room.send("q", "perhaps", idempotency_key="k")
+        assert caught.value.happened == "unknown"
+        with pytest.raises(StoreStopped):
+            room.send("q", "next")
+    with postroom.open(url) as again:
+        settled = again.send("q", "perhaps", idempotency_key="k")
+        assert [message.body for message in again.info("q")] == ["perhaps"]
+        assert again.show(settled.key).body == "perhaps"
+
+
+def test_an_error_before_the_commit_says_that_nothing_happened(room: Postroom) -> None:
+    room.create_queue("q")
+    faults.arm("send.committing", "raise")
+    with pytest.raises(faults.FaultInjected):
+        room.send("q", "never")
+    assert room.accept("q").queues[0].unprocessed == 0
+    assert room.send("q", "after").key
+
+
+def test_an_idempotency_key_sends_once_even_from_many_rooms_at_once(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("q")
+    keys: list[str] = []
+
+    def send() -> None:
+        with postroom.open(url) as mine:
+            for number in range(5):
+                keys.append(mine.send("q", "body", idempotency_key=f"k{number}").key)
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(keys) == 20
+    assert len(set(keys)) == 5
+    with postroom.open(url) as room:
+        assert room.accept("q").queues[0].unprocessed == 5
+
+
+def test_threads_may_share_one_room(room: Postroom) -> None:
+    room.create_queue("q")
+
+    def send(name: str) -> None:
+        for number in range(25):
+            room.send("q", f"{name}{number}")
+
+    threads = [threading.Thread(target=send, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    bodies = [message.body for message in room.info("q")]
+    assert len(bodies) == 100
+    for name in "abcd":
+        assert [body for body in bodies if body[0] == name] == [f"{name}{number}" for number in range(25)]
+
+
+def test_a_room_says_so_when_it_is_used_in_a_forked_child(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("q")
+        room.store._forked()  # what a fork does in the child; a real fork of a threaded test run may hang
+        with pytest.raises(RoomForked):
+            room.send("q", "from a child")
+        room.store._unusable = None

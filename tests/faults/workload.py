@@ -1,0 +1,96 @@
+"""A program that does everything a room can do, and says before and after each step what it does.
+
+``python workload.py URL FOLDER`` prints a line ``begin VERB …`` before a step and ``ok VERB …`` once it was
+acknowledged. A parent kills it at a fault point and compares what was acknowledged with what the room holds.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import postroom
+from postroom import faults
+from postroom.errors import PostroomError
+from postroom.model.types import Field, MessageType
+
+DESCRIPTION = """
+01 INPUT-QUEUE (M) COMMAND LINE IS "true"
+   02 SUB-QUEUE-1 (A)
+   02 SUB-QUEUE-1 (B)
+01 OUTPUT-QUEUE (OUT)
+99
+"""
+
+
+def say(*words: str) -> None:
+    print(*words, flush=True)
+
+
+def work(url: str, folder: Path) -> None:
+    description = folder / "tree.qdl"
+    description.write_text(DESCRIPTION)
+    with postroom.open(url) as room:
+        room.load(description)
+        for name in ("keep", "spare"):
+            room.create_queue(name)
+        room.create_queue("drop", keep_processed=False, password="pw")
+        room.set_password("keep", password="pw")
+        room.define_type(MessageType("Note", (Field("Text"),)))
+        for queue in ("keep", "drop"):
+            sends(room, queue)
+            receives(room, queue)
+        room.disable("drop", password="pw")
+        room.enable("drop", password="pw")
+        room.set_mode("spare", keep_processed=False)
+        room.remove_queue("spare")
+        effects(room)
+        leave_a_lock(room)
+
+
+def sends(room: postroom.Postroom, queue: str) -> None:
+    for number in range(4):
+        body = f"{queue}-{number}\nsecond line"
+        say("begin", "send", queue, f"{queue}-{number}")
+        say("ok", "send", room.send(queue, body).key, f"{queue}-{number}")
+    bodies = [f"{queue}-many-{number}" for number in range(3)]
+    say("begin", "send", queue, *bodies)
+    say("ok", "send-many", *room.send_many(queue, bodies).keys)
+    say("begin", "send", queue, f"{queue}-shared")
+    shared = room.distribute([queue, "OUT"], f"{queue}-shared")
+    say("ok", "send", str(shared.deliveries[0].key), f"{queue}-shared")
+
+
+def receives(room: postroom.Postroom, queue: str) -> None:
+    for _ in range(2):
+        say("begin", "receive", queue)
+        received = room.receive(queue)
+        assert received.message is not None
+        say("ok", "receive", queue, received.message.key)
+    for _ in range(2):
+        say("begin", "segment", queue)
+        received = room.receive(queue, segment=True)
+        assert received.message is not None
+        if received.end_of_message:
+            say("ok", "receive", queue, received.message.key)
+
+
+def effects(room: postroom.Postroom) -> None:
+    room.send("INP_0000", "wakes the command")
+    say("ok", "effect")
+    (effect,) = room.outbox()
+    room.retry(effect.id)
+    room.run_until_idle()
+
+
+def leave_a_lock(room: postroom.Postroom) -> None:
+    room.receive("keep", segment=True)  # given back when the room closes
+
+
+if __name__ == "__main__":
+    try:
+        work(sys.argv[1], Path(sys.argv[2]))
+    except (faults.FaultInjected, PostroomError) as error:
+        say("failed", type(error).__name__)
+        sys.exit(3)
+    say("finished")

@@ -1,0 +1,233 @@
+"""Drafts and messages: what is said, how it is hashed, and the one JSON shape."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postroom.errors import BodyTooLarge, JsonMalformed, PropertyInvalid, TextInvalid, XmlForbidden, XmlMalformed
+from postroom.limits import BODY_BYTES_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX
+from postroom.model.body import Format
+from postroom.model.message import NO_PROPERTIES, Draft, Message, body_hash, check_properties
+
+NAMES = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8)
+TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+PROPERTIES = st.dictionaries(NAMES, st.none() | st.booleans() | st.integers() | FINITE | TEXT, max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("given_body", "format", "body", "stored"),
+    [
+        ("hello", None, "hello", "text"),
+        ("", None, "", "text"),
+        ('{"a": 1}', None, '{"a": 1}', "text"),
+        ('{"a": 1}', "json", '{"a": 1}', "json"),
+        ("<a/>", Format.XML, "<a/>", "xml"),
+        ({"a": [1, None]}, None, '{"a":[1,null]}', "json"),
+        ([], None, "[]", "json"),
+        (None, None, "null", "json"),
+        (7, None, "7", "json"),
+        ("Grüße".encode(), None, "Grüße", "text"),
+        (bytearray(b"<a/>"), "xml", "<a/>", "xml"),
+        ({"a": 1}, "text", '{"a":1}', "text"),
+    ],
+)
+def test_a_draft_takes_strings_as_text_bytes_as_utf8_and_values_as_json(
+    given_body: Any, format: str | None, body: str, stored: str
+) -> None:
+    draft = Draft.of(given_body, format)
+    assert (draft.body, draft.format, draft.type, draft.properties) == (body, stored, None, NO_PROPERTIES)
+    assert type(draft.format) is str
+    assert draft.hash == body_hash(stored, None, NO_PROPERTIES, body.encode())
+    assert len(draft.hash) == 16
+
+
+@pytest.mark.parametrize(
+    ("body", "format", "error"),
+    [
+        ("x", "yaml", TextInvalid),
+        ({}, "yaml", TextInvalid),
+        (b"\xff", None, TextInvalid),
+        ("Grüße".encode("latin-1"), "xml", TextInvalid),
+        ("<a/>".encode("utf-16"), "xml", TextInvalid),
+        ("\ud800", None, TextInvalid),
+        ({"a": "\ud800"}, None, TextInvalid),
+        ("a\0", None, TextInvalid),
+        ("{", "json", JsonMalformed),
+        ({"a": float("nan")}, None, JsonMalformed),
+        ({"a": object()}, None, JsonMalformed),
+        ({1: "a", "1": "b"}, None, JsonMalformed),
+        ({"a": 1}, "xml", XmlMalformed),
+        ("<!DOCTYPE a><a/>", "xml", XmlForbidden),
+        ("x" * (BODY_BYTES_MAX + 1), None, BodyTooLarge),
+        (b"x" * (BODY_BYTES_MAX + 1), None, BodyTooLarge),
+    ],
+)
+def test_a_body_that_may_not_enter_makes_no_draft(body: Any, format: str | None, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Draft.of(body, format)
+    with pytest.raises(error):
+        Draft.many(["fine" if format is None else body, body], format)
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_place() -> None:
+    with pytest.raises(TextInvalid, match="byte 3 is not UTF-8"):
+        Draft.of(b"ab\xff")
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(TEXT | st.lists(st.integers(), max_size=3), max_size=5), st.none() | NAMES, PROPERTIES)
+def test_many_drafts_are_the_drafts_of_each(bodies: list[Any], type: str | None, properties: dict[str, Any]) -> None:
+    assert Draft.many(bodies, None, type, properties) == [Draft.of(body, None, type, properties) for body in bodies]
+
+
+@settings(deadline=None, max_examples=200)
+@given(*(st.tuples(st.sampled_from(["text", "json"]), st.none() | NAMES, PROPERTIES, NAMES) for _ in range(2)))
+def test_two_drafts_have_one_hash_only_if_they_say_the_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+    def draft(said: tuple[Any, ...]) -> Draft:
+        form, type, properties, body = said
+        return Draft.of(json.dumps(body), form, type, properties)
+
+    assert (draft(one).hash == draft(other).hash) == (draft(one)[:-1] == draft(other)[:-1])
+
+
+def test_the_hash_covers_format_type_properties_and_body() -> None:
+    drafts = [
+        Draft.of("1"),
+        Draft.of("1", "json"),
+        Draft.of("1", type="T"),
+        Draft.of("1", properties={"a": 1}),
+        Draft.of("1", properties={"a": "1"}),
+        Draft.of("1", properties={"a": True}),
+        Draft.of("2"),
+    ]
+    assert len({draft.hash for draft in drafts}) == len(drafts)
+
+
+# --- properties --------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=200)
+@given(PROPERTIES, st.randoms(use_true_random=False))
+def test_properties_have_one_canonical_text_in_whatever_order_they_came(
+    properties: dict[str, Any], chance: Any
+) -> None:
+    shuffled = list(properties.items())
+    chance.shuffle(shuffled)
+    text = check_properties(properties)
+    assert check_properties(dict(shuffled)) == text
+    assert repr(json.loads(text)) == repr(dict(sorted(properties.items())))
+
+
+def test_the_canonical_text_is_sorted_tight_and_unescaped() -> None:
+    assert check_properties({"b": "é", "a": None, "C d": 1.5}) == '{"C d":1.5,"a":null,"b":"é"}'
+
+
+@pytest.mark.parametrize(
+    "name", ["", " a", "a ", "a\tb", "a\n", "a\0", "\x7f", "\ud800", "\N{ZERO WIDTH SPACE}", 7, None]
+)
+def test_a_name_is_printable_text_without_blanks_around_it(name: Any) -> None:
+    with pytest.raises(PropertyInvalid, match="a name is printable text") as caught:
+        check_properties({"fine": 1, name: 1})
+    assert (caught.value.code, caught.value.facts["name"]) == ("property-invalid", name)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ([], "a string, a number"),
+        ({}, "a string, a number"),
+        (b"x", "a string, a number"),
+        (1j, "a string, a number"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "a string, a number"),
+        ("a\0", "not text"),
+        ("\udfff", "not text"),
+        (float("nan"), "not a finite number"),
+        (float("inf"), "not a finite number"),
+        (float("-inf"), "not a finite number"),
+    ],
+)
+def test_a_value_is_one_plain_value_of_json(value: Any, why: str) -> None:
+    with pytest.raises(PropertyInvalid, match=why) as caught:
+        Draft.of("x", properties={"fine": 1, "bad": value})
+    assert caught.value.facts["name"] == "bad"
+
+
+def test_properties_are_bounded_in_number() -> None:
+    most: dict[str, Any] = {f"p{number}": number for number in range(PROPERTIES_MAX)}
+    assert len(json.loads(check_properties(most))) == PROPERTIES_MAX
+    with pytest.raises(PropertyInvalid, match=f"more than {PROPERTIES_MAX}"):
+        check_properties({**most, "more": 0})
+
+
+def test_a_property_is_bounded_in_size() -> None:
+    assert check_properties({"name": "x" * (PROPERTY_BYTES_MAX - 4)})
+    with pytest.raises(PropertyInvalid, match=f"longer than {PROPERTY_BYTES_MAX}"):
+        check_properties({"name": "x" * (PROPERTY_BYTES_MAX - 3)})
+
+
+# --- messages ----------------------------------------------------------------------------------------------------
+
+CREATED = datetime(2026, 11, 30, 14, 30, tzinfo=UTC)
+
+
+def test_a_message_has_one_json_shape() -> None:
+    message = Message("00001.00001", "ORDERS", Format.JSON, "{}", CREATED, type="Order", properties={"vip": True})
+    assert json.loads(json.dumps(message.as_dict())) == {
+        "key": "00001.00001",
+        "queue": "ORDERS",
+        "type": "Order",
+        "format": "json",
+        "body": "{}",
+        "properties": {"vip": True},
+        "created": "2026-11-30T14:30:00.000000Z",
+        "processed": None,
+        "cause": None,
+    }
+
+
+def test_the_shape_tells_when_a_message_was_processed_why_it_exists_and_that_it_is_damaged() -> None:
+    message = Message("00001.00002", "Q", Format.TEXT, "x", CREATED, CREATED, cause="00001.00001", corrupt=True)
+    shape = message.as_dict()
+    assert (shape["processed"], shape["cause"]) == ("2026-11-30T14:30:00.000000Z", "00001.00001")
+    assert shape["corrupt"] is True
+
+
+def test_the_shape_is_a_copy() -> None:
+    message = Message("00001.00001", "Q", Format.TEXT, "x", CREATED, properties={"a": 1})
+    message.as_dict()["properties"]["a"] = 2
+    assert message.properties == {"a": 1}
+
+
+def test_a_message_cannot_be_changed() -> None:
+    message = Message("00001.00001", "Q", Format.TEXT, "x", CREATED)
+    with pytest.raises(FrozenInstanceError):
+        message.body = "y"  # type: ignore[misc]
+
+
+# --- gaps --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="Python refuses to write the number out to measure it")
+def test_a_whole_number_of_too_many_digits_is_an_invalid_property() -> None:
+    with pytest.raises(PropertyInvalid):
+        check_properties({"a": 10**5000})
+
+
+@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="characters are counted, the limit is in bytes")
+def test_the_size_of_a_property_counts_bytes() -> None:
+    with pytest.raises(PropertyInvalid):
+        check_properties({"a": "é" * (PROPERTY_BYTES_MAX - 1)})
+
+
+@pytest.mark.xfail(strict=True, raises=UnicodeEncodeError, reason="the name of a type is hashed before it is checked")
+def test_a_type_that_is_not_text_is_refused() -> None:
+    with pytest.raises(TextInvalid):
+        Draft.of("x", type="\ud800")

@@ -1,0 +1,67 @@
+"""Queues without a description: names, removal, and what happens to processed messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from postroom.errors import ArgumentInvalid, NameInvalid, NameTaken, QueueInUse, QueueUnknown
+from postroom.room import Postroom
+
+
+@pytest.mark.parametrize(
+    "name", ["", " a", "a ", "a/b", "-a", "a\nb", "a\0b", "INP_0000", "OUT_12345", "x" * 201, "\u202eabc", "\ud800"]
+)
+def test_names_that_would_confuse_are_refused(room: Postroom, name: str) -> None:
+    with pytest.raises(NameInvalid):
+        room.create_queue(name)
+    assert room.accept().queues == ()
+
+
+def test_a_name_is_given_once(room: Postroom) -> None:
+    room.create_queue("q")
+    with pytest.raises(NameTaken, match="basic"):
+        room.create_queue("q")
+
+
+def test_a_queue_with_unprocessed_messages_stays(room: Postroom) -> None:
+    room.create_queue("q")
+    room.send("q", "x")
+    with pytest.raises(QueueInUse):
+        room.remove_queue("q")
+    room.receive("q")
+    room.remove_queue("q")
+    with pytest.raises(QueueUnknown):
+        room.remove_queue("q")
+
+
+def test_a_described_queue_is_removed_by_its_description_only(tree: Postroom) -> None:
+    with pytest.raises(ArgumentInvalid, match="description"):
+        tree.remove_queue("INP_0000")
+
+
+def test_a_discarding_queue_keeps_no_processed_messages(room: Postroom) -> None:
+    room.create_queue("q", keep_processed=False)
+    room.send("q", "a\nb")
+    room.receive("q", segment=True)
+    assert room.receive("q", segment=True).end_of_message
+    assert list(room.history("q")) == []
+    assert room.accept("q").queues[0].processed == 0
+
+
+def test_the_mode_of_a_whole_level_can_be_set_and_set_back(tree: Postroom) -> None:
+    for queue in ("INP_0001", "INP_0002"):
+        tree.send(queue, "x")
+        tree.receive(queue)
+    assert tree.set_mode("MASTER-QUEUE", "SUBQ-3", keep_processed=False) == ["INP_0001", "INP_0002", "INP_0003"]
+    assert list(tree.history("MASTER-QUEUE")) == []
+    assert tree.set_mode("INP_0001", keep_processed=True) == ["INP_0001"]
+    assert tree.set_mode("INP_0001", keep_processed=True) == []
+    tree.send("INP_0001", "y")
+    tree.receive("INP_0001")
+    assert [message.body for message in tree.history("INP_0001")] == ["y"]
+
+
+@pytest.mark.parametrize("password", ["", "elevenchars", "with space", "ümlaut", "a\n"])
+def test_passwords_have_the_form_of_the_description_language(room: Postroom, password: str) -> None:
+    with pytest.raises(ArgumentInvalid):
+        room.create_queue("q", password=password)

@@ -1,0 +1,133 @@
+"""Loading, printing and evolving the tree of queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import postroom
+from postroom.errors import DescriptionInvalid, FileUnreadable, LanguageUnknown, NameTaken, QueueInUse
+from postroom.room import Postroom
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "queues"
+
+
+@pytest.mark.parametrize(("figure", "inputs", "outputs"), [("figure-2-1", 4, 1), ("figure-2-2", 8, 2)])
+def test_the_samples_of_the_text_load_and_print_to_the_same_tree(
+    sqlite_url: str, tmp_path: Path, figure: str, inputs: int, outputs: int
+) -> None:
+    with postroom.open(sqlite_url) as room:
+        loaded = room.load(EXAMPLES / f"{figure}.qdl")
+        names = [f"INP_{n:04d}" for n in range(inputs)] + [f"OUT_{n:04d}" for n in range(outputs)]
+        assert list(loaded.added) == names
+        printed = room.hierarchy()
+        copy = tmp_path / "copy.qdl"
+        copy.write_text(printed)
+        with postroom.open(tmp_path / "other.db") as other:
+            other.load(copy)
+            assert other.hierarchy() == printed
+            assert other.levels() == room.levels()
+            assert other.accept().as_dict() == room.accept().as_dict()
+            password = "MASTER"
+            top = room.levels()[0].name
+            assert len(other.disable(top, password=password).changed) == inputs
+
+
+def test_loading_the_same_description_again_changes_nothing(room: Postroom, write: Callable[[str], Path]) -> None:
+    file = write('01 INPUT-QUEUE (A) PASSWORD IS "PW"\n99')
+    first = room.load(file)
+    second = room.load(file)
+    assert (first.version, second.version) == (1, 1)
+    assert (second.added, second.kept, second.removed) == ((), ("INP_0000",), ())
+
+
+def test_a_changed_description_keeps_messages_names_holds_and_modes(
+    room: Postroom, write: Callable[[str], Path]
+) -> None:
+    room.load(write('01 INPUT-QUEUE (M)\n02 SUB-QUEUE-1 (A)\n02 SUB-QUEUE-1 (C) PASSWORD IS "C"\n99'))
+    room.send("INP_0001", "in C")
+    room.disable("INP_0001", password="C")
+    room.set_mode("INP_0000", keep_processed=False)
+    loaded = room.load(
+        write('01 INPUT-QUEUE (M)\n02 SUB-QUEUE-1 (A)\n02 SUB-QUEUE-1 (B)\n02 SUB-QUEUE-1 (C) PASSWORD IS "C"\n99')
+    )
+    assert (loaded.added, loaded.kept, loaded.removed) == (("INP_0002",), ("INP_0000", "INP_0001"), ())
+    counts = room.accept("M").queues
+    assert [count.queue for count in counts] == ["INP_0000", "INP_0002", "INP_0001"]  # polled as now defined
+    assert counts[2].held
+    assert counts[2].unprocessed == 1
+    room.enable("INP_0001", password="C")
+    assert room.receive("M", "C").message is not None
+
+
+def test_a_queue_that_disappears_must_be_empty(room: Postroom, write: Callable[[str], Path]) -> None:
+    room.load(write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (B)\n99"))
+    room.send("B", "still here")
+    with pytest.raises(QueueInUse, match=r"INP_0001 \(B\).*1 unprocessed"):
+        room.load(write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (NEW)\n99"))
+    assert [count.queue for count in room.accept().queues] == ["INP_0000", "INP_0001"]
+    room.receive("B")
+    loaded = room.load(write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (NEW)\n99"))
+    assert (loaded.added, loaded.removed) == (("INP_0002",), ("INP_0001",))
+    assert [message.body for message in room.history("INP_0001")] == ["still here"]
+    back = room.load(write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (B)\n99"))
+    assert back.added == ("INP_0001",)
+    assert room.accept("B").queues[0].processed == 1
+
+
+def test_a_password_can_be_changed_or_dropped_by_a_load(room: Postroom, write: Callable[[str], Path]) -> None:
+    room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n99'))
+    room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99'))
+    assert room.disable("A", password="NEW").status == "00"
+    room.load(write("01 INPUT-QUEUE (A)\n99"))
+    assert not room.has_password("A")
+
+
+def test_a_broken_description_loads_nothing(room: Postroom, write: Callable[[str], Path]) -> None:
+    room.load(write("01 INPUT-QUEUE (A)\n99"))
+    with pytest.raises(DescriptionInvalid, match=r"tree\.qdl:2:1: .*\[level-skipped\]"):
+        room.load(write("01 INPUT-QUEUE (B)\n03 SUB-QUEUE-2 (C)\n99"))
+    assert [count.path for count in room.accept().queues] == [("A",)]
+
+
+def test_a_description_and_queues_made_by_name_do_not_get_in_each_others_way(
+    room: Postroom, write: Callable[[str], Path]
+) -> None:
+    room.create_queue("TAKEN")
+    with pytest.raises(NameTaken, match="TAKEN"):
+        room.load(write("01 INPUT-QUEUE (TAKEN)\n99"))
+    room.load(write("01 INPUT-QUEUE (M)\n02 SUB-QUEUE-1 (A)\n99"))
+    for name in ("M", "TAKEN"):
+        with pytest.raises(NameTaken):
+            room.create_queue(name)
+    assert room.load(write("01 INPUT-QUEUE (N)\n99")).removed == ("INP_0000",)
+    assert room.send("TAKEN", "still there").status == "00"
+
+
+def test_several_files_of_one_load_are_one_description(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "a.qdl").write_text("01 INPUT-QUEUE (A)\n99")
+    (tmp_path / "b.qdl").write_text("01 OUTPUT-QUEUE (B)\n99")
+    assert room.load(tmp_path / "a.qdl", tmp_path / "b.qdl").added == ("INP_0000", "OUT_0000")
+
+
+def test_files_that_cannot_be_read_are_told(room: Postroom, tmp_path: Path) -> None:
+    with pytest.raises(FileUnreadable, match="No such file"):
+        room.load(tmp_path / "none.qdl")
+    (tmp_path / "latin.qdl").write_bytes(b"* \xe9\n99")
+    with pytest.raises(FileUnreadable, match="byte 3 is not UTF-8"):
+        room.load(tmp_path / "latin.qdl")
+    (tmp_path / "x.toml").write_text("")
+    with pytest.raises(LanguageUnknown, match=r"\.toml"):
+        room.load(tmp_path / "x.toml")
+    (tmp_path / "big.qdl").write_bytes(b" " * (1024 * 1024 + 1))
+    with pytest.raises(FileUnreadable, match="larger"):
+        room.load(tmp_path / "big.qdl")
+    with pytest.raises(postroom.errors.ArgumentInvalid):
+        room.load()
+
+
+def test_an_empty_room_prints_no_hierarchy(room: Postroom) -> None:
+    assert room.hierarchy() == ""
+    assert room.levels() == []

@@ -1,0 +1,225 @@
+"""Send, receive, accept, info and history, as the commands of the Multics text say."""
+
+from __future__ import annotations
+
+import pytest
+
+import postroom
+from postroom.errors import (
+    ArgumentInvalid,
+    BodyMismatch,
+    QueueHeld,
+    QueueNotSingle,
+    QueueUnknown,
+    TypeUnknown,
+)
+from postroom.model.types import Field, Kind, MessageType
+from postroom.queues.results import Received
+from postroom.room import Postroom
+
+
+def body(received: Received) -> str:
+    assert received.message is not None
+    return received.message.body
+
+
+def test_physical_names_follow_the_order_of_definition(tree: Postroom) -> None:
+    counts = tree.accept().queues
+    assert [count.queue for count in counts] == ["INP_0000", "INP_0001", "INP_0002", "INP_0003", "OUT_0000", "OUT_0001"]
+    assert counts[2].path == ("MASTER-QUEUE", "SUBQ-3", "QUE6")
+
+
+def test_a_queue_answers_to_its_physical_name_and_to_its_path(tree: Postroom) -> None:
+    tree.send("INP_0002", "by name")
+    tree.send(("MASTER-QUEUE", "SUBQ-3", "QUE6"), "by path")
+    tree.send("MASTER-QUEUE/SUBQ-3/QUE6", "by one word")
+    tree.send("OQ3", "out")
+    assert [message.body for message in tree.info("MASTER-QUEUE", "SUBQ-3", "QUE6")] == [
+        "by name",
+        "by path",
+        "by one word",
+    ]
+    assert body(tree.receive("OUT_0000")) == "out"
+
+
+def test_a_higher_level_means_all_queues_below_left_to_right(tree: Postroom) -> None:
+    for queue in ("INP_0003", "INP_0001", "INP_0002", "INP_0000"):
+        tree.send(queue, queue)
+    assert [body(tree.receive("MASTER-QUEUE")) for _ in range(4)] == ["INP_0000", "INP_0001", "INP_0002", "INP_0003"]
+    assert [count.processed for count in tree.accept("MASTER-QUEUE").queues] == [1, 1, 1, 1]
+    assert [count.queue for count in tree.accept("MASTER-QUEUE", "SUBQ-3").queues] == [
+        "INP_0001",
+        "INP_0002",
+        "INP_0003",
+    ]
+
+
+def test_a_receive_over_a_subtree_names_each_empty_queue_it_passed(tree: Postroom) -> None:
+    tree.send("INP_0003", "last")
+    received = tree.receive("MASTER-QUEUE", "SUBQ-3")
+    assert (received.passed, body(received)) == (("INP_0001", "INP_0002"), "last")
+    nothing = tree.receive("MASTER-QUEUE")
+    assert nothing.message is None
+    assert nothing.passed == ("INP_0000", "INP_0001", "INP_0002", "INP_0003")
+    assert nothing.as_dict() == {
+        "status": "00",
+        "message": None,
+        "passed": ["INP_0000", "INP_0001", "INP_0002", "INP_0003"],
+        "end_of_message": False,
+    }
+
+
+def test_a_whole_receive_is_the_end_of_its_message_and_sets_its_time(tree: Postroom) -> None:
+    tree.send("INP_0000", "x")
+    received = tree.receive("INP_0000")
+    assert received.end_of_message
+    assert received.message is not None
+    assert received.message.processed is not None
+    assert received.message.processed >= received.message.created
+    (kept,) = tree.history("INP_0000")
+    assert kept == received.message
+
+
+def test_info_releases_nothing_and_can_be_limited(tree: Postroom) -> None:
+    tree.send_many("INP_0001", ["a", "b"])
+    tree.send("INP_0002", "c")
+    assert [message.body for message in tree.info("MASTER-QUEUE")] == ["a", "b", "c"]
+    assert [message.body for message in tree.info("MASTER-QUEUE", limit=2)] == ["a", "b"]
+    assert tree.info("MASTER-QUEUE").messages == tree.info("MASTER-QUEUE").messages
+    with pytest.raises(ArgumentInvalid):
+        tree.info("MASTER-QUEUE", limit=0)
+
+
+def test_long_listings_are_read_a_page_at_a_time(room: Postroom) -> None:
+    room.create_queue("q")
+    room.send_many("q", [str(number) for number in range(1203)])
+    assert [message.body for message in room.info("q")] == [str(number) for number in range(1203)]
+    assert [message.body for message in room.info("q", limit=501)] == [str(number) for number in range(501)]
+
+
+@pytest.mark.parametrize(
+    ("reference", "hint"),
+    [
+        (("MASTER-QUEU",), "MASTER-QUEUE"),
+        (("master-queue",), "MASTER-QUEUE"),
+        (("QUE6",), "MASTER-QUEUE SUBQ-3 QUE6"),
+        (("MASTER-QUEUE", "QUE6"), "MASTER-QUEUE SUBQ-3 QUE6"),
+        (("INP_0009",), "INP_0003"),
+        (("MASTER-QUEUE", "SUBQ-2"), "MASTER-QUEUE SUBQ-1"),
+    ],
+)
+def test_an_unknown_queue_is_told_with_the_nearest_names(tree: Postroom, reference: tuple[str, ...], hint: str) -> None:
+    for verb in (tree.receive, tree.accept, tree.info, tree.history):
+        with pytest.raises(QueueUnknown) as caught:
+            verb(*reference)
+        assert hint in str(caught.value)
+        assert caught.value.status == "20"
+    with pytest.raises(QueueUnknown):
+        tree.send(reference, "x")
+
+
+def test_in_a_room_without_queues_the_error_says_what_to_do(room: Postroom) -> None:
+    with pytest.raises(QueueUnknown, match="postroom queue create NAME"):
+        room.receive("q")
+
+
+@pytest.mark.parametrize("names", [(), ("",), ("a", ""), ("a", "b", "c", "d", "e"), ("a\0b",), ("\ud800",), ("a\n",)])
+def test_what_cannot_be_a_reference_is_refused(tree: Postroom, names: tuple[str, ...]) -> None:
+    with pytest.raises(ArgumentInvalid):
+        tree.receive(*names)
+
+
+def test_a_send_needs_one_queue(tree: Postroom) -> None:
+    with pytest.raises(QueueNotSingle, match="INP_0001") as caught:
+        tree.send(("MASTER-QUEUE", "SUBQ-3"), "x")
+    assert caught.value.status == "20"
+    with pytest.raises(QueueNotSingle):
+        tree.send(("MASTER-QUEUE", "SUBQ-1"), "x")
+
+
+def test_distribute_serves_who_can_be_served_and_names_the_others(tree: Postroom) -> None:
+    tree.disable("INP_0000", password="QUE")
+    shared = tree.distribute(["OQ3", "OQ4", "INP_0000", "NOBODY"], "closing time")
+    assert [(one.queue, one.error_key, one.reason) for one in shared.deliveries] == [
+        ("OUT_0000", "0", None),
+        ("OUT_0001", "0", None),
+        ("INP_0000", "1", "queue-held"),
+        ("NOBODY", "1", "queue-unknown"),
+    ]
+    assert shared.status == "20"
+    assert [body(tree.receive(queue)) for queue in ("OQ3", "OQ4")] == ["closing time"] * 2
+    assert tree.distribute(["OQ3", "INP_0000"], "x").status == "10"
+    assert tree.distribute(["OQ3"], "x").status == "00"
+    with pytest.raises(ArgumentInvalid):
+        tree.distribute([], "x")
+
+
+def test_typed_messages_are_checked_at_the_door_and_read_field_by_field(room: Postroom) -> None:
+    room.create_queue("q")
+    room.define_type(MessageType("Order", (Field("No", Kind.INT, required=True), Field("Note"))))
+    with pytest.raises(BodyMismatch, match="No"):
+        room.send("q", {"Note": "x"}, type="Order")
+    with pytest.raises(TypeUnknown, match="did you mean Order"):
+        room.send("q", {"No": 1}, type="order")
+    room.send("q", {"No": 17, "Note": "soon"}, type="Order")
+    assert [body(room.receive("q", segment=True)) for _ in range(2)] == ["No: 17", "Note: soon"]
+
+
+def test_names_with_quotes_marks_and_signs_are_only_data(room: Postroom) -> None:
+    for name in ("a'b", 'a"b', "a;DROP TABLE messages", "a%sb", "a?b", "\u202eabc"[1:], "ünï", "a b"):
+        room.create_queue(name)
+        room.send(name, name)
+        assert body(room.receive(name)) == name
+        assert room.accept(name).queues[0].processed == 1
+
+
+def test_the_handle_of_a_queue_has_the_verbs(room: Postroom) -> None:
+    queue = room.create_queue("q", password="pw")
+    queue.send("x")
+    assert queue.accept().queues[0].unprocessed == 1
+    assert [message.body for message in queue.info()] == ["x"]
+    assert queue.disable("pw").changed == ("q",)
+    assert queue.enable("pw").changed == ("q",)
+    assert body(queue.receive()) == "x"
+    assert len(queue.history().messages) == 1
+    assert repr(room.queue("a", "b")) == "<queue a b>"
+
+
+def test_a_retired_queue_keeps_its_history_and_takes_no_more(room: Postroom) -> None:
+    room.create_queue("q")
+    room.send("q", "x")
+    room.receive("q")
+    room.remove_queue("q")
+    with pytest.raises(QueueUnknown):
+        room.send("q", "y")
+    assert [message.body for message in room.history("q")] == ["x"]
+    room.create_queue("q")
+    assert room.accept("q").queues[0].processed == 1
+
+
+def test_held_queues_below_a_level_are_passed_and_named(tree: Postroom) -> None:
+    tree.send("INP_0000", "held")
+    tree.send("INP_0002", "free")
+    tree.disable("INP_0000", password="QUE")
+    received = tree.receive("MASTER-QUEUE")
+    assert (body(received), received.held, received.passed) == ("free", ("INP_0000",), ("INP_0001",))
+    assert received.as_dict()["held"] == ["INP_0000"]
+    with pytest.raises(QueueHeld):
+        tree.receive("MASTER-QUEUE", "SUBQ-1")
+
+
+def test_the_idempotency_key_must_be_text(room: Postroom) -> None:
+    room.create_queue("q")
+    for bad in ("", "x" * 201, "a\0"):
+        with pytest.raises(ArgumentInvalid):
+            room.send("q", "x", idempotency_key=bad)
+    assert room.send("q", "x", idempotency_key="k") == room.send("q", "y", idempotency_key="k")
+
+
+def test_bodies_of_every_kind(room: Postroom) -> None:
+    room.create_queue("q")
+    room.send("q", {"a": [1, None]})
+    room.send("q", b"bytes")
+    room.send("q", "<a/>", format=postroom.Format.XML)
+    formats = [(message.format, message.body) for message in room.info("q")]
+    assert formats == [("json", '{"a":[1,null]}'), ("text", "bytes"), ("xml", "<a/>")]
