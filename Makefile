@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types house docs-check bench lock clean
+.PHONY: help setup demo test test-all lint types house reference bench lock clean
 
 help: ## List the verbs
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ types: $(STAMP)
 
 house: $(STAMP)
 	$(BIN)/lint-imports --no-logo
+
+reference: $(STAMP) ## Write the reference pages that are made from the code
+	$(BIN)/python docs/reference/generate.py
 
 bench: $(STAMP) ## Measure, side by side with plain sqlite3 and with peers
 	$(BIN)/python bench/queues.py

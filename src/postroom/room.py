@@ -74,11 +74,12 @@ class Postroom:
     def __init__(self, store: Store, url: str, actor: str, owner: str | None = None) -> None:
         self.store = store
         self.url = url
-        self._owner = owner or f"{process_token()}/{next(_serial)}"
+        here = f"{process_token()}/{next(_serial)}"
         self._own_locks = owner is None
-        self._verbs = Verbs(store, User(self._owner, actor))
+        self._verbs = Verbs(store, User(owner or here, actor))
         self._administration = Administration(store)
-        self._runner = Runner(store, [CommandGateway(_absolute(url))], self._owner)
+        # An engine is this process, never a shell that may start two of them.
+        self._runner = Runner(store, [CommandGateway(_absolute(url))], here)
 
     def __enter__(self) -> Postroom:
         return self

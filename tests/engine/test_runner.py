@@ -65,7 +65,7 @@ def test_a_queue_that_becomes_non_empty_runs_its_command_once(triggered: Postroo
 
 def test_what_the_command_printed_is_in_the_journal(room: Postroom, tmp_path: Path) -> None:
     file = tmp_path / "t.qdl"
-    file.write_text("01 INPUT-QUEUE (M) COMMAND LINE IS \"echo it's done\"\n99\n".replace("it's", "all"))
+    file.write_text('01 INPUT-QUEUE (M) COMMAND LINE IS "echo it\'s done"\n99\n'.replace("it's", "all"))
     room.load(file)
     room.send("M", "x")
     room.run_until_idle()

@@ -1,4 +1,4 @@
-"""Killed or failed at every fault point, on both stores: nothing acknowledged is lost, nothing is invented or doubled."""
+"""Killed or failed at every fault point, on both stores: nothing acknowledged is lost, none invented or doubled."""
 
 from __future__ import annotations
 
@@ -154,7 +154,11 @@ def test_a_migration_killed_between_any_two_statements_leaves_the_old_schema(
         with pytest.raises(RoomMissing):
             postroom.open(url, create=False)
     done = subprocess.run(
-        [sys.executable, str(WORKLOAD), url, str(tmp_path)], env={**os.environ}, capture_output=True, text=True, timeout=60
+        [sys.executable, str(WORKLOAD), url, str(tmp_path)],
+        env={**os.environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.stdout.endswith("finished\n"), done.stderr
     history = History.of(done.stdout)

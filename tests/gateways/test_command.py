@@ -94,7 +94,9 @@ def test_a_command_past_its_deadline_is_killed_with_its_children(tmp_path: Path)
 
 def test_a_child_left_behind_does_not_keep_the_engine_waiting(tmp_path: Path) -> None:
     script = tmp_path / "leaver.py"
-    script.write_text("import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'])\n")
+    script.write_text(
+        "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'])\n"
+    )
     started = monotonic()
     outcome = CommandGateway("/r.db", seconds=20).act(effect(f"{sys.executable} {script}"))
     assert outcome.done

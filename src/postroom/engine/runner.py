@@ -110,8 +110,8 @@ class Runner:
 
     @contextmanager
     def _leased(self) -> Iterator[None]:
-        take = self._store.transact
-        self._fence = take("lease", lambda tx: tx.leases.acquire(LEASE, self._owner, ENGINE_LEASE_SECONDS))
+        transact = self._store.transact
+        self._fence = transact("lease", lambda tx: tx.leases.acquire(LEASE, self._owner, ENGINE_LEASE_SECONDS))
         ended = threading.Event()
         beat = threading.Thread(target=self._renew, args=(ended,), name="postroom-lease", daemon=True)
         beat.start()
@@ -121,7 +121,7 @@ class Runner:
             ended.set()
             beat.join()
             if not self._store.stopped:
-                take("release-lease", lambda tx: tx.leases.release(LEASE, self._fence))
+                transact("release-lease", lambda tx: tx.leases.release(LEASE, self._fence))
 
     def _renew(self, ended: threading.Event) -> None:
         """Keep the lease while an effect takes long. If it is lost, the next commit is refused: that is the point."""

@@ -16,8 +16,8 @@ class Format(StrEnum):
     XML = "xml"
 
 
-def check_body(body: str, form: Format) -> bytes:
-    """Raise unless ``body`` may enter as ``form``; answers with its UTF-8 bytes, which the hash needs anyway."""
+def check_body(body: str, form: Format) -> None:
+    """Raise unless ``body`` may enter as ``form``."""
     try:
         encoded = body.encode()
     except UnicodeEncodeError as error:
@@ -32,7 +32,6 @@ def check_body(body: str, form: Format) -> bytes:
         check_xml(body)
     elif form is Format.JSON:
         parse_json(body)
-    return encoded
 
 
 def parse_json(text: str) -> Any:

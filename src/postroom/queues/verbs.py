@@ -18,6 +18,7 @@ from postroom.errors import (
     QueueHeld,
     QueueLocked,
     QueueUnknown,
+    StoreCorrupt,
 )
 from postroom.limits import BATCH_MESSAGES_MAX, IDEMPOTENCY_CHARS_MAX, LOCK_WAIT_SECONDS, PAGE_ROWS, WAIT_SECONDS_MAX
 from postroom.model.body import Format
@@ -200,7 +201,8 @@ class Verbs:
         """Give out the head of a queue, whole or its next segment."""
         queue = locks.enter(tx, queue, self._user)
         stored = tx.messages.head(queue)
-        assert stored is not None, f"{queue.name} counts messages that it does not have"
+        if stored is None:
+            raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none")
         if not stored.sound:
             tx.messages.set_aside(queue, stored)
             _unlock(tx, queue, "its message was set aside")

@@ -5,6 +5,7 @@ Arrivals at an open door were counted there already; everything else is written 
 
 from __future__ import annotations
 
+from postroom.errors import StoreCorrupt
 from postroom.store.outbox import Outbox
 from postroom.store.queues import Place, Queues
 
@@ -39,7 +40,8 @@ class Counts:
         # In the order of ids: two transactions over the same queues never wait for each other in a circle.
         for queue, (unprocessed, processed) in sorted(self._changes.items()) if self._changes else ():
             place = self._queues.count(queue, unprocessed, processed)
-            assert place.unprocessed >= 0, f"{place.name} would hold {place.unprocessed} unprocessed messages"
+            if place.unprocessed < 0:
+                raise StoreCorrupt(why=f"{place.name} would hold {place.unprocessed} messages")
             if 0 < unprocessed == place.unprocessed:
                 self._filled.append(place)
         if not self._filled:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from postroom.errors import StoreCorrupt
 from postroom.model.body import Format
 from postroom.model.key import key_text
-from postroom.model.message import NO_PROPERTIES, Draft, Message, body_hash
+from postroom.model.message import NO_PROPERTIES, Draft, Message, message_hash
 from postroom.model.moment import to_datetime
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
@@ -43,9 +44,10 @@ class Stored(NamedTuple):
     @property
     def sound(self) -> bool:
         """Whether the row still says what was sent."""
+        said = Draft(self.body, self.format, self.type, self.properties)
         try:
-            return body_hash(self.format, self.type, self.properties, self.body.encode()) == bytes(self.hash)
-        except (UnicodeEncodeError, TypeError, AttributeError):  # rot can change a value's very type
+            return message_hash(self.key, self.created, self.cause, said) == bytes(self.hash)
+        except (UnicodeEncodeError, TypeError):  # rot can change a value's very type
             return False
 
     def message(self, processed: int | None = None, body: str | None = None) -> Message:
@@ -67,10 +69,7 @@ class Stored(NamedTuple):
         """The message for someone who looks: a damaged one comes without its body and says so."""
         if self.sound:
             return self.message()
-        processed = None if self.processed is None else to_datetime(self.processed)
-        return Message(
-            key_text(self.key), self.queue, Format.TEXT, "", to_datetime(self.created), processed, corrupt=True
-        )
+        return Message(key_text(self.key), self.queue, Format.TEXT, "", to_datetime(0), corrupt=True)
 
 
 _INSERT = """
@@ -114,7 +113,8 @@ class Messages:
         """Store one new message at the end of a queue that admitted it; answers with its key's number."""
         key = self._keys.next()
         position = self._journal.add("put", message=key, target=place.id)
-        self._session.run(_INSERT, (key, place.id, position, self._session.now, *draft, cause))
+        now = self._session.now
+        self._session.run(_INSERT, (key, place.id, position, now, *draft, message_hash(key, now, cause, draft), cause))
         self._counts.admitted(place, 1)
         return key
 
@@ -126,7 +126,7 @@ class Messages:
         self._session.many(
             _INSERT,
             (
-                (key, id, position, now, *draft, cause)
+                (key, id, position, now, *draft, message_hash(key, now, cause, draft), cause)
                 for key, position, draft in zip(keys, positions, drafts, strict=True)
             ),
         )
@@ -148,13 +148,13 @@ class Messages:
             self._session.run(_DEPART, (stored.key, last))
             changed = self._session.run(_DISCARD, (stored.key, queue.id))
             self._counts.add(queue.id, -1, 0)
-        assert changed == 1, f"message {stored.key} left {queue.name} under a locked row"
+        _check_one(changed, stored)
 
     def move(self, stored: Stored, source: Queue, target: Queue) -> None:
         """Take an unprocessed message out of one queue and append it to another, in one step."""
         position = self._journal.add("move", message=stored.key, prior=stored.last, source=source.id, target=target.id)
         changed = self._session.run(_MOVE, (target.id, position, stored.key, source.id))
-        assert changed == 1, f"message {stored.key} left {source.name} under a locked row"
+        _check_one(changed, stored)
         self._counts.add(source.id, -1, 0)
         self._counts.add(target.id, 1, 0)
 
@@ -164,7 +164,7 @@ class Messages:
             "set-aside", message=stored.key, prior=stored.last, source=queue.id, target=queue.id
         )
         changed = self._session.run(_SET_ASIDE, (position, stored.key, queue.id))
-        assert changed == 1, f"message {stored.key} left {queue.name} under a locked row"
+        _check_one(changed, stored)
         self._counts.add(queue.id, -1, 0)
 
     def purge_processed(self, queue: Queue) -> int:
@@ -190,3 +190,9 @@ class Messages:
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""
         return [Stored(*row) for row in self._session.rows(_PAGE, (queue.id, int(state), after, limit))]
+
+
+def _check_one(changed: int, stored: Stored) -> None:
+    """The row was read under a lock in this transaction: only damage can have hidden it since."""
+    if changed != 1:
+        raise StoreCorrupt(why=f"message {key_text(stored.key)} was found in {stored.queue} and cannot be changed")

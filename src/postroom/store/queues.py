@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from postroom.errors import StoreCorrupt
 from postroom.store.journal import Journal
 from postroom.store.session import Session
 
@@ -115,7 +116,8 @@ class Queues:
     def locked(self, id: int) -> Queue:
         """The same queue read anew, its row locked for this transaction."""
         row = self._session.row(_BY_ID, (id,))
-        assert row is not None, f"queue {id} vanished: rows are retired, never deleted"
+        if row is None:  # rows are retired, never deleted
+            raise StoreCorrupt(why=f"the row of queue {id} is missing")
         return Queue(*row)
 
     def below(self, path: str) -> list[Queue]:

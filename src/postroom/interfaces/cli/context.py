@@ -67,7 +67,6 @@ JsonOption = Annotated[
 QueueArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="QUEUE",
         help="A queue's physical name, or 1 to 4 names from the top of the tree.",
         autocompletion=_known_queues,
         show_default=False,
@@ -76,7 +75,6 @@ QueueArgument = Annotated[
 OptionalQueueArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[QUEUE]",
         help="A queue's physical name, or 1 to 4 names from the top of the tree.",
         autocompletion=_known_queues,
         show_default=False,

@@ -106,9 +106,10 @@ def receive(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Receive the next message of a queue, or of the first non-empty queue below a level.
+    """Receive the next message of a queue or level.
 
-    The message goes to standard output; the queues found empty on the way are named on standard error.
+    Below a level, the first non-empty queue is taken, left to right. The message goes to standard output; the
+    queues found empty on the way are named on standard error.
 
     \b
     Examples:
@@ -134,7 +135,7 @@ def receive(
 
 
 def accept(queue: OptionalQueueArgument = None, room: RoomOption = None, json: JsonOption = False) -> None:
-    """Count the unprocessed and processed messages of a queue, of all below a level, or of every queue.
+    """Count the messages of a queue, a level or the room.
 
     \b
     Examples:
@@ -164,7 +165,7 @@ def accept(queue: OptionalQueueArgument = None, room: RoomOption = None, json: J
 
 
 def info(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
-    """Show all unprocessed messages; nothing is released.
+    """Show unprocessed messages; nothing is released.
 
     \b
     Example:
@@ -175,7 +176,7 @@ def info(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = Non
 
 
 def history(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
-    """Show all processed messages with the times of their creation and processing.
+    """Show processed messages with their times.
 
     \b
     Example:
@@ -193,9 +194,10 @@ def disable(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Put a queue, or all queues below a level, on hold: it neither accepts nor releases messages.
+    """Put a queue or level on hold.
 
-    The password of the level named is asked for on the terminal, or taken from POSTROOM_PASSWORD or standard input.
+    It then neither accepts nor releases messages. The password of the level named is asked for on the terminal,
+    or taken from POSTROOM_PASSWORD or standard input.
 
     \b
     Example:
@@ -207,7 +209,7 @@ def disable(
 
 
 def enable(queue: QueueArgument, room: RoomOption = None, json: JsonOption = False) -> None:
-    """Take a queue, or all queues below a level, off hold.
+    """Take a queue or level off hold.
 
     \b
     Example:
@@ -219,9 +221,9 @@ def enable(queue: QueueArgument, room: RoomOption = None, json: JsonOption = Fal
 
 
 def hierarchy(room: RoomOption = None, json: JsonOption = False) -> None:
-    """Print the tree of queues in its description language; what is printed loads to the same tree.
+    """Print the tree of queues as a description.
 
-    Passwords are printed as their hashes, because only hashes are kept.
+    What is printed loads to the same tree. Passwords are printed as their hashes, because only hashes are kept.
 
     \b
     Example:

@@ -22,14 +22,15 @@ outbox_app = typer.Typer(no_args_is_help=True, help="Look at effects that wait o
 
 
 def load(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Definition files (.qdl).", show_default=False)],
+    files: Annotated[list[str], typer.Argument(help="Definition files (.qdl).", show_default=False)],
     check: Annotated[bool, typer.Option("--check", help="Only read and check; list every problem.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Load definitions; the suffix tells the language. All or nothing.
+    """Load definitions from files, all or nothing.
 
-    The .qdl files of one load are the room's queue description. Queues that stay keep their messages; one that would
+    The suffix tells the language. The .qdl files of one load are the room's queue description. Queues that stay
+    keep their messages; one that would
     disappear must have no unprocessed message.
 
     \b
@@ -72,7 +73,9 @@ def _check(files: list[str]) -> None:
 
 
 def trace(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
-    """List what happened to a message, oldest first; also after it is gone.
+    """List what happened to a message, oldest first.
+
+    Also after it is gone.
 
     \b
     Example:
@@ -128,7 +131,9 @@ def journal(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the newest entries of the journal: every change of the room, oldest first.
+    """Show the newest entries of the journal.
+
+    Every change of the room is in it; the oldest of them is printed first.
 
     \b
     Example:
@@ -147,9 +152,10 @@ def run(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run the room: start the command lines of queues that became non-empty. One engine per room.
+    """Run the room until stopped.
 
-    SIGTERM or Ctrl-C finishes what is in hand and stops.
+    Starts the command lines of queues that became non-empty. One engine per room. SIGTERM or Ctrl-C finishes
+    what is in hand and stops.
 
     \b
     Examples:

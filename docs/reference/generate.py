@@ -1,0 +1,75 @@
+"""Write the reference pages that are made from the code: commands, errors, limits.
+
+python docs/reference/generate.py            write them
+python docs/reference/generate.py --check    exit with 1 if one is out of date
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import typer.main
+
+from postroom import errors, limits
+from postroom.interfaces.cli.main import app
+
+HERE = Path(__file__).parent
+MADE = "Made from the code by `make reference`."
+
+
+def commands() -> str:
+    parts = ["# Commands", MADE]
+    for name, text in _helps(typer.main.get_command(app), "postroom"):
+        parts += [f"## {name}", f"```text\n{text}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    context = command.make_context(name, [], resilient_parsing=True)
+    context.max_content_width, context.terminal_width = 100, 100
+    yield name, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+    for word, child in getattr(command, "commands", {}).items():
+        yield from _helps(child, f"{name} {word}")
+
+
+def error_codes() -> str:
+    rows = ["| code | happened | status | message |", "|---|---|---|---|"]
+    for kind in errors.every_error():
+        template = kind.template.replace("|", "\\|")
+        rows.append(f"| `{kind.code}` (`{kind.__name__}`) | {kind.happened} | {kind.status} | {template} |")
+    note = (
+        "On the command line: `postroom: CODE: message` on standard error, exit code 1. In Python: `postroom.errors`. "
+        "*Happened* says whether anything was changed: `no`, or `unknown` where only a restart can tell. "
+        "*Status* is the ANSI status key; 9x are ours."
+    )
+    return "\n\n".join(["# Errors", MADE, note, "\n".join(rows)]) + "\n"
+
+
+def bounds() -> str:
+    rows = ["| limit | value | what for |", "|---|---|---|"]
+    for line in Path(limits.__file__).read_text().splitlines():
+        found = re.match(r"([A-Z_]+): Final = [^#]+(?:# (.*))?$", line)
+        if found:
+            rows.append(f"| `{found[1]}` | {getattr(limits, found[1]):,} | {found[2] or ''} |")
+    return "\n\n".join(["# Limits", MADE, "\n".join(rows)]) + "\n"
+
+
+PAGES = {"commands.md": commands, "errors.md": error_codes, "limits.md": bounds}
+
+
+def main(check: bool) -> int:
+    stale = [name for name, make in PAGES.items() if not (HERE / name).exists() or (HERE / name).read_text() != make()]
+    if check:
+        print(f"out of date: {', '.join(stale)}" if stale else "up to date")
+        return 1 if stale else 0
+    for name in stale:
+        (HERE / name).write_text(PAGES[name]())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

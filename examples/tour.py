@@ -1,0 +1,111 @@
+"""The tour: every capability in a few commands, run for real in a room that is thrown away.
+
+make demo                 the whole tour
+python examples/tour.py queues
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is shown: why, what is typed, and how it must end."""
+
+    why: str
+    typed: str
+    code: int = 0
+
+
+QUEUES = (
+    Step("A tree of queues is described in a file; this one is Figure 2-2 of the 1976 text.", "head -5 tree.qdl"),
+    Step("Load it: eight input queues, two output queues.", "postroom load tree.qdl"),
+    Step("Send to a queue by its path from the top …", "postroom send MASTER-QUE SUBQ-3 QUE6 --body 'order 17'"),
+    Step("… or by its physical name. Lines are segments.", "printf 'first\\nsecond\\n' | postroom send INP_0007"),
+    Step("How many messages wait below a level?", "postroom accept MASTER-QUE SUBQ-3"),
+    Step("Receive from a level: its queues are looked at left to right.", "postroom receive MASTER-QUE SUBQ-3"),
+    Step("Everything that happened to that message:", "postroom trace 00001.00001"),
+    Step("A path starts at the top; a wrong name is answered with the right one.", "postroom receive QUE8", 1),
+    Step("Read a message line by line …", "postroom receive MASTER-QUE SUBQ-3 QUE8 --segment"),
+    Step("… and the queue is yours until its end. Nothing else gets in:", "postroom send INP_0007 --body late", 1),
+    Step("The last line frees the queue.", "postroom receive MASTER-QUE SUBQ-3 QUE8 --segment"),
+    Step("Put everything on hold with the password of the top level.", "echo MASTER | postroom disable MASTER-QUE"),
+    Step("A held queue neither accepts nor releases.", "postroom send INP_0001 --body 'order 18'", 1),
+    Step("Take it off hold.", "echo MASTER | postroom enable MASTER-QUE"),
+    Step("QUE1A has a command line: it runs when the queue becomes non-empty.", "postroom send INP_0000 --body go"),
+    Step("The engine runs it, keeps what it printed, and would try again after a crash.", "postroom run --until-idle"),
+    Step("And all of it is in the journal.", "postroom journal --last 6"),
+)
+
+
+def queues(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
+    """Chapter 1: describe, send, receive, hold, run."""
+    text = (EXAMPLES / "queues" / "figure-2-2.qdl").read_text()
+    (folder / "tree.qdl").write_text(text.replace("ear subq-1", "echo go and look"))
+    shell(QUEUES)
+
+
+CHAPTERS: dict[str, tuple[str, Callable[[Callable[[Sequence[Step]], None], Path], None]]] = {
+    "queues": ("Chapter 1. Queues", queues),
+}
+
+
+@contextmanager
+def shell_in(folder: Path) -> Iterator[Callable[[Sequence[Step]], None]]:
+    """One shell for a whole chapter, because to Postroom a shell is a user. It stops where a step ends unexpectedly."""
+    here = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{here}:{os.environ.get('PATH', os.defpath)}"}
+    environment.pop("POSTROOM_URL", None)
+    shell = subprocess.Popen(
+        ["/bin/sh"], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def run(steps: Sequence[Step]) -> None:
+        for step in steps:
+            print(f"\n  {step.why}\n  $ {step.typed}", flush=True)
+            code = typed_into(shell, step.typed)
+            if code != step.code:
+                sys.exit(f"the tour ends here: exit code {code}, expected {step.code}")
+
+    with shell:
+        yield run
+
+
+def typed_into(shell: subprocess.Popen[str], typed: str) -> int:
+    """Let the shell run one command, print what comes, and answer with its exit code."""
+    assert shell.stdin is not None
+    assert shell.stdout is not None
+    end = "-- end of step, exit code "
+    shell.stdin.write(f"{{ {typed}\n}} </dev/null 2>&1; echo '{end}'$?\n")
+    shell.stdin.flush()
+    for line in shell.stdout:
+        if line.startswith(end):
+            return int(line.removeprefix(end))
+        print(f"    {line}", end="", flush=True)
+    return -1
+
+
+def main(wanted: Sequence[str]) -> None:
+    unknown = set(wanted) - set(CHAPTERS)
+    if unknown:
+        sys.exit(f"no chapter {', '.join(sorted(unknown))}; there are: {', '.join(CHAPTERS)}")
+    for name, (title, chapter) in CHAPTERS.items():
+        if not wanted or name in wanted:
+            print(f"\n{title}\n{'=' * len(title)}")
+            with tempfile.TemporaryDirectory(prefix="postroom-tour-") as folder, shell_in(Path(folder)) as shell:
+                chapter(shell, Path(folder))
+    print("\nThe tour is over; its rooms are gone. Next: docs/guide/queues.md")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,142 @@
+"""House rules, each with its reason. A rule that is not a failing test is a wish."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import postroom
+from postroom import errors, faults
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "postroom"
+FILES = sorted(SOURCE.rglob("*.py"))
+PROSE = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def calls(file: Path) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree(file)) if isinstance(node, ast.Call))
+
+
+def test_the_public_list_is_what_users_may_rely_on() -> None:
+    assert postroom.__all__ == [
+        "Field",
+        "Format",
+        "Kind",
+        "Message",
+        "MessageType",
+        "Postroom",
+        "PostroomError",
+        "QueueHandle",
+        "__version__",
+        "errors",
+        "open",
+    ]
+    assert all(hasattr(postroom, name) for name in postroom.__all__)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_file_is_one_noun_and_a_function_fits_a_screen(file: Path) -> None:
+    assert len(file.read_text().splitlines()) <= 800, "split it: a newcomer must find the right file by its name"
+    assert not set(file.stem.split("_")) & {"utils", "util", "common", "helpers", "manager", "misc"}, "say what it is"
+    assert ast.get_docstring(tree(file)), "a file says why it is there"
+    for node in ast.walk(tree(file)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            assert length <= 70, f"{node.name} has {length} lines: name its parts"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_nothing_evaluates_text_or_starts_a_shell(file: Path) -> None:
+    for call in calls(file):
+        name = ast.unparse(call.func)
+        assert name not in ("eval", "exec", "os.system", "os.popen", "__import__", "pickle.loads"), (
+            f"line {call.lineno}: text from outside must stay text"
+        )
+        for keyword in call.keywords:
+            assert keyword.arg != "shell", f"line {call.lineno}: argv only, never a shell"
+
+
+@pytest.mark.parametrize("file", sorted((SOURCE / "store").rglob("*.py")), ids=lambda file: file.name)
+def test_every_statement_is_a_constant_with_parameters(file: Path) -> None:
+    for call in calls(file):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in (
+            "execute",
+            "run",
+            "row",
+            "rows",
+            "many",
+            "append",
+        ):
+            for part in ast.walk(call.args[0]) if call.args else ():
+                assert not isinstance(part, (ast.JoinedStr, ast.Mod)), (
+                    f"line {call.lineno}: names and values are parameters, never part of a statement"
+                )
+
+
+def test_sql_stands_in_the_store_only() -> None:
+    statement = re.compile(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b [a-z]")
+    for file in FILES:
+        if SOURCE / "store" not in file.parents:
+            assert not statement.search(file.read_text()), f"{file}: the store is the one seam to disk"
+
+
+def test_every_commit_has_fault_points_and_every_fault_point_a_commit() -> None:
+    text = "\n".join(file.read_text() for file in FILES if file.name != "faults.py")
+    used = set(re.findall(r'transact\(\s*"([a-z-]+)"', text))
+    used |= set(re.findall(r'label = "([a-z-]+)" if segment else "([a-z-]+)"', text).pop())
+    assert used == set(faults.LABELS), "the kill test walks LABELS; a commit outside it is never tested"
+    reached = set(re.findall(r'reach\("([a-z.-]+)"\)', text))
+    assert reached == set(faults.OTHERS)
+
+
+def test_faults_refuse_what_does_not_exist() -> None:
+    with pytest.raises(ValueError, match="no fault point"):
+        faults.arm("nowhere", "kill")
+    with pytest.raises(ValueError, match="no fault action"):
+        faults.arm("send.begun", "explode")
+
+
+def test_every_error_has_a_code_a_place_in_the_tree_and_a_test() -> None:
+    kinds = errors.every_error()
+    codes = [kind.code for kind in kinds]
+    assert codes == sorted(set(codes))
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
+    drawn = errors.__doc__ or ""
+    for kind in kinds:
+        assert re.search(rf"\b{kind.__name__}\s+{kind.code}\b", drawn), f"{kind.__name__} is not drawn in the tree"
+        assert re.search(rf"\b{kind.__name__}\b|\b{kind.code}:", tests), f"no test raises {kind.__name__}"
+        assert kind.happened in ("no", "unknown")
+        assert re.fullmatch(r"\d\d", kind.status)
+
+
+def test_errors_keep_their_facts_across_process_borders() -> None:
+    import copy
+
+    original = errors.QueueUnknown(queue="q", nearest="")
+    again = copy.copy(original)
+    assert (type(again), str(again), again.facts) == (errors.QueueUnknown, str(original), original.facts)
+
+
+@pytest.mark.parametrize("file", PROSE, ids=lambda file: str(file.relative_to(ROOT)))
+def test_prose_sells_nothing(file: Path) -> None:
+    found = re.search(
+        r"\b(simply|just|obviously|easily|blazing|seamless(ly)?|powerful|robust|cutting-edge|world-class)\b",
+        file.read_text(),
+        re.IGNORECASE,
+    )
+    assert found is None, f"{found and found.group()!r}: say what it does"
+
+
+def test_tests_mirror_the_tree() -> None:
+    rooms = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
+    tested = {folder.name for folder in (ROOT / "tests").iterdir() if folder.is_dir()}
+    assert rooms <= tested, f"no tests for {rooms - tested}"

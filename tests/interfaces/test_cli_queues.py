@@ -1,0 +1,184 @@
+"""The queue commands, their text and their JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+
+TREE = """
+01 INPUT-QUEUE (MASTER-QUE) PASSWORD IS "MASTER"
+   02 SUB-QUEUE-1 (SUBQ-1)
+      03 SUB-QUEUE-2 (QUE1A)
+   02 SUB-QUEUE-1 (SUBQ-3)
+      03 SUB-QUEUE-2 (QUE5)
+      03 SUB-QUEUE-2 (QUE6)
+01 OUTPUT-QUEUE (OQ3)
+99
+"""
+MESSAGE = {"key", "queue", "type", "format", "body", "properties", "created", "processed", "cause"}
+
+
+@pytest.fixture
+def tree(run: Run, tmp_path: Path) -> Run:
+    (tmp_path / "tree.qdl").write_text(TREE)
+    assert run("load", "tree.qdl").code == 0
+    return run
+
+
+def test_send_takes_the_whole_standard_input_or_body(tree: Run) -> None:
+    sent = tree("send", "INP_0000", "--json", stdin="line one\n.not the end in a pipe\nline three\n")
+    assert sent.json == {"status": "00", "key": "00001.00001"}
+    assert tree("send", "MASTER-QUE", "SUBQ-1", "QUE1A", "--body", "short").out == "00001.00002\n"
+    bodies = [message["body"] for message in tree("info", "INP_0000", "--json").json["messages"]]
+    assert bodies == ["line one\n.not the end in a pipe\nline three\n", "short"]
+
+
+def test_receive_prints_the_message_and_the_queues_it_passed(tree: Run) -> None:
+    tree("send", "INP_0002", "--body", "hello")
+    got = tree("receive", "MASTER-QUE")
+    assert got.out == "hello\n"
+    assert got.err == "no unprocessed message in INP_0000\nno unprocessed message in INP_0001\n"
+    tree("send", "INP_0001", "--body", "again", "--property", "customer=Oscar")
+    answer = tree("receive", "MASTER-QUE", "SUBQ-3", "--json").json
+    assert set(answer) == {"status", "message", "passed", "end_of_message"}
+    assert set(answer["message"]) == MESSAGE
+    assert answer["message"]["properties"] == {"customer": "Oscar"}
+    assert (answer["status"], answer["passed"], answer["end_of_message"]) == ("00", [], True)
+    empty = tree("receive", "MASTER-QUE", "--json").json
+    assert (empty["message"], len(empty["passed"]), empty["end_of_message"]) == (None, 3, False)
+
+
+def test_segments_tell_the_end_of_the_message(tree: Run) -> None:
+    tree("send", "INP_0000", stdin="one\ntwo\n")
+    first, second = tree("receive", "INP_0000", "--segment"), tree("receive", "INP_0000", "-s")
+    assert (first.out, first.err) == ("one\n", "")
+    assert (second.out, second.err) == ("two\n", "end of message\n")
+
+
+def test_accept_counts_in_json_and_in_a_table(tree: Run) -> None:
+    tree("send", "INP_0000", "--body", "x")
+    answer = tree("accept", "MASTER-QUE", "SUBQ-1", "--json").json
+    assert answer == {
+        "status": "00",
+        "queues": [
+            {
+                "queue": "INP_0000",
+                "path": ["MASTER-QUE", "SUBQ-1", "QUE1A"],
+                "unprocessed": 1,
+                "processed": 0,
+                "held": False,
+            }
+        ],
+    }
+    table = tree("accept").out.splitlines()
+    assert table[0].split() == ["queue", "path", "unprocessed", "processed", "state"]
+    assert table[1].split() == ["INP_0000", "MASTER-QUE", "SUBQ-1", "QUE1A", "1", "0"]
+    assert len(table) == 5
+
+
+def test_history_shows_both_times(tree: Run) -> None:
+    tree("send", "OQ3", "--body", "out")
+    assert tree("history", "OQ3").err == "no processed message\n"
+    tree("receive", "OQ3")
+    (message,) = tree("history", "OQ3", "--json").json["messages"]
+    assert message["processed"] > message["created"]
+    assert "out" in tree("history", "OQ3").out
+    assert tree("info", "OQ3").err == "no unprocessed message\n"
+
+
+def test_disable_and_enable_take_the_password_from_the_environment_or_standard_input(
+    tree: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = tree("disable", "MASTER-QUE", "--json", stdin="MASTER\n")
+    assert held.json == {"status": "00", "changed": ["INP_0000", "INP_0001", "INP_0002"]}
+    assert tree("disable", "MASTER-QUE").err == "already on hold\n"
+    assert tree("disable", "MASTER-QUE", "--json").json == {"status": "15", "changed": []}
+    refused = tree("send", "INP_0000", "--body", "x", "--json")
+    assert refused.code == 1
+    assert refused.json["status"] == "10"
+    assert refused.json["error"]["code"] == "queue-held"
+    assert refused.err.startswith("postroom: queue-held: INP_0000 is on hold")
+    assert "held" in tree("accept").out
+    wrong = tree("enable", "MASTER-QUE", "--json", stdin="nope\n")
+    assert (wrong.code, wrong.json["status"]) == (1, "40")
+    assert tree("enable", "MASTER-QUE", stdin="").err.startswith("postroom: argument-invalid: password")
+    monkeypatch.setenv("POSTROOM_PASSWORD", "MASTER")
+    assert tree("enable", "MASTER-QUE").err == "enabled: INP_0000, INP_0001, INP_0002\n"
+    assert tree("enable", "MASTER-QUE").err == "already enabled\n"
+    assert tree("disable", "MASTER-QUE", "--input-only").code == 0
+    assert "input held" in tree("accept").out
+
+
+def test_hierarchy_prints_what_loads_to_the_same(tree: Run, tmp_path: Path) -> None:
+    printed = tree("hierarchy").out
+    assert printed.startswith('01 INPUT-QUEUE (MASTER-QUE) PASSWORD HASH IS "$argon2id$')
+    (tmp_path / "copy.qdl").write_text(printed)
+    assert tree("--room", "other.db", "load", "copy.qdl").code == 0
+    assert tree("--room", "other.db", "hierarchy").out == printed
+    shape = tree("hierarchy", "--json").json
+    assert shape["levels"][0] == {
+        "path": ["MASTER-QUE"],
+        "level": 1,
+        "role": "input",
+        "queue": False,
+        "command": None,
+        "password": True,
+    }
+
+
+def test_unknown_queues_exit_with_1_and_wrong_usage_with_2(tree: Run) -> None:
+    unknown = tree("receive", "MASTER-QEU", "--json")
+    assert unknown.code == 1
+    assert unknown.json["status"] == "20"
+    assert "did you mean MASTER-QUE" in unknown.err
+    assert unknown.err.count("\n") == 1
+    assert tree("send").code == 2
+    assert tree("nonsense").code == 2
+    assert tree("receive", "INP_0000", "--wait", "soon").code == 2
+
+
+def test_receive_without_a_queue_names_some(tree: Run) -> None:
+    asked = tree("receive")
+    assert asked.code == 1
+    assert "MASTER-QUE, OQ3" in asked.err
+
+
+def test_single_queues_are_made_set_up_and_removed(run: Run) -> None:
+    assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").err == "made orders\n"
+    assert run("queue", "create", "orders").code == 1
+    assert run("queue", "mode", "discard", "orders").err == "discard: orders\n"
+    assert run("queue", "mode", "discard", "orders", "--json").json == {"status": "15", "changed": []}
+    assert run("queue", "password", "orders", stdin="pw1\npw2\n").err == "password set\n"
+    assert run("disable", "orders", stdin="pw2\n").code == 0
+    assert run("enable", "orders", stdin="pw2\n").code == 0
+    assert run("queue", "remove", "orders", "--json").json == {"status": "00", "queue": "orders"}
+    assert run("accept").err.startswith("this room has no queues yet")
+
+
+def test_send_to_several_names_who_was_refused(tree: Run) -> None:
+    both = tree("send", "OQ3", "--also", "MASTER-QUE/SUBQ-1/QUE1A", "--body", "x", "--json")
+    assert (both.code, both.json["status"]) == (0, "00")
+    assert [one["queue"] for one in both.json["deliveries"]] == ["OUT_0000", "INP_0000"]
+    some = tree("send", "OQ3", "--also", "NOBODY", "--body", "x")
+    assert some.code == 1
+    assert "queue-unknown" in some.out
+    assert tree("send", "OQ3", "--also", "OQ3", "--body", "x", "--idempotency-key", "k").code == 1
+
+
+def test_bad_bodies_and_properties_are_refused(tree: Run) -> None:
+    assert tree("send", "OQ3", "--format", "xml", "--body", "<a>").err.startswith("postroom: xml-malformed:")
+    assert tree("send", "OQ3", "--format", "json", "--body", "{").err.startswith("postroom: json-malformed:")
+    assert tree("send", "OQ3", "--body", "x", "--property", "novalue").err.startswith("postroom: argument-invalid:")
+    assert tree("send", "OQ3", stdin="\udcff").err.startswith("postroom: argument-invalid: standard input: byte 1")
+    assert tree("send", "OQ3", "--body", "x", "--type", "None").err.startswith("postroom: type-unknown:")
+    assert tree("accept", "OQ3", "--json").json["queues"][0]["unprocessed"] == 0
+
+
+def test_a_table_cannot_be_broken_by_what_a_message_says(tree: Run) -> None:
+    tree("send", "OQ3", "--body", "a\x1b[31m\nb\r\tc")
+    lines = tree("info", "OQ3").out.splitlines()
+    assert len(lines) == 2
+    assert "\x1b" not in lines[1]

@@ -1,0 +1,119 @@
+"""The commands on a room: load, trace, locate, show, journal, run, outbox; which room; errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from postroom.version import __version__
+
+from .conftest import Run
+
+
+def test_trace_locate_and_show(run: Run) -> None:
+    run("queue", "create", "q")
+    key = run("send", "q", "--body", "hello", "--property", "a=b").out.strip()
+    assert run("locate", key, "--json").json == {"key": key, "place": "q"}
+    assert run("locate", key).out == "q\n"
+    run("receive", "q")
+    traced = run("trace", key, "--json").json
+    assert traced["key"] == key
+    assert [set(event) for event in traced["events"]] == [{"time", "verb", "from", "to", "by"}] * 2
+    assert [event["verb"] for event in traced["events"]] == ["put", "take"]
+    assert "put" in run("trace", key).out
+    shown = run("show", key)
+    assert "properties: {'a': 'b'}" in shown.out
+    assert shown.out.endswith("\nhello\n")
+    assert run("show", key, "--json").json["body"] == "hello"
+    run("queue", "mode", "discard", "q")
+    assert "no longer kept" in run("locate", key).err
+    assert run("locate", key, "--json").json == {"key": key, "place": None}
+    assert run("trace", "00009.00009").err.startswith("postroom: message-unknown:")
+    assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
+
+
+def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.qdl").write_text("01 INPUT-QUEUE (A)\n99")
+    assert run("load", "--check", "t.qdl").err == "1 entries, no problem found; nothing was loaded\n"
+    assert not (tmp_path / "postroom.db").exists()
+    assert run("load", "t.qdl").err == "version 1: 1 added, 0 kept, 0 removed\nadded: INP_0000\n"
+    assert run("load", "t.qdl", "--json").json == {
+        "status": "00",
+        "version": 1,
+        "added": [],
+        "kept": ["INP_0000"],
+        "removed": [],
+    }
+    (tmp_path / "bad.qdl").write_text('01 INPUT-QUEUE (A) PASSWORD IS ""\n03 SUB-QUEUE-1 (B)\n99')
+    checked = run("load", "--check", "bad.qdl")
+    assert checked.code == 1
+    assert checked.err.splitlines() == [
+        "postroom: description-invalid: bad.qdl:1:1: the password of A must be letters and digits, at least one "
+        "[password-form]",
+        "postroom: description-invalid: bad.qdl:2:1: SUB-QUEUE-1 stands at level 02, not 03 [clause-level]",
+        "postroom: description-invalid: bad.qdl:2:1: level 03 needs a level 02 directly above it [level-skipped]",
+    ]
+    assert len(run("load", "--check", "bad.qdl", "--json").json["problems"]) == 3
+    loaded = run("load", "bad.qdl")
+    assert "(and 2 more" in loaded.err
+    assert loaded.err.count("\n") == 1
+
+
+def test_the_room_comes_from_the_option_the_environment_or_the_working_directory(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = run("accept")
+    assert missing.code == 1
+    assert "postroom load FILE.qdl" in missing.err
+    assert not (tmp_path / "postroom.db").exists()
+    run("queue", "create", "here")
+    monkeypatch.setenv("POSTROOM_URL", str(tmp_path / "env.db"))
+    run("queue", "create", "from-environment")
+    run("--room", "option.db", "queue", "create", "before")
+    run("queue", "create", "after", "--room", "option.db")
+    assert {file.name for file in tmp_path.glob("*.db")} == {"postroom.db", "env.db", "option.db"}
+    queues = run("accept", "--room", "option.db", "--json").json["queues"]
+    assert [count["queue"] for count in queues] == ["before", "after"]
+    assert run("--json", "accept").json["queues"][0]["queue"] == "from-environment"
+
+
+def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "echo ran"\n99')
+    run("load", "t.qdl")
+    run("send", "INP_0000", "--body", "x")
+    listed = run("outbox", "list", "--json").json["effects"]
+    assert [(one["kind"], one["state"], one["attempts"]) for one in listed] == [("command", "pending", 0)]
+    assert "echo ran -arg INP_0000" in run("outbox", "list").out
+    assert run("run", "--until-idle").err == "echo ran -arg INP_0000: exit 0\ndone: 1 effect(s)\n"
+    assert run("outbox", "list").err == "the outbox is empty\n"
+    assert run("run", "--until-idle", "--json").json == {"status": "00", "effects": []}
+    verbs = [event["verb"] for event in run("journal", "--json").json["events"]]
+    assert verbs[-4:] == ["done", "release-lease", "lease", "release-lease"]
+    assert len(run("journal", "--last", "2").out.splitlines()) == 3
+    assert run("outbox", "retry", "99").err.startswith("postroom: outbox-unknown:")
+
+
+def test_a_failed_effect_is_shown_and_revived(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postroom.engine.runner.OUTBOX_BACKOFF_SECONDS", 0.01)
+    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "false"\n99')
+    run("load", "t.qdl")
+    run("send", "INP_0000", "--body", "x")
+    told = run("run", "--until-idle").err
+    assert told.count("will be tried again") == 2
+    assert "see postroom outbox list" in told
+    assert "failed" in run("outbox", "list").out
+    assert run("outbox", "retry", "1").err == "1 is pending again\n"
+    assert [one["done"] for one in run("run", "--until-idle", "--json").json["effects"]] == [False] * 3
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out == f"postroom {__version__}\n"
+    help = run("--help").out
+    for word in ("send", "receive", "accept", "hierarchy", "First steps"):
+        assert word in help
+
+
+def test_hierarchy_of_an_empty_room_says_what_to_do(run: Run) -> None:
+    run("queue", "create", "q")
+    assert run("hierarchy").err == "this room has no queue description: postroom load FILE.qdl\n"

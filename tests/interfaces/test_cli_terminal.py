@@ -1,0 +1,121 @@
+"""As a person at a terminal: typing a message, being asked for a password, colour, and whose lock it is."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("postroom")
+
+
+def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A shell with several commands is one user to Postroom."""
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"},
+        timeout=120,
+    )
+
+
+def at_terminal(folder: Path, *words: str, typed: str = "", until: str = "") -> str:
+    """Run a command on a pseudo-terminal; type when ``until`` has appeared. Answers with the screen's text."""
+    child, screen = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.execv(PROGRAM, ["postroom", *words])
+    shown, sent, end = b"", False, monotonic() + 60
+    while monotonic() < end:
+        if not sent and until.encode() in shown:
+            os.write(screen, typed.encode())
+            sent = True
+        if select.select([screen], [], [], 0.1)[0]:
+            try:
+                piece = os.read(screen, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+    os.waitpid(child, 0)
+    os.close(screen)
+    return shown.decode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    assert shell("postroom queue create q", tmp_path).returncode == 0
+    return tmp_path
+
+
+def test_typed_lines_end_with_a_full_stop(folder: Path) -> None:
+    screen = at_terminal(folder, "send", "q", typed="first line\nsecond line\n. that is all\n", until="starts with '.'")
+    assert "00001.00001" in screen
+    assert shell("postroom receive q", folder).stdout == "first line\nsecond line\n"
+
+
+def test_tables_have_colour_on_a_terminal_and_none_in_a_pipe(folder: Path) -> None:
+    assert "\x1b[" in at_terminal(folder, "accept")
+    assert "\x1b[" not in shell("postroom accept", folder).stdout
+
+
+def test_a_password_is_asked_for_without_echo(folder: Path) -> None:
+    at_terminal(folder, "queue", "password", "q", typed="geheim\n", until="new password")
+    screen = at_terminal(folder, "disable", "q", typed="geheim\n", until="password of q")
+    assert "on hold: q" in screen
+    assert "geheim" not in screen
+
+
+def test_one_shell_is_one_user_and_its_end_frees_the_lock(folder: Path) -> None:
+    shell("printf 'one\\ntwo\\nthree\\n' | postroom send q", folder)
+    first = shell("postroom receive q --segment; postroom receive q --segment; postroom send q --body x", folder)
+    assert first.stdout == "one\ntwo\n"
+    assert "queue-locked" in first.stderr  # the shell still lives while its own send is refused
+    again = shell("postroom receive q --segment; true", folder)
+    assert again.stdout == "one\n"
+
+
+def test_another_shell_is_told_who_holds_the_queue(folder: Path) -> None:
+    shell("printf 'one\\ntwo\\n' | postroom send q", folder)
+    script = """
+    postroom receive q --segment
+    bash -c 'postroom receive q --wait 0; echo "code $?"'
+    postroom receive q --segment
+    """
+    ran = shell(script, folder)
+    assert ran.stdout == "one\ncode 1\ntwo\n"
+    assert "queue-locked: q is locked by" in ran.stderr
+
+
+def test_a_shell_cannot_run_two_engines(folder: Path) -> None:
+    script = """
+    postroom run & engine=$!
+    until postroom journal --last 1 | grep -q lease; do sleep 0.1; done
+    postroom run --until-idle; echo "code $?"
+    kill $engine; wait $engine; echo "engine $?"
+    postroom run --until-idle; echo "code $?"
+    """
+    ran = shell(script, folder)
+    assert ran.stdout.split("\n")[:3] == ["code 1", "engine 0", "code 0"]
+    assert "lease-held" in ran.stderr
+
+
+def test_completion_knows_the_queues(folder: Path) -> None:
+    shell("postroom queue create orders; postroom queue create other", folder)
+    ran = shell("COMP_WORDS='postroom receive or' COMP_CWORD=2 _POSTROOM_COMPLETE=complete_bash postroom", folder)
+    assert ran.stdout.split() == ["orders"]
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
+    shell("for i in 1 2 3; do postroom send q --body x; done", folder)
+    ran = shell("set -o pipefail; postroom info q --json | head -c 5 >/dev/null; echo", folder)
+    assert "Traceback" not in ran.stderr

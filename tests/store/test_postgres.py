@@ -1,0 +1,129 @@
+"""PostgreSQL alone: lost connections, other people's locks, what an error may say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import postroom
+from postroom.errors import (
+    CommitUnknown,
+    RoomMissing,
+    StoreBusy,
+    StoreNewer,
+    StoreStopped,
+    StoreUnavailable,
+    UrlInvalid,
+)
+from postroom.room import Postroom
+from postroom.store.postgres import PostgresStore, public_url
+from postroom.store.transaction import Transaction
+
+
+@pytest.fixture
+def room(postgres_url: str) -> Iterator[Postroom]:
+    with postroom.open(postgres_url) as opened:
+        opened.create_queue("q")
+        yield opened
+
+
+def backend(room: Postroom) -> int:
+    assert isinstance(room.store, PostgresStore)
+    return room.store.session.connection.info.backend_pid
+
+
+def terminate(postgres_url: str, pid: int) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+
+
+def test_a_connection_lost_between_transactions_changes_nothing(room: Postroom, postgres_url: str) -> None:
+    terminate(postgres_url, backend(room))
+    with pytest.raises(StoreUnavailable) as caught:
+        room.send("q", "x")
+    assert caught.value.happened == "no"
+    with pytest.raises(StoreStopped):
+        room.send("q", "x")
+    with postroom.open(postgres_url) as again:
+        assert again.accept("q").queues[0].unprocessed == 0
+
+
+def test_a_connection_lost_inside_a_transaction_undoes_it(room: Postroom, postgres_url: str) -> None:
+    def work(tx: Transaction) -> None:
+        tx.journal.add("note")
+        terminate(postgres_url, backend(room))
+        tx.journal.add("note")
+
+    with pytest.raises(StoreUnavailable):
+        room.store.transact("send", work)
+    with postroom.open(postgres_url) as again:
+        assert "note" not in [event.verb for event in again.journal(50)]
+
+
+def test_a_connection_lost_at_the_commit_is_unknown(room: Postroom, postgres_url: str) -> None:
+    def work(tx: Transaction) -> None:
+        tx.journal.add("note")
+        terminate(postgres_url, backend(room))
+
+    with pytest.raises(CommitUnknown) as caught:
+        room.store.transact("send", work)
+    assert caught.value.happened == "unknown"
+
+
+def test_a_lock_held_by_others_is_a_typed_refusal(room: Postroom, postgres_url: str) -> None:
+    assert isinstance(room.store, PostgresStore)
+    room.store.session.connection.execute("SET lock_timeout = '100ms'")
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT * FROM queues FOR UPDATE")
+        with pytest.raises(StoreBusy):
+            room.send("q", "x")
+    assert room.send("q", "x").status == "00"
+
+
+def test_two_transactions_that_wait_for_each_other_are_both_done_in_the_end(postgres_url: str) -> None:
+    import threading
+
+    with postroom.open(postgres_url) as room:
+        room.create_queue("a")
+        room.create_queue("b")
+
+    def send(first: str, second: str) -> None:
+        with postroom.open(postgres_url) as mine:
+            for _ in range(15):
+                mine.distribute([first, second], "x")
+
+    threads = [threading.Thread(target=send, args=names) for names in (("a", "b"), ("b", "a"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with postroom.open(postgres_url) as room:
+        assert [count.unprocessed for count in room.accept().queues] == [30, 30]
+
+
+def test_a_missing_room_and_one_from_the_future(postgres_url: str) -> None:
+    with pytest.raises(RoomMissing) as caught:
+        postroom.open(postgres_url, create=False)
+    assert "postgresql://" in str(caught.value)
+    postroom.open(postgres_url).close()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("INSERT INTO postroom_schema VALUES (999)")
+    with pytest.raises(StoreNewer):
+        postroom.open(postgres_url)
+
+
+def test_no_error_shows_a_password() -> None:
+    assert public_url("postgresql://ann:s3cret@host:5/db?x=1") == "postgresql://ann@host:5/db?x=1"
+    assert public_url("postgresql://host/db") == "postgresql://host/db"
+    with pytest.raises(StoreUnavailable) as caught:
+        postroom.open("postgresql://ann:s3cret@127.0.0.1:1/none")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "", "sqlite://", ":memory:", "a\0b", "http://x"])
+def test_urls_that_name_no_store_are_refused(url: str) -> None:
+    with pytest.raises(UrlInvalid) as caught:
+        postroom.open(url)
+    assert "postgresql://" in str(caught.value)
