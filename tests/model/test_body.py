@@ -14,7 +14,7 @@ from postroom.errors import BodyError, BodyTooLarge, JsonMalformed, TextInvalid,
 from postroom.limits import BODY_BYTES_MAX, BODY_DEPTH_MAX
 from postroom.model.body import Format, check_body, json_text, parse_json
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4), max_leaves=20
@@ -81,18 +81,13 @@ def test_a_body_that_is_too_large_is_not_parsed_first(form: Format) -> None:
 # --- JSON --------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(VALUES)
 def test_every_json_value_reads_back_as_it_was_written(value: Any) -> None:
     text = json_text(value)
     check_body(text, Format.JSON)
+    assert json_text(parse_json(text)) == text
     assert repr(parse_json(text)) == repr(value)  # repr tells 1 from 1.0 and True, and -0.0 from 0.0
-
-
-@settings(deadline=None, max_examples=100)
-@given(VALUES)
-def test_what_postroom_writes_is_written_the_same_again(value: Any) -> None:
-    assert json_text(parse_json(json_text(value))) == json_text(value)
 
 
 def test_json_is_written_without_blanks_and_without_escaping_letters() -> None:
@@ -192,15 +187,10 @@ def test_text_is_not_parsed_and_json_is_not_xml() -> None:
         check_body("{}", Format.XML)
 
 
-# --- gaps --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="a number beyond the floats becomes infinity")
 def test_a_number_too_large_for_a_float_is_refused() -> None:
     why("[1e999]")
 
 
-@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="escapes are not looked at after parsing")
 @pytest.mark.parametrize("text", ['"\\ud800"', '{"\\udfff": 1}', '"\\u0000"'])
 def test_an_escape_does_not_smuggle_in_what_plain_text_may_not_hold(text: str) -> None:
     with pytest.raises(BodyError):

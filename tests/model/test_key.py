@@ -38,7 +38,7 @@ def test_every_key_reads_back_as_its_number(number: int) -> None:
     assert key_number(key_text(number)) == number
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(0, 10**10 - 1), max_size=20))
 def test_keys_of_eleven_characters_sort_as_text_like_their_numbers(numbers: list[int]) -> None:
     texts = [key_text(number) for number in numbers]
@@ -81,7 +81,7 @@ def test_what_does_not_look_like_a_key_is_refused_and_named(text: str) -> None:
     assert repr(text) in str(caught.value)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(st.text(max_size=20) | st.from_regex(r"\A\d{3,7}[.,]\d{3,7}\Z") | st.from_regex(r"\A[0-9]{5,12}\.[0-9]{5}\Z"))
 def test_any_text_is_a_key_or_key_invalid(text: str) -> None:
     try:

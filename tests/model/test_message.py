@@ -19,7 +19,9 @@ from postroom.model.message import NO_PROPERTIES, Draft, Message, check_properti
 NAMES = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8)
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-PROPERTIES = st.dictionaries(NAMES, st.none() | st.booleans() | st.integers() | FINITE | TEXT, max_size=5)
+PROPERTIES = st.dictionaries(
+    NAMES, st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | FINITE | TEXT, max_size=5
+)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_place() -> None:
         Draft.of(b"ab\xff")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.lists(TEXT | st.lists(st.integers(), max_size=3), max_size=5), st.none() | NAMES, PROPERTIES)
 def test_many_drafts_are_the_drafts_of_each(bodies: list[Any], type: str | None, properties: dict[str, Any]) -> None:
     assert Draft.many(bodies, None, type, properties) == [Draft.of(body, None, type, properties) for body in bodies]
@@ -99,7 +101,7 @@ SMALL = st.integers(0, 12)
 FACTS = st.tuples(SMALL, SMALL, st.none() | SMALL, DRAFTS)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(FACTS, FACTS)
 def test_two_messages_have_one_hash_only_if_they_are_alike_in_everything(
     one: tuple[int, int, int | None, Draft], other: tuple[int, int, int | None, Draft]
@@ -131,7 +133,7 @@ def test_the_hash_covers_key_time_cause_format_type_properties_and_body() -> Non
 # --- properties --------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(PROPERTIES, st.randoms(use_true_random=False))
 def test_properties_have_one_canonical_text_in_whatever_order_they_came(
     properties: dict[str, Any], chance: Any
@@ -186,7 +188,7 @@ def test_properties_are_bounded_in_number() -> None:
 
 def test_a_property_is_bounded_in_size() -> None:
     assert check_properties({"name": "x" * (PROPERTY_BYTES_MAX - 4)})
-    with pytest.raises(PropertyInvalid, match=f"longer than {PROPERTY_BYTES_MAX}"):
+    with pytest.raises(PropertyInvalid, match=f"more than {PROPERTY_BYTES_MAX} bytes"):
         check_properties({"name": "x" * (PROPERTY_BYTES_MAX - 3)})
 
 
@@ -229,16 +231,11 @@ def test_a_message_cannot_be_changed() -> None:
         message.body = "y"  # type: ignore[misc]
 
 
-# --- gaps --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="Python refuses to write the number out to measure it")
 def test_a_whole_number_of_too_many_digits_is_an_invalid_property() -> None:
     with pytest.raises(PropertyInvalid):
         check_properties({"a": 10**5000})
 
 
-@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="characters are counted, the limit is in bytes")
 def test_the_size_of_a_property_counts_bytes() -> None:
     with pytest.raises(PropertyInvalid):
         check_properties({"a": "é" * (PROPERTY_BYTES_MAX - 1)})

@@ -6,12 +6,11 @@ from functools import cache
 
 import pytest
 from argon2 import PasswordHasher, Type
-from argon2.exceptions import InvalidHashError
 
 from postroom.model.password import hash_password, is_hash, verify_password
 
-#: Cheap to make, complete in form: what these tests ask of a hash is not its strength.
-CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+#: The cheapest that is taken.
+CHEAP = PasswordHasher(time_cost=1, memory_cost=19_456, parallelism=1)
 
 
 @cache
@@ -73,22 +72,18 @@ def test_a_hash_of_another_kind_is_not_taken_for_argon2id() -> None:
     assert is_hash(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1, type=Type.I).hash("x")) is False
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="is_hash does not look at the salt and the hash itself")
 @pytest.mark.parametrize("cut", [1, 20, 43])
 def test_a_hash_that_lost_its_end_is_not_a_hash(cut: int) -> None:
     assert not is_hash(hashed()[:-cut])
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="is_hash does not look at the salt and the hash itself")
 def test_a_hash_that_is_not_base64_is_not_a_hash() -> None:
     assert not is_hash("$argon2id$v=19$m=65536,t=3,p=4$!$!")
 
 
-@pytest.mark.xfail(strict=True, raises=InvalidHashError, reason="only VerificationError is answered with False")
 def test_no_password_fits_what_is_not_a_hash() -> None:
     assert verify_password("junk", "MASTER") is False
 
 
-@pytest.mark.xfail(strict=True, raises=UnicodeEncodeError, reason="a password from a shell may hold surrogates")
 def test_bytes_that_are_not_utf8_in_an_argument_are_a_wrong_password() -> None:
     assert verify_password(hashed(), "\udcff") is False

@@ -160,7 +160,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=250)
 @given(st.sampled_from(Kind), st.booleans(), st.booleans(), JSON)
 def test_any_plain_value_fits_or_is_a_mismatch(kind: Kind, many: bool, required: bool, given_value: Any) -> None:
     type = one(kind, many=many, required=required)
@@ -198,14 +198,9 @@ def test_a_list_is_plain_when_each_of_its_values_is() -> None:
     assert plain((Decimal("1.0"), Decimal("2"))) == ["1.0", "2"]
 
 
-# --- gaps --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.xfail(strict=True, raises=OverflowError, reason="float() of a large whole number is not caught")
 def test_a_whole_number_beyond_the_floats_is_a_mismatch() -> None:
     assert why(Kind.FLOAT, 10**400)
 
 
-@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception, reason="a key field takes any text")
 def test_a_key_field_takes_only_message_keys() -> None:
     assert why(Kind.KEY, "hello")

@@ -206,7 +206,7 @@ def test_a_byte_order_mark_in_front_is_not_content() -> None:
     assert parse_xml("\ufeff<a>x</a>").text == "x"
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=250)
 @given(
     st.text(st.characters(exclude_characters=":"), max_size=40)
     | st.lists(st.sampled_from(SAMPLE), max_size=30).map("".join)
@@ -241,7 +241,6 @@ def test_a_harmless_tree_comes_through_unchanged(tree: ElementTree.Element) -> N
     assert ElementTree.tostring(parse_xml(text), encoding="unicode") == text
 
 
-@pytest.mark.xfail(strict=True, raises=ElementTree.ParseError, reason="the check knows no namespaces, the parser does")
 @pytest.mark.parametrize(
     "text", ["<x:a/>", '<a x:b="1"/>', '<a xmlns:p="u" xmlns:q="u" p:b="1" q:b="2"/>', '<a xmlns:xml="u"/>']
 )

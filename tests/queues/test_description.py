@@ -189,7 +189,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=300)
 @given(st.sampled_from(VALID), CHANGES)
 def test_a_damaged_description_is_understood_or_invalid_and_nothing_else(
     text: str, changes: list[tuple[float, int, bytes]]
@@ -218,7 +218,7 @@ ENTRIES = [
 CLAUSES = ['PASSWORD IS "P"', 'COMMAND LINE IS "c"', "PROCESSOR", "\n", "* c\n"]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=250)
 @given(st.lists(st.sampled_from([*WORDS.split(), *ENTRIES, *ENTRIES, *CLAUSES]), max_size=20))
 def test_words_in_any_order_are_understood_or_invalid_and_nothing_else(words: list[str]) -> None:
     text = " ".join([*words, "99"])
@@ -236,15 +236,10 @@ def test_a_long_hostile_text_is_answered_quickly(piece: str) -> None:
     assert time.perf_counter() - started < 5
 
 
-# --- gaps --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.xfail(strict=True, raises=DescriptionInvalid, reason="a comment is looked for before the mark is skipped")
 @pytest.mark.parametrize("before", ["\ufeff", "\f"])
 def test_a_comment_may_stand_after_a_byte_order_mark_or_a_form_feed(before: str) -> None:
     assert meaning(f"{before}* comment\n01 INPUT-QUEUE (A)\n99\n") == "01 INPUT-QUEUE (A)\n99\n"
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="the rules let an empty description pass, levels_of does not")
 def test_nothing_but_99_is_an_empty_tree_or_lacks_its_input_queue() -> None:
     assert outcome("99\n") in ("99\n", "error 1:1 [input-required]\n")

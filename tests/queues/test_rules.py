@@ -90,13 +90,13 @@ def test_every_example_names_a_rule_that_exists() -> None:
             "01 INPUT-QUEUE (A) 01 OUTPUT-QUEUE (B) 02 SUB-QUEUE-1 (C)",
             "an output queue has only the 01 level; C cannot",
         ),
-        ("01 INPUT-QUEUE (ABCDEFGHIJKLM)", "the name ABCDEFGHIJKLM has 13 characters; at most 12 are allowed"),
+        ("01 INPUT-QUEUE (ABCDEFGHIJKLM)", "the name 'ABCDEFGHIJKLM' has 13 characters; at most 12 are allowed"),
         ("01 INPUT-QUEUE (A_B)", "the name 'A_B' must be letters, digits and inner hyphens"),
         ("01 INPUT-QUEUE (A) 02 SUB-QUEUE-1 (B) 02 SUB-QUEUE-1 (B)", "A B is defined twice"),
         ('01 INPUT-QUEUE (A) PASSWORD IS "?"', "the password of A must be letters and digits, at least one"),
         ('01 INPUT-QUEUE (A) PASSWORD IS "ABCDEFGHIJK"', "the password of A is longer than 10 characters"),
         ('01 INPUT-QUEUE (A) PASSWORD HASH IS "X"', "the password hash of A is not a complete argon2id hash"),
-        ('01 INPUT-QUEUE (A) COMMAND LINE IS ""', "the command line of A is empty"),
+        ('01 INPUT-QUEUE (A) COMMAND LINE IS ""', "the command line of A names no program"),
         ('01 INPUT-QUEUE (A) COMMAND LINE IS "it\'s"', "the command line of A cannot be split into words: No closing"),
         ('01 INPUT-QUEUE (A) 01 OUTPUT-QUEUE (B) COMMAND LINE IS "x"', "a command line belongs to input queues; B is"),
         (
@@ -206,7 +206,7 @@ def trees(draw: st.DrawFn, above: str = "", level: int = 1, covered: bool = Fals
     return found
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(trees())
 def test_every_tree_prints_as_a_description_that_loads_to_the_same_tree(tree: list[Level]) -> None:
     secrets = {level.path: HASH[:-3] + f"{number % 10}CI" for number, level in enumerate(tree) if level.password}
@@ -220,21 +220,15 @@ def test_every_tree_prints_as_a_description_that_loads_to_the_same_tree(tree: li
     assert [each.position.line for each in entries] == list(range(1, len(tree) + 1))
 
 
-# --- gaps --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a skipped level is left out of the path")
 def test_a_skipped_level_makes_no_false_double() -> None:
     assert broken("01 INPUT-QUEUE (A) 03 SUB-QUEUE-2 (X) 02 SUB-QUEUE-1 (X) 99") == ["level-skipped"]
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="only the number of words is looked at")
 @pytest.mark.parametrize("command", ["''", "'' x", "run \0"])
 def test_a_command_line_that_no_system_can_run_is_refused(command: str) -> None:
     assert broken(f'01 INPUT-QUEUE (A) COMMAND LINE IS "{command}" 99') == ["command-form"]
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a long name is shown as it is")
 def test_a_name_with_terminal_codes_is_not_shown_raw() -> None:
     with pytest.raises(DescriptionInvalid) as caught:
         rules.check(parse("01 INPUT-QUEUE (\x1b[31m-a-long-name) 99", "test.qdl"))

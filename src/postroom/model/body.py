@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, NoReturn
 
@@ -34,10 +35,18 @@ def check_body(body: str, form: Format) -> None:
         parse_json(body)
 
 
-def parse_json(text: str) -> Any:
-    """The value of a JSON text: no NaN, no doubled names, no bottomless nesting."""
+def parse_json(text: str, *, exact: bool = False) -> Any:
+    """The value of a JSON text: no NaN, no doubled names, no bottomless nesting, no characters that text may not have.
+
+    With ``exact``, numbers with a point come as decimals and keep all their digits.
+    """
     try:
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+        value = json.loads(
+            text,
+            parse_float=Decimal if exact else _finite,
+            parse_constant=_no_constant,
+            object_pairs_hook=_no_doubles,
+        )
     except json.JSONDecodeError as error:
         raise JsonMalformed(why=f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
@@ -45,6 +54,8 @@ def parse_json(text: str) -> Any:
     except ValueError as error:  # an integer with more digits than Python takes from a stranger
         raise JsonMalformed(why=str(error)) from None
     _check_depth(value)
+    if "\\u" in text:
+        _check_strings(value)
     return value
 
 
@@ -54,6 +65,13 @@ def json_text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise JsonMalformed(why=str(error)) from None
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number - number != 0:
+        raise JsonMalformed(why=f"{digits[:40]} is too large for a number")
+    return number
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -82,3 +100,20 @@ def _check_depth(value: Any) -> None:
             elif isinstance(item, list):
                 below.extend(item)
         layer = [item for item in below if isinstance(item, (dict, list))]
+
+
+def _check_strings(value: Any) -> None:
+    """An escape may not bring in what the text itself may not have."""
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            todo.extend(item)
+            todo.extend(item.values())
+        elif isinstance(item, list):
+            todo.extend(item)
+        elif isinstance(item, str):
+            if "\0" in item:
+                raise JsonMalformed(why="a string has the escape of NUL")
+            if any("\ud800" <= character <= "\udfff" for character in item):
+                raise JsonMalformed(why="a string has the escape of half a surrogate pair")

@@ -30,7 +30,8 @@ def key_number(text: str) -> int:
     """
     head, dot, tail = text.partition(".")
     digits = head + tail
-    if not (dot and len(tail) == 5 and 5 <= len(head) <= 12 and digits.isascii() and digits.isdigit()):
+    padded = len(head) > 5 and head[0] == "0"  # one key has one text
+    if not (dot and len(tail) == 5 and 5 <= len(head) <= 12 and digits.isascii() and digits.isdigit()) or padded:
         raise KeyInvalid(key=text)
     return int(head) * KEY_TAIL + int(tail)
 

@@ -111,7 +111,7 @@ def check_properties(properties: Mapping[str, Value]) -> str:
     if len(properties) > PROPERTIES_MAX:
         raise PropertyInvalid(name=sorted(map(str, properties))[0], why=f"more than {PROPERTIES_MAX} properties")
     for name, value in properties.items():
-        if not isinstance(name, str) or not name or name.strip() != name or not name.isprintable():
+        if not isinstance(name, str) or not name or name.strip() != name or not name.isprintable():  # no surrogates
             raise PropertyInvalid(name=name, why="a name is printable text without blanks around it")
         if not (value is None or isinstance(value, (str, int, float, bool))):
             raise PropertyInvalid(name=name, why="a value is a string, a number, a boolean or null")
@@ -119,8 +119,10 @@ def check_properties(properties: Mapping[str, Value]) -> str:
             raise PropertyInvalid(name=name, why="the value is not text")
         if isinstance(value, float) and value - value != 0:
             raise PropertyInvalid(name=name, why="the value is not a finite number")
-        if len(name) + len(str(value)) > PROPERTY_BYTES_MAX:
-            raise PropertyInvalid(name=name, why=f"name and value are longer than {PROPERTY_BYTES_MAX}")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise PropertyInvalid(name=name, why="the whole number does not fit into 64 bits")
+        if len(f"{name}{value}".encode()) > PROPERTY_BYTES_MAX:
+            raise PropertyInvalid(name=name, why=f"name and value have more than {PROPERTY_BYTES_MAX} bytes")
     return json.dumps(dict(sorted(properties.items())), ensure_ascii=False, separators=(",", ":"))
 
 

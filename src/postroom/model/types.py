@@ -10,7 +10,8 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any
 
-from postroom.errors import BodyMismatch, TypeInvalid
+from postroom.errors import BodyMismatch, KeyInvalid, TypeInvalid
+from postroom.model.key import key_number, key_text
 
 
 class Kind(StrEnum):
@@ -88,7 +89,7 @@ class MessageType:
     def _scalar(self, field: Field, given: Any) -> Scalar:
         try:
             value: Scalar = _READERS[field.kind](given)
-        except (ValueError, TypeError, InvalidOperation):
+        except (ValueError, TypeError, InvalidOperation, OverflowError):
             raise BodyMismatch(
                 type=self.name, why=f"field {field.name!r} takes {_EXAMPLES[field.kind]}, not {given!r}"
             ) from None
@@ -119,19 +120,28 @@ def text(value: FieldValue) -> str:
 
 
 def _string(given: Any) -> str:
-    if not isinstance(given, str):
+    if not isinstance(given, str) or not in_xml(given):
         raise TypeError
     return given
 
 
+def in_xml(said: str) -> bool:
+    """Whether every character can stand in XML; a field holds no other, so that all views can carry it."""
+    return _NOT_IN_XML.search(said) is None
+
+
 def _int(given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, (int, str)):
+    if isinstance(given, str):
+        return int(_like(_INT, given))
+    if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError
-    return int(given)
+    return given
 
 
 def _decimal(given: Any) -> Decimal:
-    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+    if isinstance(given, str):
+        return Decimal(_like(_NUMBER, given))
+    if isinstance(given, bool) or not isinstance(given, (int, float, Decimal)):
         raise TypeError
     number = Decimal(str(given))
     if not number.is_finite():
@@ -140,9 +150,9 @@ def _decimal(given: Any) -> Decimal:
 
 
 def _float(given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+    if isinstance(given, bool) or not isinstance(given, (int, float, Decimal, str)):
         raise TypeError
-    number = float(given)
+    number = float(_like(_NUMBER, given) if isinstance(given, str) else given)
     if number - number != 0:
         raise ValueError
     return number
@@ -151,12 +161,32 @@ def _float(given: Any) -> float:
 def _boolean(given: Any) -> bool:
     if isinstance(given, bool):
         return given
-    return {"true": True, "false": False}[given] if given in ("true", "false") else _refuse()
+    if given not in ("true", "false"):
+        raise ValueError
+    return bool(given == "true")
 
 
-def _refuse() -> bool:
-    raise ValueError
+def _key(given: Any) -> str:
+    try:
+        return key_text(key_number(_string(given)))
+    except KeyInvalid:
+        raise ValueError from None
 
+
+def _like(pattern: re.Pattern[str], given: str) -> str:
+    """One way to write a value, the same in every view; Python alone would take underscores and week dates."""
+    if not pattern.fullmatch(given):
+        raise ValueError
+    return given
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INT = re.compile(r"[+-]?[0-9]{1,4000}")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_CLOCK = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+_TIME = re.compile(_CLOCK)
+_MOMENT = re.compile(f"{_DATE.pattern}T{_CLOCK}")
 
 _READERS: Mapping[Kind, Any] = {
     Kind.STRING: _string,
@@ -164,10 +194,10 @@ _READERS: Mapping[Kind, Any] = {
     Kind.DECIMAL: _decimal,
     Kind.FLOAT: _float,
     Kind.BOOLEAN: _boolean,
-    Kind.DATE: lambda given: date.fromisoformat(_string(given)),
-    Kind.TIME: lambda given: time.fromisoformat(_string(given)),
-    Kind.TIMESTAMP: lambda given: datetime.fromisoformat(_string(given)),
-    Kind.KEY: _string,
+    Kind.DATE: lambda given: date.fromisoformat(_like(_DATE, _string(given))),
+    Kind.TIME: lambda given: time.fromisoformat(_like(_TIME, _string(given))),
+    Kind.TIMESTAMP: lambda given: datetime.fromisoformat(_like(_MOMENT, _string(given))),
+    Kind.KEY: _key,
 }
 
 _EXAMPLES: Mapping[Kind, str] = {

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from postroom.errors import BodyMismatch
 from postroom.model.body import Format, parse_json
-from postroom.model.types import FieldValue, MessageType, text
+from postroom.model.types import FieldValue, MessageType, in_xml, text
 
 
 def lines(body: str) -> list[str]:
@@ -25,7 +25,7 @@ def lines(body: str) -> list[str]:
 def record(body: str, form: Format, type: MessageType) -> dict[str, FieldValue]:
     """The fields of a typed body, or a refusal that says what does not fit."""
     if form is Format.JSON:
-        given = parse_json(body)
+        given = parse_json(body, exact=True)
         if not isinstance(given, dict):
             raise BodyMismatch(type=type.name, why="the JSON is not an object")
         return type.record(given)
@@ -44,17 +44,25 @@ def as_xml(values: dict[str, FieldValue], type: MessageType) -> str:
     for field in type.fields:
         value = values[field.name]
         for item in value if isinstance(value, tuple) else () if value is None else (value,):
-            parts.append(f"<{field.element}>{escape(text(item))}</{field.element}>")
+            said = text(item)
+            if not in_xml(said):
+                raise BodyMismatch(type=type.name, why=f"field {field.name!r} has a character that XML does not have")
+            parts.append(f"<{field.element}>{escape(said, _ESCAPES)}</{field.element}>")
     return "".join((*parts, f"</{type.element}>"))
 
 
 def as_lines(values: dict[str, FieldValue]) -> list[str]:
-    """``Field: value``, a line a field; a list is one line a value."""
+    """``Field: value``, a line a field; a list is one line a value. A line that goes on the one before is indented."""
     shown = []
     for name, value in values.items():
         for item in value if isinstance(value, tuple) else () if value is None else (value,):
-            shown.append(f"{name}: {text(item)}")
+            first, *more = text(item).split("\n")
+            shown += [f"{name}: {first}", *(f" {line}" for line in more)]
     return shown
+
+
+#: A parser reads a bare carriage return as a line end.
+_ESCAPES = {"\r": "&#13;"}
 
 
 def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
@@ -65,9 +73,11 @@ def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
         raise BodyMismatch(type=type.name, why=f"the root element is <{root.tag}>, not <{type.element}>")
     names = {field.element: field for field in type.fields}
     given: dict[str, Any] = {}
+    if root.attrib or (root.text or "").strip():
+        raise BodyMismatch(type=type.name, why=f"<{root.tag}> has more than the elements of its fields")
     for child in root:
-        if len(child):
-            raise BodyMismatch(type=type.name, why=f"<{child.tag}> has elements inside; a field has text only")
+        if len(child) or child.attrib or (child.tail or "").strip():
+            raise BodyMismatch(type=type.name, why=f"<{child.tag}> has more than text inside or beside it")
         known = names.get(child.tag)
         _collect(
             given, known.name if known else child.tag, child.text or "", many=bool(known and known.many), type=type
@@ -77,12 +87,18 @@ def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
 
 def _fields_of_lines(body: str, type: MessageType) -> dict[str, Any]:
     many = {field.name for field in type.fields if field.many}
-    given: dict[str, Any] = {}
-    for number, line in enumerate(lines(body), 1):
+    found: list[tuple[str, str]] = []
+    for number, line in enumerate(lines(body) if body else (), 1):
         name, colon, value = line.partition(":")
-        if not colon:
+        if line.startswith(" ") and found:
+            found[-1] = (found[-1][0], f"{found[-1][1]}\n{line[1:]}")
+        elif colon:
+            found.append((name.strip(), value.removeprefix(" ")))
+        else:
             raise BodyMismatch(type=type.name, why=f"line {number} is not 'Field: value'")
-        _collect(given, name.strip(), value.removeprefix(" "), many=name.strip() in many, type=type)
+    given: dict[str, Any] = {}
+    for name, value in found:
+        _collect(given, name, value, many=name in many, type=type)
     return given
 
 

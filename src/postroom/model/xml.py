@@ -20,16 +20,23 @@ if expat.version_info < (2, 4, 0):  # older ones lack the amplification guard
 
 def check_xml(text: str) -> None:
     """Raise unless ``text`` is one well-formed, harmless document."""
-    parser = expat.ParserCreate()
-    depth = 0
+    parser = expat.ParserCreate(namespace_separator=" ")
+    depth = prefixes = 0
 
     def opened(_name: str, attributes: list[str]) -> None:
-        nonlocal depth
+        nonlocal depth, prefixes
         depth += 1
+        prefixes = 0
         if depth > BODY_DEPTH_MAX:
             raise XmlForbidden(why=f"elements nest deeper than {BODY_DEPTH_MAX} {_position(parser)}")
         if len(attributes) > 2 * XML_ATTRIBUTES_MAX:
             raise XmlForbidden(why=f"more than {XML_ATTRIBUTES_MAX} attributes on one element {_position(parser)}")
+
+    def prefixed(_prefix: str | None, _uri: str) -> None:
+        nonlocal prefixes
+        prefixes += 1
+        if prefixes > XML_ATTRIBUTES_MAX:
+            raise XmlForbidden(why=f"more than {XML_ATTRIBUTES_MAX} namespaces on one element {_position(parser)}")
 
     def closed(_name: str) -> None:
         nonlocal depth
@@ -41,6 +48,7 @@ def check_xml(text: str) -> None:
     parser.ordered_attributes = True
     parser.StartElementHandler = opened
     parser.EndElementHandler = closed
+    parser.StartNamespaceDeclHandler = prefixed
     parser.StartDoctypeDeclHandler = doctype
     try:
         parser.Parse(text, True)

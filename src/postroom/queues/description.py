@@ -47,11 +47,11 @@ class Entry:
 
 
 _PIECES = re.compile(
-    r"""(?P<blank>[ \t\r\f\ufeff]+) | (?P<line>\n) | (?P<string>"[^"\n]*") | (?P<name>\([^()\n]*\))
+    r"""(?P<blank>[ \t\r\f\ufeff\n]+) | (?P<string>"[^"\n]*") | (?P<name>\([^()\n]*\))
       | (?P<word>[A-Za-z0-9_-]+)""",
     re.VERBOSE,
 )
-_COMMENT = re.compile(r"^[ \t]*\*[^\n]*", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t\r\f\ufeff]*(\*[^\n]*)", re.MULTILINE)
 
 
 def parse(text: str, file: str) -> tuple[Entry, ...]:
@@ -75,7 +75,7 @@ def fail_all(problems: list[Problem]) -> NoReturn:
 
 
 def _words(text: str, file: str) -> Iterator[Word]:
-    comments = {match.start(): match.end() for match in _COMMENT.finditer(text)}
+    comments = {match.start(1): match.end() for match in _COMMENT.finditer(text)}
     at, line, line_start = 0, 1, 0
     while at < len(text):
         if at in comments:
@@ -90,9 +90,10 @@ def _words(text: str, file: str) -> Iterator[Word]:
             }.get(text[at], f"the character {text[at]!r} is not in the language")
             fail(position, what, "syntax")
         kind = match.lastgroup or ""
-        if kind == "line":
-            line, line_start = line + 1, match.end()
-        elif kind != "blank":
+        if kind == "blank":
+            line += match.group().count("\n")
+            line_start = text.rfind("\n", 0, match.end()) + 1
+        else:
             yield Word(kind, match.group(), position)
         at = match.end()
 
@@ -106,11 +107,15 @@ class _Reader:
         self._word = next(words, None)
 
     def entries(self) -> Iterator[Entry]:
+        empty = True
         while True:
             level, position = self._level()
+            if level == END_LEVEL and empty:
+                fail(position, "a description needs at least one 01 INPUT-QUEUE", "input-required")
             if level == END_LEVEL:
                 return
             yield self._entry(level, position)
+            empty = False
 
     def _level(self) -> tuple[int, Position]:
         word = self._word

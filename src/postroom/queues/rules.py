@@ -50,7 +50,10 @@ def output_single(entries: Entries) -> Iterator[tuple[Entry, str]]:
 def name_form(entries: Entries) -> Iterator[tuple[Entry, str]]:
     for entry in entries:
         if len(entry.name) > NAME_CHARS_MAX:
-            yield entry, f"the name {entry.name} has {len(entry.name)} characters; at most {NAME_CHARS_MAX} are allowed"
+            yield (
+                entry,
+                f"the name {entry.name!r} has {len(entry.name)} characters; at most {NAME_CHARS_MAX} are allowed",
+            )
         elif not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?", entry.name):
             yield entry, f"the name {entry.name!r} must be letters, digits and inner hyphens"
 
@@ -87,8 +90,8 @@ def command_form(entries: Entries) -> Iterator[tuple[Entry, str]]:
             except ValueError as error:
                 yield entry, f"the command line of {entry.name} cannot be split into words: {error}"
             else:
-                if not words:
-                    yield entry, f"the command line of {entry.name} is empty"
+                if not words or not words[0] or "\0" in entry.command:
+                    yield entry, f"the command line of {entry.name} names no program"
 
 
 def command_redefined(entries: Entries) -> Iterator[tuple[Entry, str]]:
@@ -137,6 +140,7 @@ def paths(entries: Entries) -> list[str]:
     above: list[str] = []
     found = []
     for entry in entries:
+        above += ["?"] * (entry.level - 1 - len(above))  # a skipped level, which is another rule's to tell
         above[entry.level - 1 :] = [entry.name]
         found.append("/".join(above))
     return found

@@ -205,7 +205,7 @@ class Verbs:
             raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none")
         if not stored.sound:
             tx.messages.set_aside(queue, stored)
-            _unlock(tx, queue, "its message was set aside")
+            _unlock(tx, queue)
             return MessageCorrupt(key=key_text(stored.key), queue=queue.name)
         body = None
         if segment:
@@ -215,8 +215,8 @@ class Verbs:
             if index + 1 < len(segments):
                 locks.keep(tx, queue, self._user, reference, stored.key, index + 1)
                 return Received(stored.message(body=body), passed, held)
-        _unlock(tx, queue, "its last segment was received" if segment else "the whole message was received")
-        tx.messages.take(queue, tx.messages.head(queue) or stored if queue.lock_owner else stored)
+        tx.messages.take(queue, stored)
+        _unlock(tx, queue)
         return Received(stored.message(processed=tx.now, body=body), passed, held, end_of_message=True)
 
     def release_locks(self) -> None:
@@ -336,9 +336,10 @@ def _admitted(tx: Transaction, names: Names, count: int) -> Place:
     return tx.queues.count(queue.id, count, 0)
 
 
-def _unlock(tx: Transaction, queue: Queue, why: str) -> None:
+def _unlock(tx: Transaction, queue: Queue) -> None:
+    """The message of the lock has left; its own journal entry says so."""
     if queue.lock_owner is not None:
-        tx.queues.unlock(queue, why)
+        tx.queues.unlock(queue)
         tx.wake()
 
 

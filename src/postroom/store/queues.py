@@ -177,10 +177,12 @@ class Queues:
         self._session.run(_LOCK, (queue.id, owner, actor, reference, message, segment, expires))
         self._journal.add_to(message, "segment", queue.id, {"segment": segment})
 
-    def unlock(self, queue: Queue, why: str) -> None:
+    def unlock(self, queue: Queue, why: str | None = None) -> None:
+        """Free a queue; with a reason if its message stays and starts again at the first segment."""
         assert queue.lock_message is not None, f"{queue.name} is not locked"
         self._session.run(_UNLOCK, (queue.id,))
-        self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
+        if why is not None:
+            self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
 
     def admit(self, name: str, count: int) -> Place | None:
         """Count arrivals into an open queue, in one statement; None if it is held, locked or not there at all."""
