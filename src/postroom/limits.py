@@ -24,6 +24,7 @@ LOCK_LEASE_SECONDS: Final = 300.0  # a segment lock lives this long after its la
 LOCK_WAIT_SECONDS: Final = 2.0  # how long a receive without --wait waits for another user's lock
 WAIT_SECONDS_MAX: Final = 86_400.0
 RECHECK_SECONDS: Final = 5.0  # a waiter looks again after this, should a wake-up be lost with its sender
+REFERENCES_KNOWN_MAX: Final = 10_000  # references whose queue an open room remembers
 IDEMPOTENCY_CHARS_MAX: Final = 200
 ACTOR_CHARS_MAX: Final = 100
 

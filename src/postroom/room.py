@@ -175,7 +175,8 @@ class Postroom:
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
         the same ``idempotency_key`` makes no second message and answers with the first one's key.
         """
-        return self._verbs.send(_path(queue), Draft.of(body, format, type, properties), idempotency_key)
+        names = (queue,) if isinstance(queue, str) else tuple(queue)
+        return self._verbs.send(names, Draft.of(body, format, type, properties), idempotency_key)
 
     def send_many(
         self,

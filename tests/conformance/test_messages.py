@@ -10,9 +10,9 @@ import postroom
 from postroom import faults
 from postroom.errors import CommitUnknown, RoomForked, StoreStopped
 from postroom.model.key import key_number
-from postroom.model.message import Draft
+from postroom.model.message import Draft, Stored
 from postroom.room import Postroom
-from postroom.store.messages import State, Stored
+from postroom.store.messages import State
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
 
@@ -25,9 +25,7 @@ def find_queue(tx: Transaction, name: str) -> Queue:
 
 def put(room: Postroom, queue: str, body: str) -> int:
     def work(tx: Transaction) -> int:
-        place = tx.queues.admit(queue, 1)
-        assert place is not None
-        return tx.messages.put(place, Draft.of(body))
+        return tx.messages.put(find_queue(tx, queue), Draft.of(body))
 
     return room.store.transact("send", work)
 
@@ -113,9 +111,7 @@ def test_an_error_in_the_middle_of_a_transaction_undoes_all_of_it(room: Postroom
     room.create_queue("q")
 
     def work(tx: Transaction) -> None:
-        place = tx.queues.admit("q", 1)
-        assert place is not None
-        tx.messages.put(place, Draft.of("lost"))
+        tx.messages.put(find_queue(tx, "q"), Draft.of("lost"))
         raise ValueError("after the put")
 
     before = len(room.journal(1000))

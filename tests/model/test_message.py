@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +13,14 @@ from hypothesis import strategies as st
 from postroom.errors import BodyTooLarge, JsonMalformed, PropertyInvalid, TextInvalid, XmlForbidden, XmlMalformed
 from postroom.limits import BODY_BYTES_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX
 from postroom.model.body import Format
-from postroom.model.message import NO_PROPERTIES, Draft, Message, check_properties, message_hash
+from postroom.model.message import (
+    NO_PROPERTIES,
+    Draft,
+    Stored,
+    check_properties,
+    message_hash,
+    message_hashes,
+)
 
 NAMES = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8)
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -106,26 +112,30 @@ FACTS = st.tuples(SMALL, SMALL, st.none() | SMALL, DRAFTS)
 def test_two_messages_have_one_hash_only_if_they_are_alike_in_everything(
     one: tuple[int, int, int | None, Draft], other: tuple[int, int, int | None, Draft]
 ) -> None:
-    assert len(message_hash(*one)) == 16
-    assert message_hash(*one) == message_hash(*one)
-    assert (message_hash(*one) == message_hash(*other)) == (one == other)
+    def hash(facts: tuple[int, int, int | None, Draft]) -> bytes:
+        key, created, cause, draft = facts
+        return message_hash(key, created, cause, *draft)
+
+    assert len(hash(one)) == 16
+    assert hash(one) == hash(one)
+    assert (hash(one) == hash(other)) == (one == other)
 
 
 def test_the_hash_covers_key_time_cause_format_type_properties_and_body() -> None:
     draft = Draft.of("1")
     hashes = [
-        message_hash(1, 2, None, draft),
-        message_hash(2, 2, None, draft),
-        message_hash(1, 1, None, draft),
-        message_hash(1, 2, 0, draft),
-        message_hash(12, 2, None, draft),
-        message_hash(1, 22, None, draft),
-        message_hash(1, 2, None, Draft.of("2")),
-        message_hash(1, 2, None, Draft.of("1", "json")),
-        message_hash(1, 2, None, Draft.of("1", type="T")),
-        message_hash(1, 2, None, Draft.of("1", properties={"a": 1})),
-        message_hash(1, 2, None, Draft.of("1", properties={"a": "1"})),
-        message_hash(1, 2, None, Draft.of("1", properties={"a": True})),
+        message_hash(1, 2, None, *draft),
+        message_hash(2, 2, None, *draft),
+        message_hash(1, 1, None, *draft),
+        message_hash(1, 2, 0, *draft),
+        message_hash(12, 2, None, *draft),
+        message_hash(1, 22, None, *draft),
+        message_hash(1, 2, None, *Draft.of("2")),
+        message_hash(1, 2, None, *Draft.of("1", "json")),
+        message_hash(1, 2, None, *Draft.of("1", type="T")),
+        message_hash(1, 2, None, *Draft.of("1", properties={"a": 1})),
+        message_hash(1, 2, None, *Draft.of("1", properties={"a": "1"})),
+        message_hash(1, 2, None, *Draft.of("1", properties={"a": True})),
     ]
     assert len(set(hashes)) == len(hashes)
 
@@ -194,11 +204,19 @@ def test_a_property_is_bounded_in_size() -> None:
 
 # --- messages ----------------------------------------------------------------------------------------------------
 
-CREATED = datetime(2026, 11, 30, 14, 30, tzinfo=UTC)
+CREATED = 1_795_962_600_000_000  # 2026-11-29T14:30:00Z
+
+
+def stored(body: str = "x", **changes: Any) -> Stored:
+    """A sound row, as a store would keep it."""
+    row = Stored(100_001, "ORDERS", CREATED, None, None, "text", body, b"", NO_PROPERTIES, None, 1, 1, 1)
+    row = row._replace(**changes)
+    said = (row.body, row.format, row.type, row.properties)
+    return row._replace(hash=message_hash(row.key, row.created, row.cause, *said))
 
 
 def test_a_message_has_one_json_shape() -> None:
-    message = Message("00001.00001", "ORDERS", Format.JSON, "{}", CREATED, type="Order", properties={"vip": True})
+    message = stored("{}", format="json", type="Order", properties='{"vip":true}').message()
     assert json.loads(json.dumps(message.as_dict())) == {
         "key": "00001.00001",
         "queue": "ORDERS",
@@ -206,29 +224,78 @@ def test_a_message_has_one_json_shape() -> None:
         "format": "json",
         "body": "{}",
         "properties": {"vip": True},
-        "created": "2026-11-30T14:30:00.000000Z",
+        "created": "2026-11-29T14:30:00.000000Z",
         "processed": None,
         "cause": None,
     }
+    assert repr(message) == "<message 00001.00001 in ORDERS>"
 
 
-def test_the_shape_tells_when_a_message_was_processed_why_it_exists_and_that_it_is_damaged() -> None:
-    message = Message("00001.00002", "Q", Format.TEXT, "x", CREATED, CREATED, cause="00001.00001", corrupt=True)
-    shape = message.as_dict()
-    assert (shape["processed"], shape["cause"]) == ("2026-11-30T14:30:00.000000Z", "00001.00001")
-    assert shape["corrupt"] is True
+def test_the_shape_tells_when_a_message_was_processed_and_why_it_exists() -> None:
+    shape = stored(cause=100_002, processed=CREATED + 1).message().as_dict()
+    assert (shape["processed"], shape["cause"]) == ("2026-11-29T14:30:00.000001Z", "00001.00002")
+    assert "corrupt" not in shape
+
+
+def test_a_damaged_row_shows_where_it_is_and_nothing_that_it_says() -> None:
+    row = stored("secret")._replace(body="forged")
+    assert not row.sound
+    shape = row.image().as_dict()
+    assert (shape["key"], shape["queue"], shape["body"], shape["corrupt"]) == ("00001.00001", "ORDERS", "", True)
+    assert stored("secret").image().as_dict() == stored("secret").message().as_dict()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"key": 100_009},
+        {"created": CREATED + 1},
+        {"cause": 7},
+        {"type": "T"},
+        {"format": "json"},
+        {"body": "y"},
+        {"properties": '{"a":1}'},
+        {"hash": b""},
+        {"hash": None},
+        {"body": "\ud800"},
+    ],
+)
+def test_every_part_of_what_a_message_says_is_hashed(change: dict[str, Any]) -> None:
+    assert stored().sound
+    assert not stored()._replace(**change).sound
+
+
+def test_a_segment_stands_in_for_the_body() -> None:
+    message = stored("a\nb").message(body="a")
+    assert (message.body, message.processed) == ("a", None)
+    assert stored("a\nb").message(processed=CREATED, body="b").processed is not None
+
+
+def test_the_hashes_of_a_batch_are_those_of_its_messages() -> None:
+    drafts = [Draft.of("a"), Draft.of({"b": 1}), Draft.of("c", type="T"), Draft.of("d", properties={"e": 1})]
+    keys = range(5, 9)
+    single = [message_hash(key, 17, 3, *draft) for key, draft in zip(keys, drafts, strict=True)]
+    assert list(message_hashes(keys, 17, 3, drafts)) == single
+    assert len(set(single)) == 4
 
 
 def test_the_shape_is_a_copy() -> None:
-    message = Message("00001.00001", "Q", Format.TEXT, "x", CREATED, properties={"a": 1})
+    message = stored(properties='{"a":1}').message()
     message.as_dict()["properties"]["a"] = 2
     assert message.properties == {"a": 1}
 
 
 def test_a_message_cannot_be_changed() -> None:
-    message = Message("00001.00001", "Q", Format.TEXT, "x", CREATED)
-    with pytest.raises(FrozenInstanceError):
+    message = stored().message()
+    with pytest.raises(AttributeError):
         message.body = "y"  # type: ignore[misc]
+
+
+def test_messages_are_equal_when_they_say_the_same() -> None:
+    assert stored().message() == stored().message()
+    assert stored().message() != stored("y").message()
+    assert stored().message() != "x"
+    assert len({stored().message(), stored().message()}) == 1
 
 
 def test_a_whole_number_of_too_many_digits_is_an_invalid_property() -> None:

@@ -143,7 +143,7 @@ def test_a_damaged_message_in_the_middle_of_its_segments_frees_the_queue(room: P
 
 
 def test_counts_that_do_not_fit_are_damage_and_not_a_crash(room: Postroom) -> None:
-    connection_of(room).execute("UPDATE queues SET unprocessed = 1")
+    connection_of(room).execute("UPDATE queues SET arrived = 1")
     with pytest.raises(StoreCorrupt):
         room.receive("q")
 

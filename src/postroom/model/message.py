@@ -1,21 +1,22 @@
 """The message: what every capability sends, finds, processes and undoes.
 
-A ``Draft`` is what a sender gives; a ``Message`` is what the store gave back. Both are immutable.
+A ``Draft`` is what a sender gives, ``Stored`` what a store keeps, a ``Message`` what a reader gets. None ever changes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from postroom.errors import PropertyInvalid, TextInvalid
 from postroom.limits import PROPERTIES_MAX, PROPERTY_BYTES_MAX
-from postroom.model.body import Format, check_body, json_text
-from postroom.model.moment import to_iso
+from postroom.model.body import Format, check_body, check_text, json_text
+from postroom.model.key import key_text
+from postroom.model.moment import to_datetime, to_iso
 
 #: A property is a typed atomic value, fixed for the message's lifetime.
 Value = str | int | float | bool | None
@@ -40,7 +41,13 @@ class Draft(NamedTuple):
         properties: Mapping[str, Value] | None = None,
     ) -> Draft:
         """Check a body and its properties. A string is text unless ``format`` says so; a dict or list is JSON."""
-        return cls.many((body,), format, type, properties)[0]
+        if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
+            check_text(body)
+            return cls(body, "text", type, NO_PROPERTIES)
+        said = check_properties(properties) if properties else NO_PROPERTIES
+        text, form = (body, _format_of(format)) if isinstance(body, str) else _text_of(body, format)
+        check_body(text, form)
+        return cls(text, form.value, type, said)
 
     @classmethod
     def many(
@@ -53,33 +60,115 @@ class Draft(NamedTuple):
         """The drafts of many bodies that are alike in everything else."""
         said = check_properties(properties) if properties else NO_PROPERTIES
         form = _format_of(format)
-        plain = form.value
+        plain = form.value  # looked up once: this loop is about the bodies
+        check = check_text if form is Format.TEXT else partial(check_body, form=form)
         drafts = []
         for body in bodies:
             if isinstance(body, str):
-                check_body(body, form)
-                drafts.append(cls(body, plain, type, said))
+                check(body)
+                drafts.append(tuple.__new__(cls, (body, plain, type, said)))  # the constructor's half cost counts here
             else:
-                text, its = _text_of(body, format)
-                check_body(text, its)
-                drafts.append(cls(text, its.value, type, said))
+                drafts.append(cls.of(body, format, type, properties))
         return drafts
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A stored message, as it was read in one moment."""
+class Stored(NamedTuple):
+    """A message as a store keeps it: numbers and texts, nothing decoded."""
 
-    key: str
+    key: int
     queue: str
-    format: Format
+    created: int
+    processed: int | None
+    type: str | None
+    format: str
     body: str
-    created: datetime
-    processed: datetime | None = None
-    type: str | None = None
-    properties: Mapping[str, Value] = field(default_factory=dict)
-    cause: str | None = None
-    corrupt: bool = False
+    hash: bytes
+    properties: str
+    cause: int | None
+    position: int  # the journal number by which it came to where it is
+    number: int  # its number among all that ever came to its queue
+    last: int  # its newest journal number
+
+    @property
+    def sound(self) -> bool:
+        """Whether the row still says what was sent."""
+        key, _, created, _, type, form, body, hash, properties, cause, *_ = self
+        try:
+            return message_hash(key, created, cause, body, form, type, properties) == hash
+        except (UnicodeEncodeError, TypeError):  # rot can change a value's very type
+            return False
+
+    def message(self, processed: int | None = None, body: str | None = None) -> Message:
+        """The message of a sound row; ``processed`` or ``body`` (one segment) stand in for what the row had."""
+        if body is not None:
+            return Message(self._replace(body=body, processed=processed))
+        return Message(self if processed is None else self._replace(processed=processed))
+
+    def image(self) -> Message:
+        """The message for someone who looks: a damaged one comes without what it said."""
+        if self.sound:
+            return Message(self)
+        blank = Stored(self.key, self.queue, 0, None, None, "text", "", b"", NO_PROPERTIES, None, 0, 0, 0)
+        return Message(blank, corrupt=True)
+
+
+class Message:
+    """A stored message, as it was read in one moment. Decoded where it is looked at, and never changed."""
+
+    __slots__ = ("_stored", "corrupt")
+
+    def __init__(self, stored: Stored, corrupt: bool = False) -> None:
+        self._stored = stored
+        self.corrupt = corrupt  # it no longer matched its hash; what it said is not shown
+
+    @property
+    def key(self) -> str:
+        return key_text(self._stored.key)
+
+    @property
+    def queue(self) -> str:
+        return self._stored.queue
+
+    @property
+    def type(self) -> str | None:
+        return self._stored.type
+
+    @property
+    def format(self) -> Format:
+        return Format(self._stored.format)
+
+    @property
+    def body(self) -> str:
+        return self._stored.body
+
+    @property
+    def properties(self) -> Mapping[str, Value]:
+        said = self._stored.properties
+        return {} if said == NO_PROPERTIES else json.loads(said)
+
+    @property
+    def created(self) -> datetime:
+        return to_datetime(self._stored.created)
+
+    @property
+    def processed(self) -> datetime | None:
+        moment = self._stored.processed
+        return None if moment is None else to_datetime(moment)
+
+    @property
+    def cause(self) -> str | None:
+        """The key of the message that this one was made for."""
+        number = self._stored.cause
+        return None if number is None else key_text(number)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        return hash(self._stored.key)
+
+    def __repr__(self) -> str:
+        return f"<message {self.key} in {self.queue}>"
 
     def as_dict(self) -> dict[str, Any]:
         """The one JSON shape of a message."""
@@ -99,11 +188,23 @@ class Message:
         return shape
 
 
-def message_hash(key: int, created: int, cause: int | None, draft: Draft) -> bytes:
+def message_hash(
+    key: int, created: int, cause: int | None, body: str, form: str, type: str | None, properties: str
+) -> bytes:
     """All that never changes about a message, in 16 bytes; checked whenever it is read."""
-    body, form, type, properties = draft
-    head = f"{key}\0{created}\0{cause}\0{form}\0{type or ''}\0{properties}\0{body}"
-    return blake2b(head.encode(), digest_size=16).digest()
+    said = f"{key}\0{created}\0{cause}\0{form}\0{type or ''}\0{properties}\0{body}"
+    return blake2b(said.encode(), digest_size=16).digest()
+
+
+def message_hashes(keys: Iterable[int], created: int, cause: int | None, drafts: Iterable[Draft]) -> Iterator[bytes]:
+    """The hashes of many messages; most of a batch are alike in all but key and body."""
+    alike: tuple[str, str | None, str] | None = None
+    middle = ""
+    for key, (body, form, type, properties) in zip(keys, drafts, strict=True):
+        if alike != (form, type, properties):
+            alike = (form, type, properties)
+            middle = f"\0{created}\0{cause}\0{form}\0{type or ''}\0{properties}\0"
+        yield blake2b(f"{key}{middle}{body}".encode(), digest_size=16).digest()
 
 
 def check_properties(properties: Mapping[str, Value]) -> str:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from postroom.model.key import key_text
 from postroom.model.message import Message
 from postroom.queues import status
 from postroom.store.queues import Hold, Queue
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    key: str
+class Sent(NamedTuple):
+    number: int  # the key, undecoded
     status: str = status.DONE
+
+    @property
+    def key(self) -> str:
+        return key_text(self.number)
 
     def as_dict(self) -> dict[str, Any]:
         return {"status": self.status, "key": self.key}
 
 
-@dataclass(frozen=True, slots=True)
-class SentMany:
+class SentMany(NamedTuple):
     keys: Sequence[str]
     status: str = status.DONE
 
@@ -29,8 +31,7 @@ class SentMany:
         return {"status": self.status, "keys": list(self.keys)}
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """One destination of a send to several."""
 
     queue: str
@@ -42,8 +43,7 @@ class Delivery:
         return {"queue": self.queue, "key": self.key, "error_key": self.error_key, "reason": self.reason}
 
 
-@dataclass(frozen=True, slots=True)
-class Distributed:
+class Distributed(NamedTuple):
     deliveries: tuple[Delivery, ...]
     status: str
 
@@ -55,8 +55,7 @@ class Distributed:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """A message or a segment of one, and the queues that were passed on the way to it."""
 
     message: Message | None
@@ -80,8 +79,7 @@ class Received:
         return shape
 
 
-@dataclass(frozen=True, slots=True)
-class QueueCount:
+class QueueCount(NamedTuple):
     queue: str
     path: tuple[str, ...]
     unprocessed: int
@@ -112,8 +110,7 @@ class QueueCount:
         return shape
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     queues: tuple[QueueCount, ...]
     status: str = status.DONE
 
@@ -121,15 +118,15 @@ class Accepted:
         return {"status": self.status, "queues": [count.as_dict() for count in self.queues]}
 
 
-@dataclass(frozen=True, slots=True)
 class Listing:
     """Messages of some queues, read a page at a time each time it is iterated."""
 
-    pages: Callable[[], Iterator[Message]]
-    status: str = status.DONE
+    def __init__(self, pages: Callable[[], Iterator[Message]]) -> None:
+        self._pages = pages
+        self.status = status.DONE
 
     def __iter__(self) -> Iterator[Message]:
-        return self.pages()
+        return self._pages()
 
     @property
     def messages(self) -> list[Message]:
@@ -139,8 +136,7 @@ class Listing:
         return {"status": self.status, "messages": [message.as_dict() for message in self]}
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """What a disable or enable did: the queues whose state changed."""
 
     changed: tuple[str, ...]

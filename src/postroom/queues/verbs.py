@@ -20,10 +20,17 @@ from postroom.errors import (
     QueueUnknown,
     StoreCorrupt,
 )
-from postroom.limits import BATCH_MESSAGES_MAX, IDEMPOTENCY_CHARS_MAX, LOCK_WAIT_SECONDS, PAGE_ROWS, WAIT_SECONDS_MAX
+from postroom.limits import (
+    BATCH_MESSAGES_MAX,
+    IDEMPOTENCY_CHARS_MAX,
+    LOCK_WAIT_SECONDS,
+    PAGE_ROWS,
+    REFERENCES_KNOWN_MAX,
+    WAIT_SECONDS_MAX,
+)
 from postroom.model.body import Format
 from postroom.model.key import KeyTexts, key_text
-from postroom.model.message import Draft, Message
+from postroom.model.message import Draft, Message, Stored
 from postroom.model.password import verify_password
 from postroom.model.views import as_lines, lines, record
 from postroom.queues import locks, status
@@ -50,8 +57,8 @@ from postroom.queues.results import (
     SentMany,
 )
 from postroom.store.base import Store
-from postroom.store.messages import State, Stored
-from postroom.store.queues import Hold, Place, Queue
+from postroom.store.messages import State
+from postroom.store.queues import Hold, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed, find_type
 
@@ -62,27 +69,39 @@ class Verbs:
     def __init__(self, store: Store, user: User) -> None:
         self._store = store
         self._user = user
+        self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
 
     # --- send ---
 
     def send(self, queue: Names, draft: Draft, idempotency_key: str | None = None) -> Sent:
+        known = self._known.get(queue)
+        if known is not None and idempotency_key is None and draft.type is None:
+            sent = self._store.send_one(known, draft)
+            if sent is not None:
+                return Sent(sent)
         names = names_of(queue)
         _check_idempotency(idempotency_key)
 
         def work(tx: Transaction) -> int:
             if idempotency_key is not None:
-                known = tx.receipts.find(idempotency_key)
-                if known is not None:
-                    return known
-            place = _admitted(tx, names, 1)
+                earlier = tx.receipts.find(idempotency_key)
+                if earlier is not None:
+                    return earlier
+            target = _open_queue(tx, names)
+            self._remember(queue, target.id)
             if draft.type is not None:
                 check_typed(tx, draft)
-            key = tx.messages.put(place, draft)
+            key = tx.messages.put(target, draft)
             if idempotency_key is not None:
                 tx.receipts.add(idempotency_key, key)
             return key
 
-        return Sent(key_text(self._store.transact("send", work)))
+        return Sent(self._store.transact("send", work))
+
+    def _remember(self, reference: Names, queue: int) -> None:
+        if len(self._known) >= REFERENCES_KNOWN_MAX:
+            self._known.clear()
+        self._known[reference] = queue
 
     def send_many(self, queue: Names, drafts: Sequence[Draft]) -> SentMany:
         """Many messages to one queue, all or none, in their order."""
@@ -91,11 +110,11 @@ class Verbs:
             raise ArgumentInvalid(argument="bodies", why=f"at most {BATCH_MESSAGES_MAX} messages in one send")
 
         def work(tx: Transaction) -> Sequence[int]:
-            place = _admitted(tx, names, len(drafts))
+            target = _open_queue(tx, names)
             for draft in drafts:
                 if draft.type is not None:
                     check_typed(tx, draft)
-            return tx.messages.put_many(place, drafts)
+            return tx.messages.put_many(target, drafts)
 
         return SentMany(KeyTexts(self._store.transact("send-many", work)))
 
@@ -111,13 +130,13 @@ class Verbs:
             deliveries, answer = [], status.DONE
             for names in every:
                 try:
-                    place = _admitted(tx, names, 1)
+                    target = _open_queue(tx, names)
                 except (QueueUnknown, QueueHeld, QueueLocked) as refusal:
                     deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
                     answer = max(answer, refusal.status)
                 else:
-                    key = key_text(tx.messages.put(place, draft))
-                    deliveries.append(Delivery(place.name, key, status.SERVED))
+                    key = key_text(tx.messages.put(target, draft))
+                    deliveries.append(Delivery(target.name, key, status.SERVED))
             return Distributed(tuple(deliveries), answer)
 
         return self._store.transact("distribute", work)
@@ -126,9 +145,14 @@ class Verbs:
 
     def receive(self, queue: Names, *, segment: bool = False, wait: float | None = None) -> Received:
         """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one."""
-        names = names_of(queue)
         if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
+        known = self._known.get(queue)
+        if known is not None and not segment:
+            taken = self._store.receive_one(known)
+            if taken is not None:
+                return Received(taken, (), (), True)
+        names = names_of(queue)
         received, locked = self._try_receive(names, segment)
         if received or (locked is None and not wait):
             return received
@@ -179,6 +203,7 @@ class Verbs:
         if len(names) == 1:
             queue = tx.queues.named(names[0])
             if queue is not None and not queue.retired:
+                self._remember(names, queue.id)
                 yield queue
                 return
         found = queues_of(tx, names)
@@ -186,6 +211,8 @@ class Verbs:
             if queue.lock_owner == self._user.owner and queue.lock_reference == reference and locks.is_held(tx, queue):
                 found = [queue]
                 break
+        if len(found) == 1 and found[0].path == reference:
+            self._remember(names, found[0].id)
         for queue in found:
             yield tx.queues.locked(queue.id)
 
@@ -323,17 +350,14 @@ _ADVICE = (
 )
 
 
-def _admitted(tx: Transaction, names: Names, count: int) -> Place:
-    """The queue of a send, which must be open; its messages are counted as arriving."""
-    place = tx.queues.admit(names[0], count) if len(names) == 1 else None
-    if place is not None:
-        return place
+def _open_queue(tx: Transaction, names: Names) -> Queue:
+    """The queue of a send, which must be open."""
     queue = one_queue(tx, names)
     if queue.hold:
         raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept")
     if queue.lock_owner is not None:
         locks.refuse_locked(tx, queue)
-    return tx.queues.count(queue.id, count, 0)
+    return queue
 
 
 def _unlock(tx: Transaction, queue: Queue) -> None:

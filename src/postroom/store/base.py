@@ -13,6 +13,7 @@ from typing import NoReturn, Protocol, TypeVar
 from postroom import faults
 from postroom.errors import CommitUnknown, PostroomError, RoomForked, StoreBusy, StoreStopped
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
+from postroom.model.message import Draft, Message
 from postroom.store.session import Session
 from postroom.store.transaction import Transaction
 
@@ -70,6 +71,20 @@ class Store(ABC):
             finally:
                 self._rollback()
 
+    def send_one(self, queue: int, draft: Draft) -> int | None:
+        """The commonest send in as few calls as the database allows; None if the case needs the long way.
+
+        It answers for an open queue without a command line, with exactly the effect of ``Messages.put``.
+        """
+        return None
+
+    def receive_one(self, queue: int) -> Message | None:
+        """The commonest receive likewise: the taken message; None if the case needs the long way.
+
+        It answers for a queue that keeps its processed messages, is neither held nor locked, and has a sound head.
+        """
+        return None
+
     @property
     def stopped(self) -> bool:
         return self._unusable is not None
@@ -102,17 +117,20 @@ class Store(ABC):
             self._rollback()
             transaction.keys.rolled_back()
             self._raise_ours(error)
+        self._finish(label)
+        if wake:
+            self._wake_after_commit()
+        return result
+
+    def _finish(self, label: str) -> None:
         try:
             self._commit()
             if faults.armed:
                 faults.reach(f"{label}.committed")
         except BaseException as error:
-            transaction.keys.rolled_back()
+            self._transaction.keys.rolled_back()
             self._raise_uncommitted(label, error)
-        transaction.keys.committed()
-        if wake:
-            self._wake_after_commit()
-        return result
+        self._transaction.keys.committed()
 
     def _raise_uncommitted(self, label: str, error: BaseException) -> NoReturn:
         refusal = self._refused_commit(error)

@@ -1,53 +1,72 @@
-"""What a transaction changed in the queues' counts, and which queues it made non-empty.
+"""What a transaction changes in the counts of queues, and which queues it makes non-empty.
 
-Arrivals at an open door were counted there already; everything else is written once, at the end of the transaction.
+Numbers are given out here, and departures are written once, at the end of the transaction.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from postroom.errors import StoreCorrupt
 from postroom.store.outbox import Outbox
-from postroom.store.queues import Place, Queues
+from postroom.store.queues import Queue, Queues
+
+
+@dataclass(slots=True)
+class Change:
+    queue: Queue  # as it was before this transaction changed it
+    arrived: int = 0
+    departed: int = 0
+    processed: int = 0
+    highest: int = 0  # the highest number among the departed
 
 
 class Counts:
     def __init__(self, queues: Queues, outbox: Outbox) -> None:
         self._queues = queues
         self._outbox = outbox
-        self._changes: dict[int, list[int]] = {}
-        self._filled: list[Place] = []
+        self._changes: dict[int, Change] = {}
 
-    def admitted(self, place: Place, count: int) -> None:
-        """Messages came in that the queue's row counts already."""
-        if place.unprocessed == count:
-            self._filled.append(place)
+    def arrive(self, queue: Queue, count: int) -> int:
+        """Number ``count`` arrivals; answers with the first number."""
+        change = self._of(queue)
+        first = change.queue.arrivals + change.arrived + 1
+        change.arrived += count
+        return first
 
-    def add(self, queue: int, unprocessed: int, processed: int) -> None:
-        change = self._changes.get(queue)
-        if change is None:
-            self._changes[queue] = [unprocessed, processed]
-        else:
-            change[0] += unprocessed
-            change[1] += processed
+    def depart(self, queue: Queue, number: int, *, kept: bool) -> None:
+        change = self._of(queue)
+        change.departed += 1
+        change.processed += kept
+        change.highest = max(change.highest, number)
+
+    def purge(self, queue: Queue, count: int) -> None:
+        self._of(queue).processed -= count
 
     def clear(self) -> None:
-        if self._changes or self._filled:
+        if self._changes:
             self._changes.clear()
-            self._filled.clear()
 
     def settle(self) -> bool:
-        """Write the counts; note the command lines of queues that became non-empty. True if any did."""
+        """Write what departed; note the command lines of queues that became non-empty. True if any did."""
+        filled = False
         # In the order of ids: two transactions over the same queues never wait for each other in a circle.
-        for queue, (unprocessed, processed) in sorted(self._changes.items()) if self._changes else ():
-            place = self._queues.count(queue, unprocessed, processed)
-            if place.unprocessed < 0:
-                raise StoreCorrupt(why=f"{place.name} would hold {place.unprocessed} messages")
-            if 0 < unprocessed == place.unprocessed:
-                self._filled.append(place)
-        if not self._filled:
-            return False
-        for place in self._filled:
-            if place.command is not None:
-                payload = {"command": place.command, "queue": place.name, "path": place.path}
-                self._outbox.add("command", payload)
-        return True
+        for id, change in sorted(self._changes.items(), key=lambda item: item[0]):
+            queue = change.queue
+            left = queue.unprocessed + change.arrived - change.departed
+            if left < 0:
+                raise StoreCorrupt(why=f"{queue.name} would hold {left} messages")
+            if change.departed or change.processed:
+                self._queues.count(id, departed=change.departed, processed=change.processed, arrived=change.highest)
+            if left and not queue.unprocessed:
+                filled = True
+                if queue.command is not None:
+                    payload = {"command": queue.command, "queue": queue.name, "path": queue.path}
+                    self._outbox.add("command", payload)
+        return filled
+
+    def _of(self, queue: Queue) -> Change:
+        change = self._changes.get(queue.id)
+        if change is None:
+            change = self._changes[queue.id] = Change(queue)
+        return change

@@ -22,7 +22,7 @@ _APPEND = (
 )
 _ARRIVED = """
 INSERT INTO journal (seq, at, verb, message, source, target, actor)
-SELECT position, ?, ?, key, ?, queue, ? FROM messages WHERE queue = ? AND state = 0 AND position >= ?
+SELECT position, ?, ?, key, ?, queue, ? FROM messages WHERE queue = ? AND state = 1 AND position >= ?
 """
 _LAST_OF = "SELECT coalesce(last, position) FROM messages WHERE key = ?"
 _LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
@@ -39,7 +39,7 @@ WITH RECURSIVE chain (seq, prior) AS (
 SELECT j.seq, j.at, j.verb, j.message, s.name, t.name, j.actor, j.detail
 FROM chain JOIN journal j ON j.seq = chain.seq
      LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
-ORDER BY j.seq
+ORDER BY chain.seq
 """
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"

@@ -22,11 +22,16 @@ class Keys:
         self._fresh = False
 
     def next(self) -> int:
-        if self._next < self._stop:
-            key = self._next
-            self._next = key + 1
-            return key
-        return self.take(1)[0]
+        key = self.ready()
+        return self.take(1)[0] if key is None else key
+
+    def ready(self) -> int | None:
+        """A key that needs no look at the counter, if there is one."""
+        key = self._next
+        if key == self._stop:
+            return None
+        self._next = key + 1
+        return key
 
     def take(self, count: int) -> Sequence[int]:
         if self._stop - self._next >= count:

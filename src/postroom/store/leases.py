@@ -12,7 +12,7 @@ from postroom.store.journal import Journal
 from postroom.store.owner import is_alive
 from postroom.store.session import Session
 
-_FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ? /*for update l*/"
+_FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ? /*for update*/"
 _INSERT = "INSERT INTO leases (name, owner, fence, expires) VALUES (?, ?, 1, ?) ON CONFLICT (name) DO NOTHING"
 _TAKE = "UPDATE leases SET owner = ?, fence = ?, expires = ? WHERE name = ?"
 _RENEW = "UPDATE leases SET expires = ? WHERE name = ? AND fence = ?"

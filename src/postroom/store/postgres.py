@@ -46,8 +46,8 @@ def _adapt(statement: str) -> sql.SQL:
     """A constant statement in PostgreSQL's words."""
     found = _adapted.get(statement)
     if found is None:
-        words = statement.replace("?", "%s")
-        words = words.replace("/*for update*/", "FOR NO KEY UPDATE OF q").replace("/*for update l*/", "FOR UPDATE OF l")
+        words = statement.replace("?", "%s").replace("max/*scalar*/(", "greatest(")
+        words = words.replace("/*for update*/", "FOR NO KEY UPDATE")
         found = _adapted[statement] = sql.SQL(words)
     return found
 
@@ -57,6 +57,9 @@ class PostgresSession(Session):
         self.connection = connection
         self.clock = clock
         self.now = 0
+
+    def lock(self, statement: str, value: Any) -> None:
+        self.connection.execute(_adapt(statement), (value,))
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self.connection.execute(_adapt(statement), values).rowcount

@@ -1,4 +1,8 @@
-"""Places: a queue is a row here, never a table. Its counts are in the row, so asking costs the same at any size."""
+"""Places: a queue is a row here, never a table.
+
+Messages are numbered as they arrive in their queue. The row counts departures, and the newest waiting message tells how
+many arrived: so a count costs one look-up at any size, and a send does not touch the queue's row at all.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +38,9 @@ class Queue(NamedTuple):
     hold: int
     retired: int
     command: str | None
-    unprocessed: int
-    processed: int
+    arrivals: int  # how many ever came; the number of the newest
+    departed: int
+    processed: int  # how many of the departed are kept here
     lock_owner: str | None = None
     lock_actor: str | None = None
     lock_reference: str | None = None
@@ -44,49 +49,41 @@ class Queue(NamedTuple):
     lock_expires: int | None = None
 
     @property
+    def unprocessed(self) -> int:
+        return self.arrivals - self.departed
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.path.split("/"))
 
 
-class Place(NamedTuple):
-    """What an arrival needs to know of its queue, after it was counted."""
-
-    id: int
-    name: str
-    command: str | None
-    path: str
-    unprocessed: int
-
-
 _COLUMNS = """
-SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command, q.unprocessed, q.processed,
+SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command,
+       max/*scalar*/(q.arrived, coalesce((
+           SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
+       ), 0)), q.departed, q.processed,
        l.owner, l.actor, l.reference, l.message, l.segment, l.expires
 FROM queues q LEFT JOIN locks l ON l.queue = q.id
 """
-_BY_NAME = _COLUMNS + "WHERE q.name = ? /*for update*/"
-_BY_NAME_READ = _COLUMNS + "WHERE q.name = ?"
-_BY_ID = _COLUMNS + "WHERE q.id = ? /*for update*/"
+_LOCK_NAME = "SELECT id FROM queues WHERE name = ? /*for update*/"
+_LOCK_ID = "SELECT id FROM queues WHERE id = ? /*for update*/"
+_BY_NAME = _COLUMNS + "WHERE q.name = ?"
+_BY_ID = _COLUMNS + "WHERE q.id = ?"
 _BY_PATH = _COLUMNS + "WHERE q.path = ? AND q.retired = 0"
 _BELOW = _COLUMNS + "WHERE q.path >= ? AND q.path < ? AND q.retired = 0 ORDER BY q.ordinal, q.id"
 _ALL = _COLUMNS + "WHERE q.retired = 0 ORDER BY q.ordinal, q.id"
 _OF_KIND = _COLUMNS + "WHERE q.kind = ? ORDER BY q.ordinal, q.id"
 _NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
 _INSERT = """
-INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, unprocessed, processed)
-VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0) RETURNING id
+INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, arrived, departed, processed)
+VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0, 0) RETURNING id
 """
 _EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, retired = 0 WHERE id = ?"
 _RETIRE = "UPDATE queues SET retired = 1, command = NULL WHERE id = ?"
 _HOLD = "UPDATE queues SET hold = ? WHERE id = ?"
 _KEEP = "UPDATE queues SET keep = ? WHERE id = ?"
 _COUNT = """
-UPDATE queues SET unprocessed = unprocessed + ?, processed = processed + ? WHERE id = ?
-RETURNING id, name, command, path, unprocessed
-"""
-_ADMIT = """
-UPDATE queues SET unprocessed = unprocessed + ?
-WHERE name = ? AND hold = 0 AND retired = 0 AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = queues.id)
-RETURNING id, name, command, path, unprocessed
+UPDATE queues SET departed = departed + ?, processed = processed + ?, arrived = max/*scalar*/(arrived, ?) WHERE id = ?
 """
 _LOCK = """
 INSERT INTO locks (queue, owner, actor, reference, message, segment, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -106,15 +103,16 @@ class Queues:
 
     def named(self, name: str) -> Queue | None:
         """The queue of a physical name, its row locked for this transaction."""
-        row = self._session.row(_BY_NAME, (name,))
-        return None if row is None else Queue(*row)
+        self._session.lock(_LOCK_NAME, name)
+        return self.named_to_read(name)
 
     def named_to_read(self, name: str) -> Queue | None:
-        row = self._session.row(_BY_NAME_READ, (name,))
+        row = self._session.row(_BY_NAME, (name,))
         return None if row is None else Queue(*row)
 
     def locked(self, id: int) -> Queue:
         """The same queue read anew, its row locked for this transaction."""
+        self._session.lock(_LOCK_ID, id)
         row = self._session.row(_BY_ID, (id,))
         if row is None:  # rows are retired, never deleted
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
@@ -184,13 +182,6 @@ class Queues:
         if why is not None:
             self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
 
-    def admit(self, name: str, count: int) -> Place | None:
-        """Count arrivals into an open queue, in one statement; None if it is held, locked or not there at all."""
-        row = self._session.row(_ADMIT, (count, name))
-        return None if row is None else Place(*row)
-
-    def count(self, id: int, unprocessed: int, processed: int) -> Place:
-        """Add to a queue's counts, whatever its state."""
-        row = self._session.row(_COUNT, (unprocessed, processed, id))
-        assert row is not None
-        return Place(*row)
+    def count(self, id: int, *, departed: int, processed: int, arrived: int) -> None:
+        """Note departures, and the highest number that is known to have arrived."""
+        self._session.run(_COUNT, (departed, processed, arrived, id))

@@ -14,12 +14,19 @@ Row = tuple[Any, ...]
 class Session(ABC):
     """One database connection inside one transaction.
 
-    Statements are constants written once for both databases: ``?`` marks a parameter, and ``/*for update*/`` a row
-    that the transaction will change (SQLite has locked everything by then and reads it as a comment).
+    Statements are constants written once for both databases: ``?`` marks a parameter, and a few comments stand for
+    words that only PostgreSQL needs.
     """
 
     now: int  # microseconds; fixed when the transaction began, so one commit has one time
     clock: Clock
+
+    @abstractmethod
+    def lock(self, statement: str, value: Any) -> None:
+        """Take the lock of a row that the transaction will change, before anything of it is read.
+
+        A statement sees the world as it was when it began, also if it then waits for a lock: reading comes after.
+        """
 
     @abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:

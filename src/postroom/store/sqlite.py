@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import apsw
 
@@ -25,6 +25,7 @@ from postroom.errors import (
     StoreUnavailable,
 )
 from postroom.limits import BUSY_SECONDS
+from postroom.model.message import Draft, Message, Stored, message_hash
 from postroom.model.moment import Clock, system_clock
 from postroom.store import wakeup
 from postroom.store.base import Conflict, Store, Waiter
@@ -33,6 +34,35 @@ from postroom.store.session import Row, Session
 
 _LAST_NUMBER = "SELECT coalesce(max(seq), 0) FROM journal"
 
+# The express lane: as few calls as can be. Its effect is that of the long way, and a test compares the two.
+_OPEN_ONE = """
+BEGIN IMMEDIATE;
+SELECT max(q.arrived, coalesce((
+    SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
+), 0)), q.departed
+FROM queues q WHERE q.id = ? AND q.hold = 0 AND q.retired = 0 AND q.command IS NULL
+    AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
+"""
+_PUT_ONE = """
+INSERT INTO journal (at, verb, message, target, actor) VALUES (?, 'put', ?, ?, ?);
+INSERT INTO messages (key, queue, position, number, created, body, format, type, properties, hash)
+VALUES (?, ?, last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?)
+"""
+_RECEIVE_ONE = """
+BEGIN IMMEDIATE;
+SELECT m.key, q.name, m.created, ?, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
+       m.number, coalesce(m.last, m.position)
+FROM queues q CROSS JOIN messages m ON m.queue = q.id AND m.state = 1
+WHERE q.id = ? AND q.hold < 2 AND q.retired = 0 AND q.keep = 1
+    AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
+ORDER BY m.position LIMIT 1
+"""
+_TAKE_ONE = """
+INSERT INTO journal (at, verb, message, prior, source, target, actor) VALUES (?, 'take', ?, ?, ?, ?, ?);
+UPDATE messages SET state = 0, position = last_insert_rowid(), last = NULL, processed = ? WHERE key = ?;
+UPDATE queues SET departed = departed + 1, processed = processed + 1, arrived = max(arrived, ?) WHERE id = ?
+"""
+
 
 class SqliteSession(Session):
     def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
@@ -40,6 +70,9 @@ class SqliteSession(Session):
         self.execute = connection.cursor().execute  # one cursor for all: every answer is read to its end at once
         self.clock = clock
         self.now = 0
+
+    def lock(self, statement: str, value: Any) -> None:
+        pass  # BEGIN IMMEDIATE has locked everything
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         self.execute(statement, values)
@@ -79,6 +112,65 @@ class SqliteStore(Store):
             connection.close()
             raise _ours(error, file) from error
         super().__init__(SqliteSession(connection, clock), actor)
+
+    def send_one(self, queue: int, draft: Draft) -> int | None:
+        with self._mutex:
+            if self._unusable is not None:
+                raise self._unusable
+            transaction, execute = self._transaction, self.session.execute
+            key = transaction.keys.ready()
+            if key is None:
+                return None
+            now = self.session.clock()
+            actor, hash = transaction.journal.actor, message_hash(key, now, None, *draft)
+            committing = False
+            try:
+                found: list[Any] = execute(_OPEN_ONE, (queue,)).fetchall()
+                if not found:
+                    execute("ROLLBACK")
+                    return None
+                arrivals, departed = found[0]
+                execute(_PUT_ONE, (now, key, queue, actor, key, queue, arrivals + 1, now, *draft, hash))
+                if faults.armed:
+                    _reach_both("send")
+                committing = True
+                execute("COMMIT")
+                if faults.armed:
+                    faults.reach("send.committed")
+            except BaseException as error:
+                self._fail_express("send", error, committing)
+            if arrivals == departed:
+                self._wake_after_commit()
+            return key
+
+    def receive_one(self, queue: int) -> Message | None:
+        with self._mutex:
+            if self._unusable is not None:
+                raise self._unusable
+            execute, now = self.session.execute, self.session.clock()
+            committing = False
+            try:
+                stored = _first(execute(_RECEIVE_ONE, (now, queue)).fetchall())
+                if stored is None or not stored.sound:
+                    execute("ROLLBACK")
+                    return None
+                key, actor = stored.key, self._transaction.journal.actor
+                execute(_TAKE_ONE, (now, key, stored.last, queue, queue, actor, now, key, stored.number, queue))
+                if faults.armed:
+                    _reach_both("receive")
+                committing = True
+                execute("COMMIT")
+                if faults.armed:
+                    faults.reach("receive.committed")
+            except BaseException as error:
+                self._fail_express("receive", error, committing)
+            return Message(stored)
+
+    def _fail_express(self, label: str, error: BaseException, committing: bool) -> NoReturn:
+        if committing:
+            self._raise_uncommitted(label, error)
+        self._rollback()
+        self._raise_ours(error)
 
     def waiter(self) -> AbstractContextManager[Waiter]:
         return wakeup.waiting(self._wake_directory)
@@ -129,6 +221,16 @@ class SqliteStore(Store):
         wakeup.wake(self._wake_directory)
 
 
+def _first(rows: list[Any]) -> Stored | None:
+    return Stored(*rows[0]) if rows else None
+
+
+def _reach_both(label: str) -> None:
+    """The express lane begins and is about to commit in one breath."""
+    faults.reach(f"{label}.begun")
+    faults.reach(f"{label}.committing")
+
+
 def _connect(file: Path, create: bool) -> apsw.Connection:
     if not create and not file.exists():
         raise RoomMissing(url=str(file))
@@ -139,7 +241,10 @@ def _connect(file: Path, create: bool) -> apsw.Connection:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         # One plan per statement, whatever its values; else SQLite plans anew at every execution, 5 times slower.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        # Small pages: a durable send changes four, and their bytes are what the disk waits for (10 µs of 115).
+        connection.execute("PRAGMA page_size = 1024").fetchall()
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("PRAGMA wal_autocheckpoint = 4000").fetchall()
         connection.execute("PRAGMA synchronous = FULL").fetchall()
         connection.execute("PRAGMA cache_size = -32768").fetchall()
     except apsw.Error as error:

@@ -12,7 +12,8 @@ STATEMENTS = (
         hold {int} NOT NULL,
         retired {int} NOT NULL,
         command TEXT,
-        unprocessed {int} NOT NULL,
+        arrived {int} NOT NULL,
+        departed {int} NOT NULL,
         processed {int} NOT NULL
     )
     """,
@@ -21,8 +22,9 @@ STATEMENTS = (
     CREATE TABLE messages (
         key {number},
         queue {int} NOT NULL,
-        state {int} NOT NULL DEFAULT 0,
+        state {int} NOT NULL DEFAULT 1,
         position {int} NOT NULL,
+        number {int} NOT NULL,
         last {int},
         created {int} NOT NULL,
         processed {int},

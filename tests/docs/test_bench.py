@@ -1,0 +1,25 @@
+"""The benchmark runs; its figures are for machines that are at rest, never for a test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_benchmark_runs_and_writes_its_figures(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "queues.py"), "--quick", "--json", str(figures)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=240,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "plain sqlite3" in ran.stdout
+    assert "synchronous 2 (FULL)" in ran.stdout
+    assert json.loads(figures.read_text())
