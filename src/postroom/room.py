@@ -29,7 +29,7 @@ from postroom.model.moment import Clock, system_clock
 from postroom.model.types import MessageType
 from postroom.queues import description, hierarchy, rules
 from postroom.queues.administration import Administration
-from postroom.queues.hierarchy import Level, Loaded
+from postroom.queues.hierarchy import Level, Loaded, Progress
 from postroom.queues.locks import User
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.queues.verbs import Verbs
@@ -98,13 +98,14 @@ class Postroom:
 
     # --- definitions ---
 
-    def load(self, *files: str | os.PathLike[str]) -> Loaded:
+    def load(self, *files: str | os.PathLike[str], progress: Progress | None = None) -> Loaded:
         """Load definition files, all or nothing; the suffix tells the language.
 
         The ``.qdl`` files of one load together are the room's queue description, in the place of the one before.
+        ``progress(done, total)`` is called along the way: a description with many passwords takes a while to hash.
         """
         entries = self.check(*files)
-        return hierarchy.load(self.store, entries, [Path(file).name for file in files])
+        return hierarchy.load(self.store, entries, [Path(file).name for file in files], progress)
 
     @staticmethod
     def check(*files: str | os.PathLike[str]) -> tuple[description.Entry, ...]:

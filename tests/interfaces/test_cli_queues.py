@@ -146,6 +146,17 @@ def test_receive_without_a_queue_names_some(tree: Run) -> None:
     assert "MASTER-QUE, OQ3" in asked.err
 
 
+def test_receive_in_an_empty_room_explains_what_to_do_next(run: Run) -> None:
+    assert "postroom load FILE.qdl" in run("receive").err
+    run("queue", "create", "q")
+    run("queue", "remove", "q")
+    for words in (("receive",), ("receive", "anything")):
+        asked = run(*words)
+        assert asked.code == 1
+        assert "this room has no queues yet" in asked.err
+        assert "postroom queue create NAME" in asked.err
+
+
 def test_single_queues_are_made_set_up_and_removed(run: Run) -> None:
     assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").err == "made orders\n"
     assert run("queue", "create", "orders").code == 1

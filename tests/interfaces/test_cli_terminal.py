@@ -68,6 +68,13 @@ def test_tables_have_colour_on_a_terminal_and_none_in_a_pipe(folder: Path) -> No
     assert "\x1b[" not in shell("postroom accept", folder).stdout
 
 
+def test_a_load_shows_its_progress_on_a_terminal(folder: Path) -> None:
+    (folder / "t.qdl").write_text('01 INPUT-QUEUE (A) PASSWORD IS "A"\n01 INPUT-QUEUE (B) PASSWORD IS "B"\n99\n')
+    screen = at_terminal(folder, "load", "t.qdl")
+    assert "preparing entries" in screen
+    assert "version 1: 2 added" in screen
+
+
 def test_a_password_is_asked_for_without_echo(folder: Path) -> None:
     at_terminal(folder, "queue", "password", "q", typed="geheim\n", until="new password")
     screen = at_terminal(folder, "disable", "q", typed="geheim\n", until="password of q")

@@ -128,6 +128,14 @@ def test_files_that_cannot_be_read_are_told(room: Postroom, tmp_path: Path) -> N
         room.load()
 
 
+def test_a_load_tells_how_far_it_is(room: Postroom, write: Callable[[str], Path]) -> None:
+    told: list[tuple[int, int]] = []
+    room.load(
+        write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (B)\n99"), progress=lambda done, total: told.append((done, total))
+    )
+    assert told == [(1, 2), (2, 2)]
+
+
 def test_an_empty_room_prints_no_hierarchy(room: Postroom) -> None:
     assert room.hierarchy() == ""
     assert room.levels() == []

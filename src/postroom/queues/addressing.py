@@ -12,6 +12,8 @@ from postroom.store.transaction import Transaction
 
 Names = tuple[str, ...]
 
+NO_QUEUES = ": this room has no queues yet. Load a description (postroom load FILE.qdl) or make one (postroom queue create NAME)"
+
 
 @lru_cache(maxsize=4096)
 def names_of(given: Names) -> Names:
@@ -77,8 +79,7 @@ def unknown(tx: Transaction, names: Names) -> QueueUnknown:
     """The error for a reference that means nothing, with what the user may have meant."""
     known = tx.queues.names()
     if not known:
-        hint = ": this room has no queues yet. Load a description (postroom load FILE.qdl) or make one "
-        return QueueUnknown(queue=shown(names), nearest=hint + "(postroom queue create NAME)")
+        return QueueUnknown(queue=shown(names), nearest=NO_QUEUES)
     whole = [path for _, path in known]
     inner = {shown(tuple(path.split("/"))) for path in whole if path.split("/")[-1] == names[-1]}
     levels = {"/".join(path.split("/")[:depth]) for path in whole for depth in range(1, 5)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,10 @@ LEVEL = "queue-level"  # the kind of these definitions in the catalog
 PRINCIPAL = "queue"  # the kind of principal that a level with a password is
 _CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3"}
 _PREFIXES = {"input": "INP_", "output": "OUT_"}
+
+
+#: Told while a load works: how many of how many entries are prepared.
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,14 @@ def levels_of(entries: Sequence[Entry]) -> list[Level]:
     return found
 
 
-def load(store: Store, entries: Sequence[Entry], files: Sequence[str]) -> Loaded:
+def load(store: Store, entries: Sequence[Entry], files: Sequence[str], progress: Progress | None = None) -> Loaded:
     """Make the description the room's tree of queues, in one transaction.
 
     Queues that stay keep their physical names, messages, holds and modes. A queue that is not in the description goes
     if it has no unprocessed message; otherwise the whole load is refused.
     """
     # Hashing takes a tenth of a second a password, by design: not while everyone else waits for the store.
-    hashes = _hashes(entries, store.read(lambda tx: tx.principals.secrets(PRINCIPAL)))
+    hashes = _hashes(entries, store.read(lambda tx: tx.principals.secrets(PRINCIPAL)), progress)
 
     def work(tx: Transaction) -> Loaded:
         levels = levels_of(entries)
@@ -116,10 +120,12 @@ def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:
     return "\n".join([*lines, "99", ""])
 
 
-def _hashes(entries: Sequence[Entry], present: dict[str, str]) -> dict[str, str]:
+def _hashes(entries: Sequence[Entry], present: dict[str, str], progress: Progress | None) -> dict[str, str]:
     """The hash for each path with a password; a password that did not change keeps its hash."""
     hashes = {}
-    for entry, path in zip(entries, paths(entries), strict=True):
+    for number, (entry, path) in enumerate(zip(entries, paths(entries), strict=True), 1):
+        if progress is not None:
+            progress(number, len(entries))
         if entry.password_hash is not None:
             hashes[path] = entry.password_hash
         elif entry.password is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from postroom.errors import PostroomError
@@ -34,6 +35,20 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Something about the answer; kept out of pipes."""
     sys.stderr.write(text + "\n")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for work that takes longer than a second; only for a person, and gone when the work is done."""
+    if settings.json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

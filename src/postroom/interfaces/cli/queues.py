@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from postroom.errors import ArgumentInvalid, QueueUnknown, RoomMissing
+from postroom.errors import ArgumentInvalid, QueueUnknown
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
     JsonOption,
@@ -24,6 +24,7 @@ from postroom.model.body import Format
 from postroom.model.message import Message, Value
 from postroom.model.moment import to_iso
 from postroom.queues import status
+from postroom.queues.addressing import NO_QUEUES
 from postroom.queues.results import Held, Listing
 
 queue_app = typer.Typer(no_args_is_help=True, help="Make, remove and set up single queues.", rich_markup_mode=None)
@@ -119,7 +120,7 @@ def receive(
     """
     with opened() as it:
         if not queue:
-            raise _which_queue(it.url, [count.path[0] for count in it.accept().queues])
+            raise _which_queue([count.path[0] for count in it.accept().queues])
         received = it.receive(*queue, segment=segment, wait=wait)
         if settings.json:
             output.as_json(received.as_dict())
@@ -354,11 +355,10 @@ def _properties(given: list[str]) -> dict[str, Value]:
     return found
 
 
-def _which_queue(url: str, names: list[str]) -> Exception:
-    if not names:
-        return RoomMissing(url=url)
+def _which_queue(names: list[str]) -> QueueUnknown:
     tops = list(dict.fromkeys(names))[:8]
-    return QueueUnknown(queue="(none given)", nearest=f"; name one, such as: {', '.join(tops)}")
+    hint = f" unless you name one, such as: {', '.join(tops)}" if tops else NO_QUEUES
+    return QueueUnknown(queue="to receive from", nearest=hint)
 
 
 def _show(listing: Listing, nothing: str) -> None:

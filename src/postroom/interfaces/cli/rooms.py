@@ -41,8 +41,8 @@ def load(
     if check:
         _check(files)
         return
-    with opened(create=True) as it:
-        loaded = it.load(*files)
+    with opened(create=True) as it, output.progress("preparing entries") as progress:
+        loaded = it.load(*files, progress=progress)
     if settings.json:
         output.as_json(loaded.as_dict())
         return
