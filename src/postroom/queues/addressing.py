@@ -12,7 +12,10 @@ from postroom.store.transaction import Transaction
 
 Names = tuple[str, ...]
 
-NO_QUEUES = ": this room has no queues yet. Load a description (postroom load FILE.qdl) or make one (postroom queue create NAME)"
+NO_QUEUES = (
+    ": this room has no queues yet. "
+    "Load a description (postroom load FILE.qdl) or make one (postroom queue create NAME)"
+)
 
 
 @lru_cache(maxsize=4096)
