@@ -95,7 +95,7 @@ def test_every_commit_has_fault_points_and_every_fault_point_a_commit() -> None:
     used |= set(re.findall(r'label = "([a-z-]+)" if segment else "([a-z-]+)"', text).pop())
     assert used == set(faults.LABELS), "the kill test walks LABELS; a commit outside it is never tested"
     reached = set(re.findall(r'reach\("([a-z.-]+)"\)', text))
-    assert reached == set(faults.OTHERS)
+    assert set(faults.OTHERS) <= reached <= set(faults.POINTS)
 
 
 def test_faults_refuse_what_does_not_exist() -> None:
