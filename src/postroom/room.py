@@ -2,8 +2,8 @@
 
 >>> import postroom, tempfile, os
 >>> with tempfile.TemporaryDirectory() as folder, postroom.open(os.path.join(folder, "room.db")) as room:
-...     room.create_queue("greetings")
-...     sent = room.send("greetings", "hello")
+...     queue = room.create_queue("greetings")
+...     sent = queue.send("hello")
 ...     room.receive("greetings").message.body
 'hello'
 """
