@@ -21,7 +21,8 @@
     │   └── XmlMalformed           xml-malformed
     ├── MessageError
     │   ├── KeyInvalid             key-invalid
-    │   ├── MessageCorrupt         message-corrupt
+    │   ├── MessageCorrupt         message-corrupt     (happened: yes)
+    │   ├── MessageGone            message-gone
     │   └── MessageUnknown         message-unknown
     ├── QueueError
     │   ├── PasswordMissing        password-missing
@@ -31,12 +32,14 @@
     │   ├── QueueNotSingle         queue-not-single
     │   └── QueueUnknown           queue-unknown
     ├── OutboxUnknown              outbox-unknown
+    ├── OutputFailed               output-failed       (happened: yes)
     └── StoreError
         ├── CommitUnknown          commit-unknown      (happened: unknown)
         ├── LeaseHeld              lease-held
         ├── LeaseLost              lease-lost
         ├── RoomForked             room-forked
         ├── RoomMissing            room-missing
+        ├── RoomReentered          room-reentered
         ├── StoreBusy              store-busy
         ├── StoreCorrupt           store-corrupt
         ├── StoreFull              store-full
@@ -46,15 +49,16 @@
         └── UrlInvalid             url-invalid
 
 A code is a promise: programs may match on it, so it never changes its meaning. ``happened`` answers the one
-question a caller must ask before a retry: "no" means that nothing was changed, "unknown" means that only a
-restart can tell. ``status`` is the two-digit ANSI COBOL status key that the queue verbs answer with; 9x are ours.
+question a caller must ask before a retry: "no" means that nothing was changed, "yes" that the change was made and
+this is only news of it, "unknown" that only a restart can tell. ``status`` is the two-digit ANSI COBOL status key
+that the queue verbs answer with; 9x are ours.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-Happened = Literal["no", "unknown"]
+Happened = Literal["no", "yes", "unknown"]
 
 
 class PostroomError(Exception):
@@ -196,6 +200,12 @@ class MessageCorrupt(MessageError):
         "message {key} in {queue} no longer matches its hash and was set aside, undelivered; "
         "the next one can be received"
     )
+    happened = "yes"
+
+
+class MessageGone(MessageError):
+    code = "message-gone"
+    template = "message {key} was processed and is no longer kept; its way is told by: postroom trace {key}"
 
 
 class MessageUnknown(MessageError):
@@ -224,7 +234,7 @@ class PasswordWrong(QueueError):
 
 class QueueHeld(QueueError):
     code = "queue-held"
-    template = "{queue} is on hold ({hold}) and does not {verb} messages; enable it with: postroom enable {queue}"
+    template = "{queue} is on hold ({hold}) and does not {verb} messages; enable it with: postroom enable {level}"
     status = "10"
 
 
@@ -249,6 +259,15 @@ class QueueUnknown(QueueError):
 class OutboxUnknown(PostroomError):
     code = "outbox-unknown"
     template = "no row of the outbox has the number {row}; list them with: postroom outbox list"
+
+
+class OutputFailed(PostroomError):
+    code = "output-failed"
+    template = (
+        "message {key} was received from {queue} and could not be written out: {why}; "
+        "if the queue keeps its processed messages: postroom show {key}"
+    )
+    happened = "yes"
 
 
 # --- stores ------------------------------------------------------------------------------------------------------
@@ -290,6 +309,11 @@ class RoomMissing(StoreError):
         "there is no room at {url}. Make one with a queue description (postroom load FILE.qdl) "
         "or a queue (postroom queue create NAME)"
     )
+
+
+class RoomReentered(StoreError):
+    code = "room-reentered"
+    template = "this room is in the middle of a call in this thread; a signal handler must not use it"
 
 
 class StoreBusy(StoreError):

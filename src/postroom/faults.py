@@ -31,6 +31,7 @@ LABELS = (
     "outbox-attempt",
     "outbox-result",
     "outbox-retry",
+    "outbox-drop",
 )
 MOMENTS = ("begun", "committing", "committed")
 OTHERS = ("migrate.statement", "gateway.ran")

@@ -31,6 +31,7 @@ ACTOR_CHARS_MAX: Final = 100
 # --- store ---
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
 CONFLICT_RETRIES_MAX: Final = 20
+JOURNAL_ROWS_MAX: Final = 1_000_000  # shown at once
 PAGE_ROWS: Final = 500  # rows fetched at a time when browsing
 KEY_RESERVE_MAX: Final = 4_096  # keys taken from the counter at once
 KEY_TAIL: Final = 100_000  # keys per block: the part after the dot has five digits

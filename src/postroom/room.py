@@ -19,15 +19,16 @@ from types import TracebackType
 from typing import Any
 
 from postroom.engine.runner import Report, Runner
-from postroom.errors import ArgumentInvalid, FileUnreadable, LanguageUnknown, MessageUnknown, OutboxUnknown
+from postroom.errors import ArgumentInvalid, FileUnreadable, LanguageUnknown, MessageGone, MessageUnknown, OutboxUnknown
 from postroom.gateways.command import CommandGateway
-from postroom.limits import ACTOR_CHARS_MAX, DESCRIPTION_BYTES_MAX
+from postroom.limits import ACTOR_CHARS_MAX, DESCRIPTION_BYTES_MAX, JOURNAL_ROWS_MAX
 from postroom.model.body import Format
 from postroom.model.key import key_number
 from postroom.model.message import Draft, Message, Value
 from postroom.model.moment import Clock, system_clock
 from postroom.model.types import MessageType
 from postroom.queues import description, hierarchy, rules
+from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.administration import Administration
 from postroom.queues.hierarchy import Level, Loaded, Progress
 from postroom.queues.locks import User
@@ -105,7 +106,7 @@ class Postroom:
         ``progress(done, total)`` is called along the way: a description with many passwords takes a while to hash.
         """
         entries = self.check(*files)
-        return hierarchy.load(self.store, entries, [Path(file).name for file in files], progress)
+        return hierarchy.load(self.store, entries, [_printable(Path(file).name) for file in files], progress)
 
     @staticmethod
     def check(*files: str | os.PathLike[str]) -> tuple[description.Entry, ...]:
@@ -115,8 +116,8 @@ class Postroom:
         entries: tuple[description.Entry, ...] = ()
         for file in map(Path, files):
             if file.suffix != ".qdl":
-                raise LanguageUnknown(file=file, suffix=file.suffix, known=".qdl (queue descriptions)")
-            entries += description.parse(_text_of(file), str(file))
+                raise LanguageUnknown(file=_printable(file), suffix=file.suffix, known=".qdl (queue descriptions)")
+            entries += description.parse(_text_of(file), _printable(file))
         rules.check(entries)
         return entries
 
@@ -125,11 +126,12 @@ class Postroom:
 
         def work(tx: Transaction) -> str:
             levels = hierarchy.read(tx)
-            return hierarchy.printed(levels, tx.principals.secrets(hierarchy.PRINCIPAL)) if levels else ""
+            return hierarchy.printed(levels, tx.principals.secrets(PRINCIPAL)) if levels else ""
 
         return self.store.read(work)
 
     def levels(self) -> list[Level]:
+        """The tree of queues, entry by entry."""
         return self.store.read(hierarchy.read)
 
     def define_type(self, type: MessageType) -> int:
@@ -142,11 +144,15 @@ class Postroom:
         """One queue or level, with the verbs as methods."""
         return QueueHandle(self, names)
 
-    def create_queue(self, name: str, *, keep_processed: bool = True, password: str | None = None) -> QueueHandle:
-        self._administration.create(name, keep_processed=keep_processed, password=password)
+    def create_queue(
+        self, name: str, *, keep_processed: bool = True, password: str | None = None, exist_ok: bool = False
+    ) -> QueueHandle:
+        """Make a queue without a description. With ``exist_ok`` one that is there already is fine."""
+        self._administration.create(name, keep_processed=keep_processed, password=password, exist_ok=exist_ok)
         return QueueHandle(self, (name,))
 
     def remove_queue(self, name: str) -> None:
+        """Remove a queue that was made by name and has no unprocessed messages; its history stays readable."""
         self._administration.remove(name)
 
     def set_mode(self, *queue: str, keep_processed: bool) -> list[str]:
@@ -154,9 +160,11 @@ class Postroom:
         return self._administration.set_mode(queue, keep_processed=keep_processed)
 
     def set_password(self, *queue: str, password: str, old: str | None = None) -> None:
+        """Set the password of a queue or level. ``old`` is the one it has, or else that of the nearest level above."""
         self._administration.set_password(queue, password, old=old)
 
     def has_password(self, *queue: str) -> bool:
+        """Whether a queue or level, or one above it, has a password."""
         return self._administration.has_password(queue)
 
     # --- verbs ---
@@ -189,6 +197,8 @@ class Postroom:
         properties: Mapping[str, Value] | None = None,
     ) -> SentMany:
         """Send many messages in one commit: all of them, in their order, or none."""
+        if isinstance(bodies, (str, bytes)):
+            raise ArgumentInvalid(argument="bodies", why="give a list of bodies, not one body")
         return self._verbs.send_many(_path(queue), Draft.many(bodies, format, type, properties))
 
     def distribute(
@@ -205,7 +215,10 @@ class Postroom:
         return self._verbs.distribute([_path(queue) for queue in queues], draft)
 
     def receive(self, *queue: str, segment: bool = False, wait: float | None = None) -> Received:
-        """Receive the next message of a queue, or of the first non-empty queue below a level."""
+        """Receive the next message of a queue, or of the first non-empty queue below a level.
+
+        ``message`` of the answer is None if there was none; the answer itself is then false.
+        """
         return self._verbs.receive(queue, segment=segment, wait=wait)
 
     def accept(self, *queue: str) -> Accepted:
@@ -213,9 +226,11 @@ class Postroom:
         return self._verbs.accept(queue)
 
     def info(self, *queue: str, limit: int | None = None) -> Listing:
+        """Unprocessed messages, oldest first; nothing is released."""
         return self._verbs.info(queue, limit)
 
     def history(self, *queue: str, limit: int | None = None) -> Listing:
+        """Processed messages, in the order of their processing."""
         return self._verbs.history(queue, limit)
 
     def disable(self, *queue: str, password: Password = "", input_only: bool = False) -> Held:
@@ -223,6 +238,7 @@ class Postroom:
         return self._verbs.disable(queue, _asking(password), input_only=input_only)
 
     def enable(self, *queue: str, password: Password = "") -> Held:
+        """Take a queue, or all below a level, off hold with that level's password."""
         return self._verbs.enable(queue, _asking(password))
 
     # --- the journal ---
@@ -232,7 +248,7 @@ class Postroom:
         stored = self.store.read(lambda tx: tx.messages.find(key_number(key)))
         if stored is None:
             self.trace(key)  # tells a key that never was from a message that is gone
-            raise MessageUnknown(key=f"{key} (its message was discarded; postroom trace {key} tells its way)")
+            raise MessageGone(key=key)
         return stored.image()
 
     def trace(self, key: str) -> list[Event]:
@@ -251,9 +267,12 @@ class Postroom:
 
     def journal(self, last: int = 20) -> list[Event]:
         """The newest entries of the journal, oldest of them first."""
+        if not 0 < last <= JOURNAL_ROWS_MAX:
+            raise ArgumentInvalid(argument="last", why=f"1 to {JOURNAL_ROWS_MAX}")
         return self.store.read(lambda tx: list(tx.journal.tail(last)))
 
     def journal_after(self, seq: int) -> list[Event]:
+        """The next entries after a number, a page at a time."""
         return self.store.read(lambda tx: tx.journal.after(seq))
 
     # --- the engine ---
@@ -263,6 +282,7 @@ class Postroom:
         return self._runner.run(until_idle=until_idle, report=report)
 
     def run_until_idle(self, report: Report | None = None) -> int:
+        """Run until nothing is left to do; answers with the number of effects tried."""
         return self.run(until_idle=True, report=report)
 
     def stop(self) -> None:
@@ -274,16 +294,31 @@ class Postroom:
         return self.store.read(lambda tx: tx.outbox.all())
 
     def retry(self, effect: int) -> None:
-        """Give a failed effect new attempts."""
+        """Give a failed effect new attempts, with the command line that its queue has now."""
 
         def work(tx: Transaction) -> None:
-            found = tx.outbox.find(effect)
-            if found is None:
-                raise OutboxUnknown(row=effect)
-            tx.outbox.revive(found)
+            found = self._effect(tx, effect)
+            queue = tx.queues.named_to_read(found.payload.get("queue", ""))
+            command = queue.command if queue is not None and queue.command is not None else found.payload.get("command")
+            tx.outbox.revive(found, {**found.payload, "command": command})
             tx.wake()
 
         self.store.transact("outbox-retry", work)
+
+    def drop_effect(self, effect: int) -> None:
+        """Take an effect out of the outbox without doing it; the journal keeps what it was."""
+
+        def work(tx: Transaction) -> None:
+            tx.outbox.drop(self._effect(tx, effect))
+
+        self.store.transact("outbox-drop", work)
+
+    @staticmethod
+    def _effect(tx: Transaction, number: int) -> Effect:
+        found = tx.outbox.find(number) if 0 < number < 2**63 else None
+        if found is None:
+            raise OutboxUnknown(row=number)
+        return found
 
 
 class QueueHandle:
@@ -340,10 +375,21 @@ def _absolute(url: str) -> str:
 
 def _text_of(file: Path) -> str:
     try:
-        if file.stat().st_size > DESCRIPTION_BYTES_MAX:
-            raise FileUnreadable(file=file, why=f"it is larger than {DESCRIPTION_BYTES_MAX} bytes")
-        return file.read_text(encoding="utf-8")
+        if not file.is_file() and file.exists():
+            raise FileUnreadable(file=_printable(file), why="it is not a file")
+        with file.open("rb") as opened:
+            data = opened.read(DESCRIPTION_BYTES_MAX + 1)
+        if len(data) > DESCRIPTION_BYTES_MAX:
+            raise FileUnreadable(file=_printable(file), why=f"it is larger than {DESCRIPTION_BYTES_MAX} bytes")
+        return data.decode()
     except OSError as error:
-        raise FileUnreadable(file=file, why=error.strerror or str(error)) from None
+        raise FileUnreadable(file=_printable(file), why=error.strerror or str(error)) from None
     except UnicodeDecodeError as error:
-        raise FileUnreadable(file=file, why=f"byte {error.start + 1} is not UTF-8") from None
+        raise FileUnreadable(file=_printable(file), why=f"byte {error.start + 1} is not UTF-8") from None
+    except ValueError as error:  # a NUL in the name
+        raise FileUnreadable(file=_printable(file), why=str(error)) from None
+
+
+def _printable(name: str | Path) -> str:
+    """A file's name as text, also where the file system has bytes that are none."""
+    return str(name).encode(errors="surrogateescape").decode(errors="replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import postroom
-from postroom.errors import KeyInvalid, MessageUnknown
+from postroom.errors import ArgumentInvalid, KeyInvalid, MessageGone, MessageUnknown
 from postroom.room import Postroom
 
 
@@ -28,7 +28,7 @@ def test_trace_and_locate_answer_after_the_message_is_gone(room: Postroom) -> No
     room.receive("q")
     assert room.locate(key) is None
     assert [event.verb for event in room.trace(key)] == ["put", "take"]
-    with pytest.raises(MessageUnknown, match="discarded"):
+    with pytest.raises(MessageGone):
         room.show(key)
 
 
@@ -86,3 +86,6 @@ def test_journal_numbers_only_grow_and_pages_follow_each_other(room: Postroom) -
     assert numbers == sorted(set(numbers))
     assert [event.seq for event in room.journal_after(numbers[4])] == numbers[5:]
     assert [event.seq for event in room.journal(3)] == numbers[-3:]
+    for bad in (0, -1, 10**9):
+        with pytest.raises(ArgumentInvalid):
+            room.journal(bad)

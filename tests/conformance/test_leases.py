@@ -45,7 +45,7 @@ def test_a_second_holder_is_refused_until_the_lease_runs_out(timed: Postroom, cl
     first = acquire(timed, "elsewhere/1/1")
     with pytest.raises(LeaseHeld) as caught:
         acquire(timed, "elsewhere/2/2")
-    assert caught.value.facts["owner"] == "elsewhere/1/1"
+    assert caught.value.facts["owner"] == "process 1 on elsewhere"
     clock.now += 11 * SECOND
     second = acquire(timed, "elsewhere/2/2")
     assert second == first + 1

@@ -129,6 +129,39 @@ def test_two_engines_on_one_room_are_impossible(triggered: Postroom, url: str) -
     assert not thread.is_alive()
 
 
+def test_two_threads_of_one_room_are_two_engines(triggered: Postroom) -> None:
+    thread = threading.Thread(target=triggered.run)
+    thread.start()
+    wait_until(lambda: any(event.verb == "lease" for event in triggered.journal(5)))
+    with pytest.raises(LeaseHeld, match="another thread"):
+        triggered.run_until_idle()
+    triggered.stop()
+    thread.join(20)
+    triggered.send("INP_0000", "x")
+    assert triggered.run_until_idle() == 1  # a stop is for the run that was
+
+
+def test_an_idle_engine_that_lost_its_lease_says_so(
+    triggered: Postroom, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.engine.runner.ENGINE_LEASE_SECONDS", 0.5)
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            triggered.run()
+        except LeaseLost as lost:
+            errors.append(lost)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_until(lambda: any(event.verb == "lease" for event in triggered.journal(5)))
+    with postroom.open(url, clock=lambda: 10**18) as other:
+        other.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 10))
+    thread.join(20)
+    assert len(errors) == 1
+
+
 def test_an_engine_that_lost_its_lease_cannot_record_a_result(triggered: Postroom, url: str, marks: Path) -> None:
     triggered.send("INP_0000", "x")
 
@@ -186,7 +219,7 @@ def test_a_running_engine_wakes_at_once_and_stops_on_a_signal(
         engine.wait()
     assert engine.returncode == 0
     assert b"mark.py hello -arg INP_0000: exit 0" in stderr
-    assert b"done: 1 effect(s)" in stderr
+    assert b"1 effect(s) done" in stderr
     assert triggered.run_until_idle() == 0  # the lease was given back
 
 

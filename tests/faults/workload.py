@@ -80,6 +80,8 @@ def effects(room: postroom.Postroom) -> None:
     say("ok", "effect")
     (effect,) = room.outbox()
     room.retry(effect.id)
+    unwanted = room.store.transact("send", lambda tx: tx.outbox.add("pigeon", {}))
+    room.drop_effect(unwanted)
     room.run_until_idle()
 
 

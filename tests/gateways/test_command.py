@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
+from typing import Any
 
 import pytest
 
@@ -115,3 +117,27 @@ def test_output_that_is_not_text_can_still_be_kept() -> None:
         effect(f"{sys.executable} -c \"import sys; sys.stdout.buffer.write(b'a\\x00\\xff')\"")
     )
     assert outcome.result["output"] == "a\ufffd\ufffd"
+
+
+def test_a_command_that_closes_its_output_costs_no_processor_time(tmp_path: Path) -> None:
+    script = tmp_path / "quiet.py"
+    script.write_text("import os, time\nos.close(1); os.close(2)\ntime.sleep(1.5)\n")
+    before = process_time()
+    outcome = CommandGateway("/r.db").act(effect(f"{sys.executable} {script}"))
+    assert outcome.done
+    assert process_time() - before < 0.5
+
+
+def test_an_interrupt_leaves_no_command_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    real = subprocess.Popen
+
+    def remember(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(real(*words, **options))
+        return started[-1]
+
+    monkeypatch.setattr("postroom.gateways.command.subprocess.Popen", remember)
+    monkeypatch.setattr(CommandGateway, "_keep", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        CommandGateway("/r.db").act(effect(f'{sys.executable} -c "print(1, flush=True); import time; time.sleep(60)"'))
+    assert started[0].returncode is not None

@@ -94,7 +94,7 @@ def test_disable_and_enable_take_the_password_from_the_environment_or_standard_i
 ) -> None:
     held = tree("disable", "MASTER-QUE", "--json", stdin="MASTER\n")
     assert held.json == {"status": "00", "changed": ["INP_0000", "INP_0001", "INP_0002"]}
-    assert tree("disable", "MASTER-QUE").err == "already on hold\n"
+    assert tree("disable", "MASTER-QUE").out == "already on hold\n"
     assert tree("disable", "MASTER-QUE", "--json").json == {"status": "15", "changed": []}
     refused = tree("send", "INP_0000", "--body", "x", "--json")
     assert refused.code == 1
@@ -106,8 +106,8 @@ def test_disable_and_enable_take_the_password_from_the_environment_or_standard_i
     assert (wrong.code, wrong.json["status"]) == (1, "40")
     assert tree("enable", "MASTER-QUE", stdin="").err.startswith("postroom: argument-invalid: password")
     monkeypatch.setenv("POSTROOM_PASSWORD", "MASTER")
-    assert tree("enable", "MASTER-QUE").err == "enabled: INP_0000, INP_0001, INP_0002\n"
-    assert tree("enable", "MASTER-QUE").err == "already enabled\n"
+    assert tree("enable", "MASTER-QUE").out == "enabled: INP_0000, INP_0001, INP_0002\n"
+    assert tree("enable", "MASTER-QUE").out == "already enabled\n"
     assert tree("disable", "MASTER-QUE", "--input-only").code == 0
     assert "input held" in tree("accept").out
 
@@ -158,11 +158,11 @@ def test_receive_in_an_empty_room_explains_what_to_do_next(run: Run) -> None:
 
 
 def test_single_queues_are_made_set_up_and_removed(run: Run) -> None:
-    assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").err == "made orders\n"
+    assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").out == "made orders\n"
     assert run("queue", "create", "orders").code == 1
-    assert run("queue", "mode", "discard", "orders").err == "discard: orders\n"
+    assert run("queue", "mode", "discard", "orders").out == "discard: orders\n"
     assert run("queue", "mode", "discard", "orders", "--json").json == {"status": "15", "changed": []}
-    assert run("queue", "password", "orders", stdin="pw1\npw2\n").err == "password set\n"
+    assert run("queue", "password", "orders", stdin="pw1\npw2\n").out == "password set\n"
     assert run("disable", "orders", stdin="pw2\n").code == 0
     assert run("enable", "orders", stdin="pw2\n").code == 0
     assert run("queue", "remove", "orders", "--json").json == {"status": "00", "queue": "orders"}
@@ -177,6 +177,35 @@ def test_send_to_several_names_who_was_refused(tree: Run) -> None:
     assert some.code == 1
     assert "queue-unknown" in some.out
     assert tree("send", "OQ3", "--also", "OQ3", "--body", "x", "--idempotency-key", "k").code == 1
+
+
+def test_nothing_to_receive_can_be_an_exit_code(tree: Run) -> None:
+    tree("send", "OQ3", "--body", "x")
+    assert tree("receive", "OQ3", "--or-fail").code == 0
+    assert tree("receive", "OQ3").code == 0
+    assert tree("receive", "OQ3", "--or-fail").code == 3
+    assert tree("receive", "OQ3", "--or-fail", "--json").code == 3
+
+
+def test_a_refusal_names_the_level_whose_password_opens_the_queue(tree: Run) -> None:
+    tree("disable", "MASTER-QUE", stdin="MASTER\n")
+    assert "enable it with: postroom enable MASTER-QUE" in tree("send", "INP_0001", "--body", "x").err
+    assert "enable it with: postroom enable MASTER-QUE" in tree("receive", "MASTER-QUE", "SUBQ-3").err
+    assert "name MASTER-QUE, which has one" in tree("enable", "INP_0001").err
+    assert tree("queue", "password", "INP_0001", stdin="mine\nmine\n").code == 1  # not without the level's own
+    assert tree("queue", "password", "INP_0001", stdin="MASTER\nmine\n").code == 0
+    assert tree("enable", "INP_0001", stdin="mine\n").out == "enabled: INP_0001\n"
+
+
+def test_a_path_in_one_word_is_answered_with_how_to_write_it(tree: Run) -> None:
+    assert "separate words, or with /" in tree("send", "MASTER-QUE SUBQ-1 QUE1A", "--body", "x").err
+    assert tree("send", "MASTER-QUE/SUBQ-1/QUE1A", "--body", "x").code == 0
+
+
+def test_refused_commands_make_no_room(run: Run, tmp_path: Path) -> None:
+    assert run("load", "missing.qdl").code == 1
+    assert run("queue", "create", "a/b").code == 1
+    assert list(tmp_path.glob("*.db*")) == []
 
 
 def test_bad_bodies_and_properties_are_refused(tree: Run) -> None:

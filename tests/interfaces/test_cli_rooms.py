@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,9 @@ def test_trace_locate_and_show(run: Run) -> None:
 
 def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.qdl").write_text("01 INPUT-QUEUE (A)\n99")
-    assert run("load", "--check", "t.qdl").err == "1 entries, no problem found; nothing was loaded\n"
+    assert run("load", "--check", "t.qdl").out == "1 entries, no problem found; nothing was loaded\n"
     assert not (tmp_path / "postroom.db").exists()
-    assert run("load", "t.qdl").err == "version 1: 1 added, 0 kept, 0 removed\nadded: INP_0000\n"
+    assert run("load", "t.qdl").out == "version 1: 1 added, 0 kept, 0 removed\nadded: INP_0000\n"
     assert run("load", "t.qdl", "--json").json == {
         "status": "00",
         "version": 1,
@@ -85,7 +86,7 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
     listed = run("outbox", "list", "--json").json["effects"]
     assert [(one["kind"], one["state"], one["attempts"]) for one in listed] == [("command", "pending", 0)]
     assert "echo ran -arg INP_0000" in run("outbox", "list").out
-    assert run("run", "--until-idle").err == "echo ran -arg INP_0000: exit 0\ndone: 1 effect(s)\n"
+    assert run("run", "--until-idle").err == "echo ran -arg INP_0000: exit 0\n1 effect(s) done\n"
     assert run("outbox", "list").err == "the outbox is empty\n"
     assert run("run", "--until-idle", "--json").json == {"status": "00", "effects": []}
     verbs = [event["verb"] for event in run("journal", "--json").json["events"]]
@@ -103,8 +104,37 @@ def test_a_failed_effect_is_shown_and_revived(run: Run, tmp_path: Path, monkeypa
     assert told.count("will be tried again") == 2
     assert "see postroom outbox list" in told
     assert "failed" in run("outbox", "list").out
-    assert run("outbox", "retry", "1").err == "1 is pending again\n"
+    assert run("outbox", "retry", "1").out == "1 is pending again\n"
     assert [one["done"] for one in run("run", "--until-idle", "--json").json["effects"]] == [False] * 3
+    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "echo mended"\n99')
+    run("load", "t.qdl")
+    run("outbox", "retry", "1")
+    assert run("run", "--until-idle").err == "echo mended -arg INP_0000: exit 0\n1 effect(s) done\n"
+
+
+def test_an_effect_can_be_dropped_and_numbers_are_never_given_twice(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "true"\n99')
+    run("load", "t.qdl")
+    run("send", "A", "--body", "x")
+    assert run("outbox", "drop", "1").out == "1 was dropped\n"
+    assert run("outbox", "drop", "1").err.startswith("postroom: outbox-unknown:")
+    assert run("outbox", "retry", str(10**30)).err.startswith("postroom: outbox-unknown:")
+    run("receive", "A")
+    run("send", "A", "--body", "y")
+    assert [one["id"] for one in run("outbox", "list", "--json").json["effects"]] == [2]
+
+
+def test_odd_files_and_numbers_are_refused(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.qdl")
+    (tmp_path / "zero.qdl").symlink_to("/dev/zero")
+    (tmp_path / "folder.qdl").mkdir()
+    for name in ("pipe.qdl", "zero.qdl", "folder.qdl", "a\udcff.qdl", "nul\0.qdl"):
+        assert run("load", "--check", name).err.startswith("postroom: file-unreadable:"), name
+    run("queue", "create", "q")
+    assert run("journal", "--last", str(10**30)).err.startswith("postroom: argument-invalid:")
+    assert run("send", "q", "--body", "x", "--idempotency-key", "\udcff").err.startswith("postroom: argument-invalid:")
+    assert run("--room", "x" * 300, "accept").err.startswith("postroom: store-unavailable:")
+    assert run("--room", "a\udcff.db", "accept").err.startswith("postroom: url-invalid:")
 
 
 def test_version_and_help(run: Run) -> None:

@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
 
@@ -27,17 +27,17 @@ def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def at_terminal(folder: Path, *words: str, typed: str = "", until: str = "") -> str:
-    """Run a command on a pseudo-terminal; type when ``until`` has appeared. Answers with the screen's text."""
+def at_terminal(folder: Path, *words: str, typed: tuple[tuple[str, str], ...] = ()) -> str:
+    """Run a command on a pseudo-terminal; type each text once its prompt has appeared. Answers with the screen."""
     child, screen = pty.fork()
     if child == 0:
         os.chdir(folder)
         os.execv(PROGRAM, ["postroom", *words])
-    shown, sent, end = b"", False, monotonic() + 60
+    shown, waiting, end = b"", list(typed), monotonic() + 30
     while monotonic() < end:
-        if not sent and until.encode() in shown:
-            os.write(screen, typed.encode())
-            sent = True
+        if waiting and waiting[0][0].encode() in shown:
+            sleep(0.1)  # a password prompt throws away what was typed before it
+            os.write(screen, waiting.pop(0)[1].encode())
         if select.select([screen], [], [], 0.1)[0]:
             try:
                 piece = os.read(screen, 65536)
@@ -46,8 +46,9 @@ def at_terminal(folder: Path, *words: str, typed: str = "", until: str = "") -> 
             if not piece:
                 break
             shown += piece
+    os.close(screen)  # hangs up on a command that still waits
     os.waitpid(child, 0)
-    os.close(screen)
+    assert monotonic() < end, f"still waiting: {shown.decode()}"
     return shown.decode()
 
 
@@ -58,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_typed_lines_end_with_a_full_stop(folder: Path) -> None:
-    screen = at_terminal(folder, "send", "q", typed="first line\nsecond line\n. that is all\n", until="starts with '.'")
+    screen = at_terminal(folder, "send", "q", typed=(("starts with '.'", "first line\nsecond line\n. that is all\n"),))
     assert "00001.00001" in screen
     assert shell("postroom receive q", folder).stdout == "first line\nsecond line\n"
 
@@ -76,8 +77,8 @@ def test_a_load_shows_its_progress_on_a_terminal(folder: Path) -> None:
 
 
 def test_a_password_is_asked_for_without_echo(folder: Path) -> None:
-    at_terminal(folder, "queue", "password", "q", typed="geheim\n", until="new password")
-    screen = at_terminal(folder, "disable", "q", typed="geheim\n", until="password of q")
+    at_terminal(folder, "queue", "password", "q", typed=(("new password:", "geheim\n"), ("again:", "geheim\n")))
+    screen = at_terminal(folder, "disable", "q", typed=(("password of q:", "geheim\n"),))
     assert "on hold: q" in screen
     assert "geheim" not in screen
 
@@ -120,6 +121,28 @@ def test_completion_knows_the_queues(folder: Path) -> None:
     shell("postroom queue create orders; postroom queue create other", folder)
     ran = shell("COMP_WORDS='postroom receive or' COMP_CWORD=2 _POSTROOM_COMPLETE=complete_bash postroom", folder)
     assert ran.stdout.split() == ["orders"]
+
+
+def test_two_new_passwords_that_differ_change_nothing(folder: Path) -> None:
+    screen = at_terminal(folder, "queue", "password", "q", typed=(("new password:", "one\n"), ("again:", "two\n")))
+    assert "not the same" in screen
+    assert "no password" in shell("postroom disable q </dev/null", folder).stderr
+
+
+def test_an_empty_typed_message_is_not_sent(folder: Path) -> None:
+    assert "nothing was sent" in at_terminal(folder, "send", "q", typed=(("starts with '.'", "\x04"),))
+
+
+def test_what_cannot_be_written_out_is_told_with_its_key(folder: Path) -> None:
+    shell("postroom send q --body 'caf\u00e9'; postroom send q --body second", folder)
+    narrow = shell("PYTHONIOENCODING=ascii postroom receive q", folder)
+    assert narrow.stdout == "caf\\xe9\n"
+    full = shell("postroom receive q > /dev/full", folder)
+    assert full.returncode == 1
+    assert full.stderr.startswith("postroom: output-failed: message 00001.00002 was received from q")
+    assert shell("postroom show 00001.00002", folder).stdout.endswith("second\n")
+    assert "Traceback" not in shell("postroom accept > /dev/full", folder).stderr
+    assert "Traceback" not in shell("postroom send q <&-", folder).stderr
 
 
 def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:

@@ -23,6 +23,19 @@ def test_a_name_is_given_once(room: Postroom) -> None:
         room.create_queue("q")
 
 
+def test_making_a_queue_that_is_there_can_be_fine(room: Postroom) -> None:
+    room.create_queue("q", exist_ok=True).send("x")
+    assert room.create_queue("q", exist_ok=True).accept().queues[0].unprocessed == 1
+
+
+def test_a_queue_that_is_made_again_is_not_on_hold(room: Postroom) -> None:
+    room.create_queue("q", password="pw")
+    room.disable("q", password="pw")
+    room.remove_queue("q")
+    room.create_queue("q")
+    assert room.send("q", "x").status == "00"
+
+
 def test_a_queue_with_unprocessed_messages_stays(room: Postroom) -> None:
     room.create_queue("q")
     room.send("q", "x")

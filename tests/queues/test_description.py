@@ -49,7 +49,11 @@ def _repeated(text: str) -> str:
 def meaning(text: str) -> str:
     entries = parse(text, "test.qdl")
     check(entries)
-    secrets = {path: entry.password_hash or secret(path) for path, entry in zip(paths(entries), entries, strict=True)}
+    secrets = {
+        path: entry.password_hash or secret(path)
+        for path, entry in zip(paths(entries), entries, strict=True)
+        if entry.password_hash or entry.password
+    }
     return printed(levels_of(entries), secrets)
 
 

@@ -85,6 +85,19 @@ def test_a_password_can_be_changed_or_dropped_by_a_load(room: Postroom, write: C
     assert not room.has_password("A")
 
 
+def test_a_password_set_by_command_survives_a_load_and_is_printed(
+    room: Postroom, write: Callable[[str], Path], tmp_path: Path
+) -> None:
+    file = write("01 INPUT-QUEUE (A)\n99")
+    room.load(file)
+    room.set_password("A", password="mine")
+    room.load(file)
+    assert room.disable("A", password="mine").status == "00"
+    (tmp_path / "copy.qdl").write_text(room.hierarchy())
+    room.load(tmp_path / "copy.qdl")
+    assert room.enable("A", password="mine").status == "00"
+
+
 def test_a_broken_description_loads_nothing(room: Postroom, write: Callable[[str], Path]) -> None:
     room.load(write("01 INPUT-QUEUE (A)\n99"))
     with pytest.raises(DescriptionInvalid, match=r"tree\.qdl:2:1: .*\[level-skipped\]"):

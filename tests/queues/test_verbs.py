@@ -139,12 +139,13 @@ def test_a_send_needs_one_queue(tree: Postroom) -> None:
 
 def test_distribute_serves_who_can_be_served_and_names_the_others(tree: Postroom) -> None:
     tree.disable("INP_0000", password="QUE")
-    shared = tree.distribute(["OQ3", "OQ4", "INP_0000", "NOBODY"], "closing time")
+    shared = tree.distribute(["OQ3", "OQ4", "INP_0000", "NOBODY", "MASTER-QUEUE/SUBQ-3"], "closing time")
     assert [(one.queue, one.error_key, one.reason) for one in shared.deliveries] == [
         ("OUT_0000", "0", None),
         ("OUT_0001", "0", None),
         ("INP_0000", "1", "queue-held"),
         ("NOBODY", "1", "queue-unknown"),
+        ("MASTER-QUEUE SUBQ-3", "1", "queue-not-single"),
     ]
     assert shared.status == "20"
     assert [body(tree.receive(queue)) for queue in ("OQ3", "OQ4")] == ["closing time"] * 2
@@ -163,6 +164,19 @@ def test_typed_messages_are_checked_at_the_door_and_read_field_by_field(room: Po
         room.send("q", {"No": 1}, type="order")
     room.send("q", {"No": 17, "Note": "soon"}, type="Order")
     assert [body(room.receive("q", segment=True)) for _ in range(2)] == ["No: 17", "Note: soon"]
+    room.send("q", {"No": 18}, type="Order")
+    room.define_type(MessageType("Order", (Field("Other"),)))
+    assert body(room.receive("q", segment=True)) == '{"No":18}'
+
+
+def test_one_string_is_not_many_bodies(room: Postroom) -> None:
+    room.create_queue("q")
+    with pytest.raises(ArgumentInvalid):
+        room.send_many("q", "abc")
+    assert repr(room.send("q", {"a": 1})) == "Sent(key='00001.00001', status='00')"
+    received = room.receive("q")
+    assert received.message is not None
+    assert received.message.value == {"a": 1}
 
 
 def test_names_with_quotes_marks_and_signs_are_only_data(room: Postroom) -> None:
@@ -213,7 +227,9 @@ def test_the_idempotency_key_must_be_text(room: Postroom) -> None:
     for bad in ("", "x" * 201, "a\0"):
         with pytest.raises(ArgumentInvalid):
             room.send("q", "x", idempotency_key=bad)
-    assert room.send("q", "x", idempotency_key="k") == room.send("q", "y", idempotency_key="k")
+    assert room.send("q", "x", idempotency_key="k") == room.send("q", "x", idempotency_key="k")
+    with pytest.raises(ArgumentInvalid, match="another message"):
+        room.send("q", "y", idempotency_key="k")
 
 
 def test_bodies_of_every_kind(room: Postroom) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
 
 import psycopg
 import pytest
@@ -10,6 +15,7 @@ import pytest
 import postroom
 from postroom.errors import (
     CommitUnknown,
+    QueueUnknown,
     RoomMissing,
     StoreBusy,
     StoreNewer,
@@ -83,8 +89,6 @@ def test_a_lock_held_by_others_is_a_typed_refusal(room: Postroom, postgres_url: 
 
 
 def test_two_transactions_that_wait_for_each_other_are_both_done_in_the_end(postgres_url: str) -> None:
-    import threading
-
     with postroom.open(postgres_url) as room:
         room.create_queue("a")
         room.create_queue("b")
@@ -115,11 +119,75 @@ def test_a_missing_room_and_one_from_the_future(postgres_url: str) -> None:
 
 
 def test_no_error_shows_a_password() -> None:
-    assert public_url("postgresql://ann:s3cret@host:5/db?x=1") == "postgresql://ann@host:5/db?x=1"
+    assert public_url("postgresql://ann:s3cret@host:5/db?password=s3cret") == "postgresql://ann@host:5/db"
     assert public_url("postgresql://host/db") == "postgresql://host/db"
     with pytest.raises(StoreUnavailable) as caught:
         postroom.open("postgresql://ann:s3cret@127.0.0.1:1/none")
     assert "s3cret" not in str(caught.value)
+    with pytest.raises(StoreUnavailable) as caught:
+        postroom.open("postgresql://ann:s3cret%zz@127.0.0.1:1/none")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_commits_are_durable_whatever_the_servers_default(room: Postroom) -> None:
+    assert isinstance(room.store, PostgresStore)
+    assert room.store.session.connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+
+
+def test_a_send_that_waited_for_a_load_does_not_land_in_a_retired_queue(postgres_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.qdl"
+    file.write_text("01 INPUT-QUEUE (A)\n02 SUB-QUEUE-1 (B)\n02 SUB-QUEUE-1 (C)\n99")
+    with postroom.open(postgres_url) as loader, postroom.open(postgres_url) as sender:
+        loader.load(file)
+        answers: list[object] = []
+
+        def send() -> None:
+            try:
+                answers.append(sender.send(("A", "B"), "x"))
+            except QueueUnknown as refusal:
+                answers.append(refusal)
+
+        def work(tx: Transaction) -> None:
+            queue = tx.queues.named("INP_0000")
+            assert queue is not None
+            tx.queues.retire(queue)
+            thread.start()
+            sleep(0.5)
+
+        thread = threading.Thread(target=send)
+        loader.store.transact("load", work)
+        thread.join(20)
+        assert isinstance(answers[0], QueueUnknown)
+
+
+def test_a_queue_that_appears_while_it_is_looked_for_is_not_used_unlocked(room: Postroom) -> None:
+    assert isinstance(room.store, PostgresStore)
+    session = room.store.session
+    real = session.lock
+
+    def lock_too_early(statement: str, value: object) -> bool:
+        session.lock = real  # type: ignore[method-assign]
+        return False
+
+    session.lock = lock_too_early  # type: ignore[method-assign]
+    assert room.store.transact("send", lambda tx: tx.queues.named("q")) is None
+
+
+def test_a_waiter_notices_a_lock_whose_owner_died(postgres_url: str) -> None:
+    with postroom.open(postgres_url) as room:
+        room.create_queue("q")
+        room.send("q", "a\nb")
+        script = "import sys, time, postroom\nroom = postroom.open(sys.argv[1])\nroom.receive('q', segment=True)\n"
+        child = subprocess.Popen(
+            [sys.executable, "-c", script + "print('locked', flush=True)\ntime.sleep(60)", postgres_url],
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        with child:
+            child.stdout.readline()
+            threading.Timer(0.5, child.kill).start()
+            received = room.receive("q", wait=30)
+        assert received.message is not None
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "", "sqlite://", ":memory:", "a\0b", "http://x"])

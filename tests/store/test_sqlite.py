@@ -19,15 +19,18 @@ from postroom.errors import (
     MessageCorrupt,
     PostroomError,
     RoomMissing,
+    RoomReentered,
     StoreBusy,
     StoreCorrupt,
     StoreFull,
     StoreNewer,
     StoreStopped,
     StoreUnavailable,
+    UrlInvalid,
 )
 from postroom.room import Postroom
 from postroom.store.sqlite import SqliteStore
+from postroom.store.transaction import Transaction
 
 
 @pytest.fixture
@@ -199,8 +202,15 @@ def test_files_that_are_no_rooms_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="does not exist"):
         postroom.open(tmp_path / "no" / "such" / "folder.db")
     (tmp_path / "text.db").write_text("this is not a database, and it is long enough to have a header" * 20)
-    with pytest.raises(StoreCorrupt, match="not a SQLite database"):
+    with pytest.raises(UrlInvalid, match="not a SQLite database"):
         postroom.open(tmp_path / "text.db")
+    foreign = apsw.Connection(str(tmp_path / "foreign.db"))
+    foreign.execute("CREATE TABLE theirs (a)")
+    for create in (True, False):
+        with pytest.raises(UrlInvalid, match="another program"):
+            postroom.open(tmp_path / "foreign.db", create=create)
+    assert foreign.execute("PRAGMA journal_mode").get == "delete"
+    foreign.close()
     (tmp_path / "empty.db").touch()
     with pytest.raises(RoomMissing):
         postroom.open(tmp_path / "empty.db", create=False)
@@ -273,3 +283,75 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 assert room.send("q", "parent").status == "00"
 """
     subprocess.run([sys.executable, "-c", script, sqlite_url], check=True, env={**os.environ})
+
+
+def test_a_signal_handler_cannot_enter_a_room_in_the_middle_of_a_call(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room:
+        room.create_queue("q")
+
+        def work(tx: Transaction) -> None:
+            tx.journal.add("note")
+            for act in (lambda: room.send("q", "inner"), room.accept, room.close, lambda: room.receive("q")):
+                with pytest.raises(RoomReentered):
+                    act()
+
+        room.store.transact("send", work)
+        assert [event.verb for event in room.journal(1)] == ["note"]
+        assert room.send("q", "after").status == "00"
+
+
+def test_an_interrupt_while_waiting_for_the_store_leaves_nothing_open(sqlite_url: str, tmp_path: Path) -> None:
+    script = """
+import os, signal, sys, threading, time, postroom
+room = postroom.open(sys.argv[1]); room.create_queue("q")
+other = postroom.open(sys.argv[1])
+other.store.session.connection.execute("BEGIN IMMEDIATE")
+def later():
+    time.sleep(0.3); os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.3); other.store.session.connection.execute("ROLLBACK")
+threading.Thread(target=later).start()
+try:
+    room.send("q", "x")
+except KeyboardInterrupt:
+    print("interrupted", room.store.session.connection.in_transaction)
+print(other.send("q", "y").status, room.send("q", "z").status)
+"""
+    out = subprocess.run([sys.executable, "-c", script, sqlite_url], capture_output=True, text=True, timeout=60)
+    assert out.stdout.splitlines()[-1] == "00 00", out.stderr
+    assert "interrupted True" not in out.stdout
+
+
+@pytest.mark.parametrize("spoil", ["file", "descriptors"])
+def test_a_wake_up_that_cannot_be_given_does_not_undo_the_yes(room: Postroom, sqlite_url: str, spoil: str) -> None:
+    if spoil == "file":
+        Path(sqlite_url + "-wake").write_text("in the way")
+        assert room.send("q", "x").status == "00"
+        assert room.receive("q").message is not None
+        with pytest.raises(StoreUnavailable, match="cannot wait"):
+            room.receive("q", wait=0.1)
+        return
+    held = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    try:
+        while True:
+            try:
+                held.append(os.open("/dev/null", os.O_RDONLY))
+            except OSError:
+                break
+        assert room.send("q", "x").status == "00"
+    finally:
+        for handle in held:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_refusals_of_a_closed_room_are_new_each_time(sqlite_url: str) -> None:
+    room = postroom.open(sqlite_url)
+    room.close()
+    seen = []
+    for _ in range(2):
+        with pytest.raises(StoreStopped) as caught:
+            room.accept()
+        seen.append(caught.value)
+    assert seen[0] is not seen[1]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from postroom import faults
-from postroom.errors import PostroomError
+from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import ENGINE_LEASE_SECONDS, OUTBOX_ATTEMPTS_MAX, OUTBOX_BACKOFF_SECONDS
 from postroom.store.base import Store
 from postroom.store.outbox import Effect
@@ -49,7 +49,9 @@ class Runner:
         self._gateways = {gateway.kind: gateway for gateway in gateways}
         self._owner = owner
         self._stop = threading.Event()
+        self._running = threading.Lock()
         self._fence = 0
+        self._lost: LeaseLost | None = None
 
     def stop(self) -> None:
         """Finish the effect at hand and leave; safe to call from a signal handler or another thread."""
@@ -57,7 +59,17 @@ class Runner:
 
     def run(self, *, until_idle: bool = False, report: Report | None = None) -> int:
         """Work until stopped, or until nothing is left to do; answers with the number of effects tried."""
+        if not self._running.acquire(blocking=False):
+            raise LeaseHeld(lease=LEASE, owner="another thread of this room", until="it ends")
+        try:
+            return self._run(until_idle, report)
+        finally:
+            self._running.release()
+
+    def _run(self, until_idle: bool, report: Report | None) -> int:
         tried = 0
+        self._stop.clear()
+        self._lost = None
         with self._leased(), self._store.waiter() as waiter:
             while not self._stop.is_set():
                 due = self._store.read(lambda tx: tx.outbox.next_due())
@@ -68,6 +80,8 @@ class Runner:
                     waiter.wait(min(pause, IDLE_SECONDS))
                 elif self._step(report):
                     tried += 1
+        if self._lost is not None:
+            raise self._lost
         return tried
 
     def _step(self, report: Report | None) -> bool:
@@ -124,10 +138,14 @@ class Runner:
                 transact("release-lease", lambda tx: tx.leases.release(LEASE, self._fence))
 
     def _renew(self, ended: threading.Event) -> None:
-        """Keep the lease while an effect takes long. If it is lost, the next commit is refused: that is the point."""
-        while not ended.wait(ENGINE_LEASE_SECONDS / 3):
+        """Keep the lease while an effect takes long. If it is lost, no commit will pass: then stop and say so."""
+        while not ended.wait(ENGINE_LEASE_SECONDS / 5):
             try:
                 self._store.transact("lease", lambda tx: tx.leases.renew(LEASE, self._fence, ENGINE_LEASE_SECONDS))
-            except PostroomError:
+            except LeaseLost as lost:
+                self._lost = lost
                 self._stop.set()
                 return
+            except PostroomError:  # busy or gone for a moment: there are more turns before the lease runs out
+                if self._store.stopped:
+                    return

@@ -15,8 +15,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic
-from typing import Any
+from time import monotonic, sleep
+from typing import IO, Any
 
 from postroom.engine.runner import Outcome
 from postroom.limits import COMMAND_OPEN_FILES_MAX, COMMAND_OUTPUT_BYTES_MAX, COMMAND_SECONDS
@@ -60,28 +60,36 @@ class CommandGateway:
         }
 
     def _watch(self, process: subprocess.Popen[bytes]) -> tuple[str, bool]:
-        """What the command printed, up to a bound, and whether it ended in time. Leaves nothing of it running."""
+        """What the command printed, up to a bound, and whether it ended in time. Leaves none of its group running."""
         assert process.stdout is not None
         end = monotonic() + self._seconds
         kept = bytearray()
-        os.set_blocking(process.stdout.fileno(), False)
-        with selectors.DefaultSelector() as selector, process.stdout as pipe:
+        with process.stdout as pipe, selectors.DefaultSelector() as selector:
+            os.set_blocking(pipe.fileno(), False)
             selector.register(pipe, selectors.EVENT_READ)
-            while process.poll() is None and monotonic() < end:
-                # Look again soon: a grandchild can keep the pipe open after the command has ended.
-                selector.select(min(0.05, max(0.0, end - monotonic())))
-                self._keep(pipe, kept)
-            in_time = process.poll() is not None
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            self._keep(pipe, kept)
+            try:
+                while process.poll() is None and monotonic() < end:
+                    # Look again soon: a grandchild can keep the pipe open after the command has ended.
+                    pause = min(0.05, max(0.0, end - monotonic()))
+                    if not selector.get_map():
+                        sleep(pause)
+                    elif selector.select(pause) and not self._keep(pipe, kept):
+                        selector.unregister(pipe)  # it closed its output and goes on
+                in_time = process.poll() is not None
+            finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            while self._keep(pipe, kept):
+                pass
         return kept[:COMMAND_OUTPUT_BYTES_MAX].decode(errors="replace").replace("\0", "\ufffd"), in_time
 
-    def _keep(self, pipe: Any, kept: bytearray) -> None:
+    def _keep(self, pipe: IO[bytes], kept: bytearray) -> bool:
+        """Read what is there; False at the end of it."""
         chunk = pipe.read(65536)
         if chunk and len(kept) < COMMAND_OUTPUT_BYTES_MAX:
             kept += chunk
+        return bool(chunk)
 
 
 def _limit(pid: int, seconds: float) -> None:

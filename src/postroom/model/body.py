@@ -28,6 +28,11 @@ def check_body(body: str, form: Format) -> None:
         parse_json(body)
 
 
+def is_text(said: str) -> bool:
+    """Whether every store can hold it: no NUL, no half of a surrogate pair."""
+    return "\0" not in said and not any("\ud800" <= character <= "\udfff" for character in said)
+
+
 def check_text(body: str) -> None:
     """Raise unless ``body`` is text that every store can hold."""
     if body.isascii() and len(body) <= BODY_BYTES_MAX and "\0" not in body:  # most bodies, without encoding them
@@ -119,8 +124,5 @@ def _check_strings(value: Any) -> None:
             todo.extend(item.values())
         elif isinstance(item, list):
             todo.extend(item)
-        elif isinstance(item, str):
-            if "\0" in item:
-                raise JsonMalformed(why="a string has the escape of NUL")
-            if any("\ud800" <= character <= "\udfff" for character in item):
-                raise JsonMalformed(why="a string has the escape of half a surrogate pair")
+        elif isinstance(item, str) and not is_text(item):
+            raise JsonMalformed(why="a string has the escape of NUL or of half a surrogate pair")

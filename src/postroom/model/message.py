@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from postroom.errors import PropertyInvalid, TextInvalid
 from postroom.limits import PROPERTIES_MAX, PROPERTY_BYTES_MAX
-from postroom.model.body import Format, check_body, check_text, json_text
+from postroom.model.body import Format, check_body, check_text, is_text, json_text, parse_json
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 
@@ -142,6 +142,11 @@ class Message:
         return self._stored.body
 
     @property
+    def value(self) -> Any:
+        """The body as Python has it: a JSON body parsed, any other as its text."""
+        return parse_json(self.body) if self.format is Format.JSON else self.body
+
+    @property
     def properties(self) -> Mapping[str, Value]:
         said = self._stored.properties
         return {} if said == NO_PROPERTIES else json.loads(said)
@@ -188,6 +193,13 @@ class Message:
         return shape
 
 
+def draft_hash(destination: str, draft: Draft) -> bytes:
+    """What a send asked for, in 16 bytes: a repeated one is known by it."""
+    body, form, type, properties = draft
+    said = f"{destination}\0{form}\0{type or ''}\0{properties}\0{body}"
+    return blake2b(said.encode(), digest_size=16).digest()
+
+
 def message_hash(
     key: int, created: int, cause: int | None, body: str, form: str, type: str | None, properties: str
 ) -> bytes:
@@ -216,7 +228,7 @@ def check_properties(properties: Mapping[str, Value]) -> str:
             raise PropertyInvalid(name=name, why="a name is printable text without blanks around it")
         if not (value is None or isinstance(value, (str, int, float, bool))):
             raise PropertyInvalid(name=name, why="a value is a string, a number, a boolean or null")
-        if isinstance(value, str) and ("\0" in value or not _encodable(value)):
+        if isinstance(value, str) and not is_text(value):
             raise PropertyInvalid(name=name, why="the value is not text")
         if isinstance(value, float) and value - value != 0:
             raise PropertyInvalid(name=name, why="the value is not a finite number")
@@ -225,14 +237,6 @@ def check_properties(properties: Mapping[str, Value]) -> str:
         if len(f"{name}{value}".encode()) > PROPERTY_BYTES_MAX:
             raise PropertyInvalid(name=name, why=f"name and value have more than {PROPERTY_BYTES_MAX} bytes")
     return json.dumps(dict(sorted(properties.items())), ensure_ascii=False, separators=(",", ":"))
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _text_of(body: Any, format: str | Format | None) -> tuple[str, Format]:

@@ -12,6 +12,8 @@ from postroom.store.transaction import Transaction
 
 Names = tuple[str, ...]
 
+PRINCIPAL = "queue"  # the kind of principal that a level with a password is
+
 NO_QUEUES = (
     ": this room has no queues yet. "
     "Load a description (postroom load FILE.qdl) or make one (postroom queue create NAME)"
@@ -66,7 +68,24 @@ def one_queue(tx: Transaction, names: Names) -> Queue:
     found = queues_of(tx, names)
     if found[0].path != "/".join(names):
         raise QueueNotSingle(queue=shown(names), below=", ".join(f"{q.name} ({shown(q.names)})" for q in found[:8]))
-    return tx.queues.locked(found[0].id)
+    return live(tx, found[0], names)
+
+
+def live(tx: Transaction, found: Queue, names: Names) -> Queue:
+    """A queue that was found, locked for this transaction; while we waited for the lock it may have left the tree."""
+    queue = tx.queues.locked(found.id)
+    if queue.retired:
+        raise unknown(tx, names)
+    return queue
+
+
+def keyed_level(tx: Transaction, path: str) -> str | None:
+    """The nearest level, from a path upwards, that has a password."""
+    names = path.split("/")
+    for depth in range(len(names), 0, -1):
+        if tx.principals.secret(PRINCIPAL, "/".join(names[:depth])) is not None:
+            return "/".join(names[:depth])
+    return None
 
 
 def path_of(tx: Transaction, names: Names) -> str:
@@ -90,4 +109,8 @@ def unknown(tx: Transaction, names: Names) -> QueueUnknown:
     upper = {name.upper(): name for name in spoken}
     near = [upper[match] for match in get_close_matches(shown(names).upper(), list(upper), n=3, cutoff=0.6)]
     likely = [*sorted(inner - set(near)), *near][:3]
+    if any(" " in name for name in names):
+        return QueueUnknown(
+            queue=repr(shown(names)), nearest="; write a path as separate words, or with / between them"
+        )
     return QueueUnknown(queue=shown(names), nearest=f"; did you mean {' or '.join(likely)}?" if likely else "")

@@ -8,9 +8,19 @@ from postroom.errors import ArgumentInvalid, NameInvalid, NameTaken, PasswordWro
 from postroom.limits import PASSWORD_CHARS_MAX, QUEUE_NAME_CHARS_MAX
 from postroom.model.password import hash_password, verify_password
 from postroom.queues import locks
-from postroom.queues.addressing import Names, names_of, one_queue, path_of, queues_of, shown
-from postroom.queues.hierarchy import PRINCIPAL
+from postroom.queues.addressing import (
+    PRINCIPAL,
+    Names,
+    keyed_level,
+    live,
+    names_of,
+    one_queue,
+    path_of,
+    queues_of,
+    shown,
+)
 from postroom.store.base import Store
+from postroom.store.queues import Hold
 from postroom.store.transaction import Transaction
 
 
@@ -18,13 +28,18 @@ class Administration:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def create(self, name: str, *, keep_processed: bool = True, password: str | None = None) -> None:
-        """Make one queue by name; making it again, alike, is an error that says who has the name."""
-        _check_name(name)
+    def create(
+        self, name: str, *, keep_processed: bool = True, password: str | None = None, exist_ok: bool = False
+    ) -> None:
+        """Make one queue by name. A name that is taken is an error, unless ``exist_ok`` and it is such a queue."""
+        check_queue_name(name)
         secret = None if password is None else hash_password(_checked(password))
 
         def work(tx: Transaction) -> None:
+            tx.definitions.lock()
             present = tx.queues.named(name)
+            if exist_ok and present is not None and not present.retired and present.kind == "basic":
+                return
             if present is None or present.retired:
                 below = tx.queues.below(name)
                 if below:
@@ -34,6 +49,8 @@ class Administration:
             elif present.retired:
                 tx.queues.evolve(present, path=name, ordinal=0, command=None)
                 tx.queues.keep_processed(present, keep_processed)
+                if present.hold:  # whoever held it is gone with its password
+                    tx.queues.hold(present, Hold.NONE)
             else:
                 raise NameTaken(name=name, owner=f"a queue of kind {present.kind}")
             if secret is not None:
@@ -65,7 +82,7 @@ class Administration:
         def work(tx: Transaction) -> list[str]:
             changed = []
             for candidate in queues_of(tx, names):
-                found = tx.queues.locked(candidate.id)
+                found = live(tx, candidate, names)
                 locks.refuse_locked(tx, found)
                 if bool(found.keep) != keep_processed:
                     tx.queues.keep_processed(found, keep_processed)
@@ -77,14 +94,19 @@ class Administration:
         return self._store.transact("mode", work)
 
     def set_password(self, queue: Names, password: str, *, old: str | None = None) -> None:
-        """Give a queue or level its password; one that is set already must be shown first."""
+        """Give a queue or level its password. Whoever may hold it now must be shown to agree.
+
+        That is the password set already, or else that of the nearest level above: a hold from above must not be lifted
+        by someone who gives the queue a password of their own.
+        """
         names = names_of(queue)
         _checked(password)
 
         def look(tx: Transaction) -> tuple[str, str | None]:
             queues_of(tx, names)
             path = path_of(tx, names)
-            return path, tx.principals.secret(PRINCIPAL, path)
+            level = keyed_level(tx, path)
+            return path, None if level is None else tx.principals.secret(PRINCIPAL, level)
 
         path, present = self._store.read(look)
         if present is not None and (old is None or not verify_password(present, old.rstrip(" "))):
@@ -92,23 +114,24 @@ class Administration:
         secret = hash_password(password.rstrip(" "))
 
         def work(tx: Transaction) -> None:
-            if tx.principals.secret(PRINCIPAL, path) != present:
+            if look(tx) != (path, present):
                 raise PasswordWrong(queue=shown(names))  # it was changed while we checked
             tx.principals.set_secret(PRINCIPAL, path, secret)
 
         self._store.transact("set-password", work)
 
     def has_password(self, queue: Names) -> bool:
+        """Whether this level, or one above it, has a password."""
         names = names_of(queue)
 
         def look(tx: Transaction) -> bool:
             queues_of(tx, names)
-            return tx.principals.secret(PRINCIPAL, path_of(tx, names)) is not None
+            return keyed_level(tx, path_of(tx, names)) is not None
 
         return self._store.read(look)
 
 
-def _check_name(name: str) -> None:
+def check_queue_name(name: str) -> None:
     why = None
     if not name or len(name) > QUEUE_NAME_CHARS_MAX:
         why = f"1 to {QUEUE_NAME_CHARS_MAX} characters"

@@ -9,6 +9,7 @@ from typing import Any
 from postroom.errors import NameTaken, QueueInUse
 from postroom.model.catalog import Definition
 from postroom.model.password import hash_password, verify_password
+from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.description import Entry
 from postroom.queues.rules import paths
 from postroom.store.base import Store
@@ -16,7 +17,6 @@ from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
 
 LEVEL = "queue-level"  # the kind of these definitions in the catalog
-PRINCIPAL = "queue"  # the kind of principal that a level with a password is
 _CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3"}
 _PREFIXES = {"input": "INP_", "output": "OUT_"}
 
@@ -82,10 +82,11 @@ def load(store: Store, entries: Sequence[Entry], files: Sequence[str], progress:
     hashes = _hashes(entries, store.read(lambda tx: tx.principals.secrets(PRINCIPAL)), progress)
 
     def work(tx: Transaction) -> Loaded:
+        tx.definitions.lock()
         levels = levels_of(entries)
         _refuse_taken(tx, entries, levels)
         added, kept, removed = _evolve_queues(tx, levels)
-        _set_passwords(tx, hashes)
+        _set_passwords(tx, levels, hashes)
         definitions = [
             Definition(LEVEL, level.path, _body(level), entry.position)
             for level, entry in zip(levels, entries, strict=True)
@@ -112,7 +113,7 @@ def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:
     for level in levels:
         clause = "OUTPUT-QUEUE" if level.role == "output" else _CLAUSES[level.level]
         line = f"{'   ' * (level.level - 1)}{level.level:02d} {clause} ({level.name})"
-        if level.password:
+        if level.path in secrets:
             line += f' PASSWORD HASH IS "{secrets[level.path]}"'
         if level.command is not None:
             line += f' COMMAND LINE IS "{level.command}"'
@@ -193,14 +194,16 @@ def _retire(tx: Transaction, stale: Queue) -> str:
     return queue.name
 
 
-def _set_passwords(tx: Transaction, hashes: dict[str, str]) -> None:
-    described = {definition.name for definition in tx.definitions.of_kind(LEVEL)}
-    present = tx.principals.secrets(PRINCIPAL)
+def _set_passwords(tx: Transaction, levels: Sequence[Level], hashes: dict[str, str]) -> None:
+    """What the description says holds. What it never said, such as a password set by command, stays."""
+    before = {definition.name: definition.body for definition in tx.definitions.of_kind(LEVEL)}
+    now = {level.path for level in levels}
     for path, secret in hashes.items():
-        if present.get(path) != secret:
+        if tx.principals.secret(PRINCIPAL, path) != secret:
             tx.principals.set_secret(PRINCIPAL, path, secret)
-    for path in sorted(described & set(present) - set(hashes)):
-        tx.principals.remove(PRINCIPAL, path)
+    for path, body in before.items():
+        if path not in hashes and (body["password"] or path not in now):
+            tx.principals.remove(PRINCIPAL, path)
 
 
 def _body(level: Level) -> dict[str, Any]:

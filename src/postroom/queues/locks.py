@@ -12,7 +12,7 @@ from postroom.errors import QueueLocked
 from postroom.limits import LOCK_LEASE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
-from postroom.store.owner import is_alive
+from postroom.store.owner import described, is_alive
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
 
@@ -72,7 +72,7 @@ def next_segment(queue: Queue, message: int) -> int:
 def locked_error(queue: Queue) -> QueueLocked:
     return QueueLocked(
         queue=queue.name,
-        holder=f"{queue.lock_actor} (process {(queue.lock_owner or '//').split('/')[1]})",
+        holder=f"{queue.lock_actor} ({described(queue.lock_owner or '')})",
         key=key_text(queue.lock_message or 0),
         until=to_iso(to_datetime(queue.lock_expires or 0)),
     )

@@ -19,6 +19,9 @@ class Sent(NamedTuple):
     def key(self) -> str:
         return key_text(self.number)
 
+    def __repr__(self) -> str:
+        return f"Sent(key={self.key!r}, status={self.status!r})"
+
     def as_dict(self) -> dict[str, Any]:
         return {"status": self.status, "key": self.key}
 

@@ -70,7 +70,7 @@ def password_form(entries: Entries) -> Iterator[tuple[Entry, str]]:
     for entry in entries:
         if entry.password is not None and not re.fullmatch(r"[A-Za-z0-9]+ *", entry.password):
             yield entry, f"the password of {entry.name} must be letters and digits, at least one"
-        elif entry.password is not None and len(entry.password) > PASSWORD_CHARS_MAX:
+        elif entry.password is not None and len(entry.password.rstrip()) > PASSWORD_CHARS_MAX:
             yield entry, f"the password of {entry.name} is longer than {PASSWORD_CHARS_MAX} characters"
         elif entry.password_hash is not None and not is_hash(entry.password_hash):
             yield entry, f"the password hash of {entry.name} is not a complete argon2id hash"

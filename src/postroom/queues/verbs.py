@@ -7,18 +7,22 @@ error with one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 
 from postroom.errors import (
     ArgumentInvalid,
+    BodyMismatch,
     MessageCorrupt,
     PasswordMissing,
     PasswordWrong,
     QueueHeld,
     QueueLocked,
+    QueueNotSingle,
     QueueUnknown,
     StoreCorrupt,
+    TypeUnknown,
 )
 from postroom.limits import (
     BATCH_MESSAGES_MAX,
@@ -28,14 +32,17 @@ from postroom.limits import (
     REFERENCES_KNOWN_MAX,
     WAIT_SECONDS_MAX,
 )
-from postroom.model.body import Format
+from postroom.model.body import Format, is_text
 from postroom.model.key import KeyTexts, key_text
-from postroom.model.message import Draft, Message, Stored
+from postroom.model.message import Draft, Message, Stored, draft_hash
 from postroom.model.password import verify_password
 from postroom.model.views import as_lines, lines, record
 from postroom.queues import locks, status
 from postroom.queues.addressing import (
+    PRINCIPAL,
     Names,
+    keyed_level,
+    live,
     names_of,
     one_queue,
     path_of,
@@ -43,7 +50,6 @@ from postroom.queues.addressing import (
     queues_of,
     shown,
 )
-from postroom.queues.hierarchy import PRINCIPAL
 from postroom.queues.locks import User
 from postroom.queues.results import (
     Accepted,
@@ -81,10 +87,11 @@ class Verbs:
                 return Sent(sent)
         names = names_of(queue)
         _check_idempotency(idempotency_key)
+        fingerprint = b"" if idempotency_key is None else draft_hash("/".join(names), draft)
 
         def work(tx: Transaction) -> int:
             if idempotency_key is not None:
-                earlier = tx.receipts.find(idempotency_key)
+                earlier = tx.receipts.find(idempotency_key, fingerprint)
                 if earlier is not None:
                     return earlier
             target = _open_queue(tx, names)
@@ -93,7 +100,7 @@ class Verbs:
                 check_typed(tx, draft)
             key = tx.messages.put(target, draft)
             if idempotency_key is not None:
-                tx.receipts.add(idempotency_key, key)
+                tx.receipts.add(idempotency_key, key, fingerprint)
             return key
 
         return Sent(self._store.transact("send", work))
@@ -131,7 +138,7 @@ class Verbs:
             for names in every:
                 try:
                     target = _open_queue(tx, names)
-                except (QueueUnknown, QueueHeld, QueueLocked) as refusal:
+                except (QueueUnknown, QueueNotSingle, QueueHeld, QueueLocked) as refusal:
                     deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
                     answer = max(answer, refusal.status)
                 else:
@@ -192,7 +199,8 @@ class Verbs:
             else:
                 return self._release(tx, queue, segment, reference, tuple(passed), tuple(held))
         if held and not passed:
-            raise QueueHeld(queue=shown(names), hold=Hold.FULL.label, verb="release")
+            level = _spoken_level(tx, path_of(tx, names)) or held[0]
+            raise QueueHeld(queue=shown(names), hold=Hold.FULL.label, verb="release", level=level)
         return Received(None, tuple(passed), tuple(held))
 
     def _search(self, tx: Transaction, names: Names, reference: str) -> Iterator[Queue]:
@@ -214,7 +222,7 @@ class Verbs:
         if len(found) == 1 and found[0].path == reference:
             self._remember(names, found[0].id)
         for queue in found:
-            yield tx.queues.locked(queue.id)
+            yield live(tx, queue, names)
 
     def _release(
         self,
@@ -251,8 +259,10 @@ class Verbs:
 
         def work(tx: Transaction) -> None:
             for queue in tx.queues.locked_by(self._user.owner):
-                tx.queues.unlock(tx.queues.locked(queue.id), "its user left")
-                tx.wake()
+                current = tx.queues.locked(queue.id)
+                if current.lock_owner == self._user.owner:  # it may have been taken over while we waited
+                    tx.queues.unlock(current, "its user left")
+                    tx.wake()
 
         if self._store.read(lambda tx: bool(tx.queues.locked_by(self._user.owner))):
             self._store.transact("unlock", work)
@@ -310,16 +320,18 @@ class Verbs:
         return self._hold(names_of(queue), Hold.NONE, password)
 
     def _hold(self, names: Names, wanted: Hold, password: Callable[[], str]) -> Held:
-        def look(tx: Transaction) -> tuple[bool, str | None]:
+        def look(tx: Transaction) -> tuple[bool, str | None, str | None]:
             found = self._unlocked(tx, queues_of(tx, names))
             already = all(queue.hold == wanted for queue in found)
-            return already, tx.principals.secret(PRINCIPAL, path_of(tx, names))
+            path = path_of(tx, names)
+            return already, tx.principals.secret(PRINCIPAL, path), _spoken_level(tx, path)
 
-        already, secret = self._store.read(look)
+        already, secret, level = self._store.read(look)
         if already:
             return Held((), status.ALREADY)
         if secret is None:
-            raise PasswordMissing(queue=shown(names), advice=_ADVICE)
+            advice = f"name {level}, which has one" if level else _ADVICE
+            raise PasswordMissing(queue=shown(names), advice=advice)
         if not verify_password(secret, password().rstrip(" ")):
             self._store.transact("hold", lambda tx: self._denied(tx, names))
             raise PasswordWrong(queue=shown(names))
@@ -329,7 +341,7 @@ class Verbs:
                 raise PasswordWrong(queue=shown(names))  # it was changed while we checked
             changed = []
             for candidate in queues_of(tx, names):
-                queue = tx.queues.locked(candidate.id)
+                queue = live(tx, candidate, names)
                 locks.refuse_locked(tx, queue)
                 if queue.hold != wanted:
                     tx.queues.hold(queue, wanted)
@@ -354,10 +366,17 @@ def _open_queue(tx: Transaction, names: Names) -> Queue:
     """The queue of a send, which must be open."""
     queue = one_queue(tx, names)
     if queue.hold:
-        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept")
+        level = _spoken_level(tx, queue.path) or queue.name
+        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept", level=level)
     if queue.lock_owner is not None:
         locks.refuse_locked(tx, queue)
     return queue
+
+
+def _spoken_level(tx: Transaction, path: str) -> str | None:
+    """The nearest level with a password, as it is typed."""
+    level = keyed_level(tx, path)
+    return None if level is None else shown(tuple(level.split("/")))
 
 
 def _unlock(tx: Transaction, queue: Queue) -> None:
@@ -370,7 +389,8 @@ def _unlock(tx: Transaction, queue: Queue) -> None:
 def _segments(tx: Transaction, stored: Stored) -> list[str]:
     """A form is read field by field, anything else line by line."""
     if stored.type is not None and stored.format == Format.JSON:
-        return as_lines(record(stored.body, Format.JSON, find_type(tx, stored.type))) or [""]
+        with suppress(BodyMismatch, TypeUnknown):  # the type has changed since; the text has not
+            return as_lines(record(stored.body, Format.JSON, find_type(tx, stored.type))) or [""]
     return lines(stored.body)
 
 
@@ -379,5 +399,5 @@ def _page(queue: Queue, state: State, after: int, size: int, tx: Transaction) ->
 
 
 def _check_idempotency(key: str | None) -> None:
-    if key is not None and (not key or len(key) > IDEMPOTENCY_CHARS_MAX or "\0" in key):
+    if key is not None and (not 0 < len(key) <= IDEMPOTENCY_CHARS_MAX or not is_text(key)):
         raise ArgumentInvalid(argument="idempotency key", why=f"1 to {IDEMPOTENCY_CHARS_MAX} characters of text")

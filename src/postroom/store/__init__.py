@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from postroom.errors import UrlInvalid
+from postroom.model.body import is_text
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Store
 
@@ -19,8 +20,8 @@ def open_store(url: str, *, actor: str, create: bool = True, clock: Clock = syst
     if separator and scheme != "sqlite":
         raise UrlInvalid(url=f"{scheme}://…", why=f"{scheme!r} is not a kind of store")
     path = rest.removeprefix("/") if separator else url
-    if not path or path == ":memory:" or "\0" in path:
-        raise UrlInvalid(url=url, why="a room lives in a file")
+    if not path or path == ":memory:" or not is_text(path):
+        raise UrlInvalid(url=ascii(url), why="a room lives in a file with a name that is text")
     from postroom.store.sqlite import SqliteStore
 
     return SqliteStore(Path(path).absolute(), actor=actor, create=create, clock=clock)

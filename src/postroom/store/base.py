@@ -6,12 +6,13 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import NoReturn, Protocol, TypeVar
 
 from postroom import faults
-from postroom.errors import CommitUnknown, PostroomError, RoomForked, StoreBusy, StoreStopped
+from postroom.errors import CommitUnknown, PostroomError, RoomForked, RoomReentered, StoreBusy, StoreStopped
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message
 from postroom.store.session import Session
@@ -39,7 +40,7 @@ class Store(ABC):
         self._transaction = Transaction(session, actor)
         self._mutex = threading.RLock()
         self._process = os.getpid()
-        self._unusable: PostroomError | None = None
+        self._unusable: Callable[[], PostroomError] | None = None  # why no call may come in now
         _open_stores.add(self)
 
     # --- for everyone above ---
@@ -47,25 +48,22 @@ class Store(ABC):
     def transact(self, label: str, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit what it did, all or nothing; run it again if another transaction was in the way."""
         with self._mutex:
-            try:
-                return self._once(label, work)
-            except Conflict as conflict:
-                why = str(conflict)
             for _ in range(CONFLICT_RETRIES_MAX):
-                try:
-                    return self._once(label, work)
-                except Conflict as conflict:
-                    why = str(conflict)
+                with self._entered():
+                    try:
+                        return self._once(label, work)
+                    except Conflict as conflict:
+                        why = str(conflict)
             raise StoreBusy(seconds=BUSY_SECONDS, why=why)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` on one unchanging picture of the store; it must not write."""
-        with self._mutex:
-            if self._unusable is not None:
-                raise self._unusable
-            self._begin_reading()
+        with self._mutex, self._entered():
             try:
+                self._begin_reading()
                 return work(self._transaction)
+            except Conflict as conflict:
+                raise StoreBusy(seconds=BUSY_SECONDS, why=str(conflict)) from conflict
             except Exception as error:
                 self._raise_ours(error)
             finally:
@@ -87,24 +85,27 @@ class Store(ABC):
 
     @property
     def stopped(self) -> bool:
-        return self._unusable is not None
+        return self._unusable not in (None, RoomReentered)
 
     @abstractmethod
     def waiter(self) -> AbstractContextManager[Waiter]:
         """A waiter for the next commit that wakes."""
 
-    @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection; a child's copy of it after a fork is not its own to close."""
+        if self._process == os.getpid():
+            with self._mutex:
+                if self._unusable is RoomReentered:
+                    raise RoomReentered
+                self._stop("it was closed")
 
     # --- one transaction ---
 
     def _once(self, label: str, work: Callable[[Transaction], T]) -> T:
-        if self._unusable is not None:
-            raise self._unusable
         transaction = self._transaction
         transaction.clear()
-        self._begin()
         try:
+            self._begin()
             if faults.armed:
                 faults.reach(f"{label}.begun")
             result = work(transaction)
@@ -147,13 +148,31 @@ class Store(ABC):
             raise error
         raise ours from error
 
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """Nothing of this store may be called again before this call is over: a signal handler would wreck it."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        if self._unusable is not None:
+            raise self._unusable()
+        self._unusable = RoomReentered
+
+    def _leave(self) -> None:
+        if self._unusable is RoomReentered:
+            self._unusable = None
+
     def _stop(self, why: str) -> None:
-        self._unusable = StoreStopped(why=why)
+        self._unusable = partial(StoreStopped, why=why)
 
     def _forked(self) -> None:
         """In a child process: the connection is the parent's, and its lock may be held by a thread that is not here."""
         self._mutex = threading.RLock()
-        self._unusable = RoomForked(opened=self._process, used=os.getpid())
+        self._unusable = partial(RoomForked, opened=self._process, used=os.getpid())
 
     # --- what a database must do ---
 

@@ -10,6 +10,7 @@ from postroom.model.catalog import Definition, Position
 from postroom.store.journal import Journal
 from postroom.store.session import Session
 
+_LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
 _INSERT = """
@@ -26,6 +27,10 @@ class Definitions:
     def __init__(self, session: Session, journal: Journal) -> None:
         self._session = session
         self._journal = journal
+
+    def lock(self) -> None:
+        """Take turns with everyone else who changes what is defined, queues included."""
+        self._session.lock(_LOCK, "catalog")
 
     def version(self) -> int:
         row = self._session.row(_VERSION)
@@ -55,6 +60,7 @@ class Definitions:
         wanted: Sequence[Definition],
         note: Mapping[str, Any],
     ) -> int:
+        self.lock()
         version = self.version()
         if [_essence(old) for _, old in present] == [_essence(new) for new in wanted]:
             return version

@@ -33,6 +33,10 @@ class Keys:
         self._next = key + 1
         return key
 
+    def give_back(self, key: int) -> None:
+        """The key that ``ready`` gave last was not used after all."""
+        self._next = key
+
     def take(self, count: int) -> Sequence[int]:
         if self._stop - self._next >= count:
             first = self._next

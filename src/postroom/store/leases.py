@@ -9,7 +9,7 @@ from __future__ import annotations
 from postroom.errors import LeaseHeld, LeaseLost
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.journal import Journal
-from postroom.store.owner import is_alive
+from postroom.store.owner import described, is_alive
 from postroom.store.session import Session
 
 _FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ? /*for update*/"
@@ -31,7 +31,7 @@ class Leases:
         else:
             held_by, last, until = self._find(name)
             if until > self._session.now and held_by != owner and is_alive(held_by) is not False:
-                raise LeaseHeld(lease=name, owner=held_by, until=to_iso(to_datetime(until)))
+                raise LeaseHeld(lease=name, owner=described(held_by), until=to_iso(to_datetime(until)))
             fence = last + 1
             self._session.run(_TAKE, (owner, fence, expires, name))
         self._journal.add("lease", detail={"lease": name, "owner": owner, "number": fence})

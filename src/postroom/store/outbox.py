@@ -22,7 +22,7 @@ _FIND = _COLUMNS + "WHERE id = ?"
 _ALL = _COLUMNS + "ORDER BY id"
 _ATTEMPT = "UPDATE outbox SET attempts = attempts + 1 WHERE id = ?"
 _RETRY = "UPDATE outbox SET due = ?, state = ?, note = ? WHERE id = ?"
-_REVIVE = "UPDATE outbox SET due = ?, state = 'pending', attempts = 0 WHERE id = ?"
+_REVIVE = "UPDATE outbox SET due = ?, state = 'pending', attempts = 0, payload = ? WHERE id = ?"
 _DELETE = "DELETE FROM outbox WHERE id = ?"
 
 
@@ -97,9 +97,14 @@ class Outbox:
             "failed", detail={"outbox": effect.id, "retry": state == "pending", **effect.payload, **result}
         )
 
-    def revive(self, effect: Effect) -> None:
-        self._session.run(_REVIVE, (self._session.now, effect.id))
-        self._journal.add("retry", detail={"outbox": effect.id})
+    def revive(self, effect: Effect, payload: Mapping[str, Any]) -> None:
+        """New attempts, perhaps with what has been corrected since."""
+        self._session.run(_REVIVE, (self._session.now, json.dumps(payload, ensure_ascii=False), effect.id))
+        self._journal.add("retry", detail={"outbox": effect.id, **payload})
+
+    def drop(self, effect: Effect) -> None:
+        self._session.run(_DELETE, (effect.id,))
+        self._journal.add("drop", detail={"outbox": effect.id, **effect.payload})
 
 
 def _effect(row: Row) -> Effect:

@@ -13,6 +13,14 @@ def process_token(pid: int | None = None) -> str:
     return f"{_machine()}/{pid}/{_start(pid) or '-'}"
 
 
+def described(token: str) -> str:
+    """An owner in words."""
+    machine, pid, _ = [*token.split("/"), "", ""][:3]
+    if not pid:
+        return token
+    return f"process {pid}" if machine == _machine() else f"process {pid} on {machine}"
+
+
 def is_alive(token: str) -> bool | None:
     """Whether the process lives; None when it is (or was) on another machine and only its lease can tell."""
     machine, pid, start = [*token.split("/"), "", ""][:3]

@@ -7,7 +7,6 @@ correctness does not lean on serializable snapshots.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, LiteralString
@@ -25,7 +24,7 @@ from postroom.errors import (
     StoreNewer,
     StoreUnavailable,
 )
-from postroom.limits import BUSY_SECONDS
+from postroom.limits import BUSY_SECONDS, RECHECK_SECONDS
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Conflict, Store, Waiter
 from postroom.store.migrations import MIGRATIONS, for_postgres
@@ -34,6 +33,7 @@ from postroom.store.session import Row, Session
 _CHANNEL = "postroom"
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
 _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
+_NOW: LiteralString = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _CREATE_SCHEMA = "CREATE TABLE IF NOT EXISTS postroom_schema (version BIGINT PRIMARY KEY)"
 _SCHEMA_VERSION = "SELECT coalesce(max(version), 0) FROM postroom_schema"
 _ADD_VERSION = "INSERT INTO postroom_schema (version) VALUES (%s)"
@@ -58,8 +58,8 @@ class PostgresSession(Session):
         self.clock = clock
         self.now = 0
 
-    def lock(self, statement: str, value: Any) -> None:
-        self.connection.execute(_adapt(statement), (value,))
+    def lock(self, statement: str, value: Any) -> bool:
+        return self.connection.execute(_adapt(statement), (value,)).fetchone() is not None
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self.connection.execute(_adapt(statement), values).rowcount
@@ -98,31 +98,33 @@ class PostgresStore(Store):
     @contextlib.contextmanager
     def _listening(self) -> Iterator[Waiter]:
         with contextlib.closing(_connect(self._url)) as connection:
-            connection.execute("LISTEN postroom")
+            try:
+                connection.execute("LISTEN postroom")
+            except psycopg.Error as error:
+                raise _ours(error) from error
             yield ListenWaiter(connection)
 
     def waiter(self) -> AbstractContextManager[Waiter]:
         return self._listening()
 
-    def close(self) -> None:
-        if self._process == os.getpid():  # a child's copy of the connection is not its own to close
-            with self._mutex:
-                self._stop("it was closed")
-
     def _begin(self) -> None:
-        self._start("BEGIN ISOLATION LEVEL READ COMMITTED")
+        self._start(f"BEGIN ISOLATION LEVEL READ COMMITTED; {_NOW}")
 
     def _begin_reading(self) -> None:
-        self._start("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._start(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NOW}")
 
-    def _start(self, statement: LiteralString) -> None:
+    def _start(self, statements: LiteralString) -> None:
         try:
-            self.session.connection.execute(statement)
+            answer = self.session.connection.execute(statements)
+            answer.nextset()
+            told = answer.fetchone()
         except psycopg.Error as error:
             if self.session.connection.closed:
                 self._stop(f"the connection to the database is gone ({_why(error)})")
             raise _ours(error) from error
-        self.session.now = self.session.clock()
+        # The server's time: clocks of many machines differ, and leases must not. A test's clock wins.
+        clock = self.session.clock
+        self.session.now = told[0] if clock is system_clock and told else clock()
 
     def _commit(self) -> None:
         self.session.connection.execute("COMMIT")
@@ -161,18 +163,22 @@ class ListenWaiter:
         self._connection = connection
 
     def wait(self, seconds: float) -> bool:
+        # A lock whose owner dies or whose lease ends notifies nobody, so a long sleep is a few shorter ones.
         try:
-            for _ in self._connection.notifies(timeout=seconds, stop_after=1):
+            for _ in self._connection.notifies(timeout=min(seconds, RECHECK_SECONDS), stop_after=1):
                 return True
         except psycopg.Error as error:
             raise _ours(error) from error
-        return False
+        return seconds > RECHECK_SECONDS
 
 
 def _connect(url: str) -> psycopg.Connection[Row]:
     try:
         connection: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=10)
         connection.execute("SET lock_timeout = '10s'")
+        connection.execute("SET synchronous_commit = on")  # durable, whatever the server's default
+    except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
+        raise StoreUnavailable(why="the URL of the room is malformed") from None
     except (psycopg.Error, UnicodeError) as error:
         raise StoreUnavailable(why=_why(error)) from None
     connection.prepare_threshold = 2
@@ -207,14 +213,14 @@ def _version(connection: psycopg.Connection[Row]) -> int:
 
 
 def public_url(url: str) -> str:
-    """A URL as it may be shown: without its password."""
-    scheme, _, rest = url.partition("://")
+    """A URL as it may be shown: without its password, and without parameters, which may hold one too."""
+    scheme, _, rest = url.partition("?")[0].partition("://")
     login, at, host = rest.rpartition("@")
     return f"{scheme}://{login.partition(':')[0]}{at}{host}"
 
 
 def _why(error: BaseException) -> str:
-    """The first line of what the server said; libpq's own texts name hosts and files, never passwords."""
+    """The first line of what the server said."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 

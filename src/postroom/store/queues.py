@@ -103,8 +103,8 @@ class Queues:
 
     def named(self, name: str) -> Queue | None:
         """The queue of a physical name, its row locked for this transaction."""
-        self._session.lock(_LOCK_NAME, name)
-        return self.named_to_read(name)
+        # No row, no lock: one that appears in between is not ours to number messages in.
+        return self.named_to_read(name) if self._session.lock(_LOCK_NAME, name) else None
 
     def named_to_read(self, name: str) -> Queue | None:
         row = self._session.row(_BY_NAME, (name,))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from postroom.errors import ArgumentInvalid
 from postroom.store.session import Session
 
-_FIND = "SELECT message FROM receipts WHERE name = ?"
-_INSERT = "INSERT INTO receipts (name, message, at) VALUES (?, ?, ?)"
+_FIND = "SELECT message, fingerprint FROM receipts WHERE name = ?"
+_INSERT = "INSERT INTO receipts (name, message, fingerprint, at) VALUES (?, ?, ?, ?)"
 
 
 class Receipts:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def find(self, name: str) -> int | None:
+    def find(self, name: str, fingerprint: bytes) -> int | None:
+        """The message that this key made; a key that made another message is refused."""
         row = self._session.row(_FIND, (name,))
-        return None if row is None else row[0]
+        if row is None:
+            return None
+        if bytes(row[1]) != fingerprint:
+            raise ArgumentInvalid(argument="idempotency key", why=f"{name!r} was used for another message")
+        return int(row[0])
 
-    def add(self, name: str, message: int) -> None:
-        self._session.run(_INSERT, (name, message, self._session.now))
+    def add(self, name: str, message: int, fingerprint: bytes) -> None:
+        self._session.run(_INSERT, (name, message, fingerprint, self._session.now))

@@ -23,6 +23,7 @@ from postroom.errors import (
     StoreFull,
     StoreNewer,
     StoreUnavailable,
+    UrlInvalid,
 )
 from postroom.limits import BUSY_SECONDS
 from postroom.model.message import Draft, Message, Stored, message_hash
@@ -71,8 +72,8 @@ class SqliteSession(Session):
         self.clock = clock
         self.now = 0
 
-    def lock(self, statement: str, value: Any) -> None:
-        pass  # BEGIN IMMEDIATE has locked everything
+    def lock(self, statement: str, value: Any) -> bool:
+        return True  # BEGIN IMMEDIATE has locked everything
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         self.execute(statement, values)
@@ -115,19 +116,19 @@ class SqliteStore(Store):
 
     def send_one(self, queue: int, draft: Draft) -> int | None:
         with self._mutex:
-            if self._unusable is not None:
-                raise self._unusable
-            transaction, execute = self._transaction, self.session.execute
-            key = transaction.keys.ready()
-            if key is None:
-                return None
-            now = self.session.clock()
-            actor, hash = transaction.journal.actor, message_hash(key, now, None, *draft)
+            self._enter()
             committing = False
             try:
+                transaction, execute = self._transaction, self.session.execute
+                key = transaction.keys.ready()
+                if key is None:
+                    return None
+                now = self.session.clock()
+                actor, hash = transaction.journal.actor, message_hash(key, now, None, *draft)
                 found: list[Any] = execute(_OPEN_ONE, (queue,)).fetchall()
                 if not found:
                     execute("ROLLBACK")
+                    transaction.keys.give_back(key)
                     return None
                 arrivals, departed = found[0]
                 execute(_PUT_ONE, (now, key, queue, actor, key, queue, arrivals + 1, now, *draft, hash))
@@ -139,17 +140,18 @@ class SqliteStore(Store):
                     faults.reach("send.committed")
             except BaseException as error:
                 self._fail_express("send", error, committing)
+            finally:
+                self._leave()
             if arrivals == departed:
                 self._wake_after_commit()
             return key
 
     def receive_one(self, queue: int) -> Message | None:
         with self._mutex:
-            if self._unusable is not None:
-                raise self._unusable
-            execute, now = self.session.execute, self.session.clock()
+            self._enter()
             committing = False
             try:
+                execute, now = self.session.execute, self.session.clock()
                 stored = _first(execute(_RECEIVE_ONE, (now, queue)).fetchall())
                 if stored is None or not stored.sound:
                     execute("ROLLBACK")
@@ -164,6 +166,8 @@ class SqliteStore(Store):
                     faults.reach("receive.committed")
             except BaseException as error:
                 self._fail_express("receive", error, committing)
+            finally:
+                self._leave()
             return Message(stored)
 
     def _fail_express(self, label: str, error: BaseException, committing: bool) -> NoReturn:
@@ -174,11 +178,6 @@ class SqliteStore(Store):
 
     def waiter(self) -> AbstractContextManager[Waiter]:
         return wakeup.waiting(self._wake_directory)
-
-    def close(self) -> None:
-        if self._process == os.getpid():  # a child's copy of the connection is not its own to close
-            with self._mutex:
-                self._stop("it was closed")
 
     def _begin(self, statement: str = "BEGIN IMMEDIATE") -> None:
         session = self.session
@@ -232,24 +231,44 @@ def _reach_both(label: str) -> None:
 
 
 def _connect(file: Path, create: bool) -> apsw.Connection:
-    if not create and not file.exists():
-        raise RoomMissing(url=str(file))
-    if not file.parent.is_dir():
-        raise StoreUnavailable(why=f"the directory {file.parent} does not exist")
     try:
+        if not create and not file.exists():
+            raise RoomMissing(url=str(file))
+        if not file.parent.is_dir():
+            raise StoreUnavailable(why=f"the directory {file.parent} does not exist")
         connection = apsw.Connection(os.fspath(file))
+    except (apsw.Error, OSError) as error:
+        raise _ours(error, file) from error
+    try:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        _check_ours(connection, file)
         # One plan per statement, whatever its values; else SQLite plans anew at every execution, 5 times slower.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        # Small pages: a durable send changes four, and their bytes are what the disk waits for (10 µs of 115).
-        connection.execute("PRAGMA page_size = 1024").fetchall()
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        connection.execute("PRAGMA wal_autocheckpoint = 4000").fetchall()
-        connection.execute("PRAGMA synchronous = FULL").fetchall()
-        connection.execute("PRAGMA cache_size = -32768").fetchall()
-    except apsw.Error as error:
+        for setting in _SETTINGS:
+            connection.execute(setting).fetchall()
+    except BaseException as error:
+        connection.close()
         raise _ours(error, file) from error
     return connection
+
+
+_SETTINGS = (
+    # Small pages: a durable send changes three, and their bytes are what the disk waits for.
+    "PRAGMA page_size = 1024",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # macOS alone has a weaker sync, and this turns it off
+    "PRAGMA cache_size = -32768",
+)
+_APPLICATION = 0x506F7374  # "Post", written into the header of the file
+
+
+def _check_ours(connection: apsw.Connection, file: Path) -> None:
+    """Touch no database of another program, not even to ask it for a write-ahead log."""
+    objects = connection.execute("SELECT count(*) FROM sqlite_master").get
+    if objects and connection.execute("PRAGMA application_id").get != _APPLICATION:
+        raise UrlInvalid(url=str(file), why="the file is a SQLite database of another program")
 
 
 def _migrate(connection: apsw.Connection, name: str, create: bool) -> None:
@@ -268,6 +287,7 @@ def _migrate(connection: apsw.Connection, name: str, create: bool) -> None:
                     connection.execute(statement)
                 found += 1
                 connection.execute(_VERSION_STATEMENTS[found])
+                connection.execute(_APPLICATION_STATEMENT)
                 faults.reach("migrate.statement")
             connection.execute("COMMIT")
         except BaseException:
@@ -276,6 +296,7 @@ def _migrate(connection: apsw.Connection, name: str, create: bool) -> None:
 
 
 #: PRAGMA takes no parameters, and statements are constants here.
+_APPLICATION_STATEMENT = "PRAGMA application_id = " + str(_APPLICATION)
 _VERSION_STATEMENTS = {n: "PRAGMA user_version = " + str(n) for n in range(1, len(MIGRATIONS) + 1)}
 
 
@@ -287,6 +308,8 @@ def _version(connection: apsw.Connection) -> int:
 
 def _ours(error: BaseException, file: Path | None = None) -> BaseException:
     """SQLite's error as ours. By its kind, never by its text."""
+    if isinstance(error, OSError):
+        return StoreUnavailable(why=f"{file}: {error.strerror or error}")
     if not isinstance(error, apsw.Error):
         return error
     why = str(error)
@@ -294,8 +317,10 @@ def _ours(error: BaseException, file: Path | None = None) -> BaseException:
         return StoreBusy(seconds=BUSY_SECONDS, why=why)
     if isinstance(error, apsw.FullError):
         return StoreFull(why=why)
+    if isinstance(error, apsw.NotADBError) and file is not None:
+        return UrlInvalid(url=str(file), why="the file is not a SQLite database, or its head is damaged")
     if isinstance(error, apsw.NotADBError):
-        return StoreCorrupt(why=f"{file or 'the file'} is not a SQLite database")
+        return StoreCorrupt(why=why)
     if isinstance(error, apsw.CorruptError):
         return StoreCorrupt(why=why)
     return StoreUnavailable(why=f"{why} ({type(error).__name__})")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from postroom.store.journal import Journal
 from postroom.store.session import Session
 
 _INSERT = "INSERT INTO timers (due, kind, payload) VALUES (?, ?, ?) RETURNING id"
@@ -24,12 +25,14 @@ class Timer:
 
 
 class Timers:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, journal: Journal) -> None:
         self._session = session
+        self._journal = journal
 
     def add(self, due: int, kind: str, payload: Mapping[str, Any]) -> int:
         row = self._session.row(_INSERT, (due, kind, json.dumps(payload, ensure_ascii=False)))
         assert row is not None
+        self._journal.add("timer", detail={"timer": row[0], "kind": kind, "due": due})
         return int(row[0])
 
     def due(self, limit: int) -> list[Timer]:
@@ -43,4 +46,7 @@ class Timers:
 
     def remove(self, timer: Timer) -> bool:
         """False if it was gone already: whoever removes a timer is the one who acts on it."""
-        return self._session.run(_DELETE, (timer.id,)) == 1
+        removed = self._session.run(_DELETE, (timer.id,)) == 1
+        if removed:
+            self._journal.add("timer-done", detail={"timer": timer.id})
+        return removed

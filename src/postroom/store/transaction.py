@@ -31,7 +31,7 @@ class Transaction:
         self.principals = Principals(session, self.journal)
         self.receipts = Receipts(session)
         self.leases = Leases(session, self.journal)
-        self.timers = Timers(session)
+        self.timers = Timers(session, self.journal)
         self._wake = False
 
     @property

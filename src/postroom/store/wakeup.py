@@ -15,6 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from time import monotonic
 
+from postroom.errors import StoreUnavailable
 from postroom.limits import RECHECK_SECONDS
 
 
@@ -38,8 +39,10 @@ class PipeWaiter:
 @contextlib.contextmanager
 def waiting(directory: Path) -> Iterator[PipeWaiter]:
     """A waiter whose pipe exists for as long as the ``with`` block."""
-    pipe = _make_pipe(directory)
-    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # RDWR: a lone reader would see end-of-file after each writer
+    try:
+        pipe, reader = _make_pipe(directory)
+    except OSError as error:
+        raise StoreUnavailable(why=f"cannot wait for messages: {directory}: {error.strerror}") from error
     try:
         yield PipeWaiter(reader)
     finally:
@@ -50,32 +53,36 @@ def waiting(directory: Path) -> Iterator[PipeWaiter]:
             directory.rmdir()
 
 
-def _make_pipe(directory: Path) -> Path:
-    pipe = directory / f"{os.getpid()}-{token_hex(8)}"
+def _make_pipe(directory: Path) -> tuple[Path, int]:
+    """A pipe that is open before anyone can see it: one that nobody reads would be taken for a dead one's."""
+    name = f"{os.getpid()}-{token_hex(8)}"
+    hidden, pipe = directory / f".{name}", directory / name
     while True:
         directory.mkdir(exist_ok=True)
-        try:
-            os.mkfifo(pipe, 0o600)
-        except FileNotFoundError:  # the last waiter left and took the directory with it
-            continue
-        return pipe
+        with contextlib.suppress(FileNotFoundError):  # the last waiter left and took the directory with it
+            os.mkfifo(hidden, 0o600)
+            break
+    reader = os.open(hidden, os.O_RDWR | os.O_NONBLOCK)  # RDWR: a lone reader would see end-of-file after each writer
+    hidden.rename(pipe)
+    return pipe, reader
 
 
 def wake(directory: Path) -> None:
-    """Wake everyone who waits; clear away the pipes of those who died."""
+    """Wake everyone who waits; clear away the pipes of those who died. Never raises: the commit has happened."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(directory):
+            if not name.startswith("."):
+                _wake_one(directory / name)
+
+
+def _wake_one(pipe: Path) -> None:
     try:
-        names = os.listdir(directory)
-    except FileNotFoundError:
+        writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # nobody reads it any more
+            with contextlib.suppress(OSError):
+                pipe.unlink()
         return
-    for name in names:
-        pipe = directory / name
-        try:
-            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # nobody reads it any more
-                with contextlib.suppress(OSError):
-                    pipe.unlink()
-            continue
-        with contextlib.suppress(OSError):  # full: it is awake already
-            os.write(writer, b"w")
-        os.close(writer)
+    with contextlib.suppress(OSError):  # full: it is awake already
+        os.write(writer, b"w")
+    os.close(writer)

@@ -67,7 +67,7 @@ JsonOption = Annotated[
 QueueArgument = Annotated[
     list[str],
     typer.Argument(
-        help="A queue's physical name, or 1 to 4 names from the top of the tree.",
+        help="A queue's physical name, or 1 to 4 names from the top of the tree (or joined by /).",
         autocompletion=_known_queues,
         show_default=False,
     ),
@@ -75,7 +75,7 @@ QueueArgument = Annotated[
 OptionalQueueArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        help="A queue's physical name, or 1 to 4 names from the top of the tree.",
+        help="A queue's physical name, or 1 to 4 names from the top of the tree (or joined by /).",
         autocompletion=_known_queues,
         show_default=False,
     ),
@@ -100,9 +100,9 @@ def password_source(prompt: str) -> Callable[[], str]:
         given = os.environ.get("POSTROOM_PASSWORD")
         if given is not None:
             return given
-        if sys.stdin.isatty():
+        if sys.stdin is not None and sys.stdin.isatty():
             return getpass.getpass(f"{prompt}: ")
-        line = sys.stdin.readline()
+        line = sys.stdin.readline() if sys.stdin is not None else ""
         if not line:
             raise ArgumentInvalid(
                 argument="password", why="set POSTROOM_PASSWORD, or give it on standard input or a terminal"
@@ -110,3 +110,12 @@ def password_source(prompt: str) -> Callable[[], str]:
         return line.rstrip("\r\n")
 
     return ask
+
+
+def new_password(prompt: str) -> str:
+    """A password that is to be set: typed twice on a terminal, because nobody sees what they type."""
+    password = password_source(prompt)()
+    typed = "POSTROOM_PASSWORD" not in os.environ and sys.stdin is not None and sys.stdin.isatty()
+    if typed and getpass.getpass(f"{prompt}, again: ") != password:
+        raise ArgumentInvalid(argument="password", why="the two are not the same; nothing was changed")
+    return password

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -71,16 +72,29 @@ app.add_typer(rooms.outbox_app, name="outbox")
 def main() -> None:
     """Run one command. Refusals exit with 1 and one line, wrong usage with 2."""
     settings.room, settings.json = None, False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not cost anyone a message
     try:
         app()
     except PostroomError as error:
         output.failure(error)
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output left; nothing more to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _quiet()
+        sys.exit(1)
+    except OSError as error:
+        _quiet()
+        sys.stderr.write(f"postroom: output-failed: cannot write the answer: {error.strerror}\n")
         sys.exit(1)
     except KeyboardInterrupt:
+        sys.stderr.write("\n")
         sys.exit(130)
+
+
+def _quiet() -> None:
+    """Let the interpreter's last flush go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from postroom.errors import PostroomError
+from postroom.errors import OutputFailed, PostroomError
 from postroom.interfaces.cli.context import settings
 from postroom.model.message import Message
 
@@ -30,6 +30,17 @@ def messages_as_json(messages: Iterable[Message]) -> None:
 def say(text: str) -> None:
     """The answer itself."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def deliver(message: Message) -> None:
+    """A message that is already taken: if it cannot be written, its key must be told."""
+    try:
+        say(message.body)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, AttributeError) as error:
+        raise OutputFailed(key=message.key, queue=message.queue, why=str(error)) from None
 
 
 def note(text: str) -> None:
@@ -84,7 +95,7 @@ def _one_line(cell: Any) -> str:
 
 def failure(error: PostroomError) -> None:
     """One line on stderr; with ``--json`` the status key and the code on stdout too."""
-    line = " ".join(str(error).split())
+    line = "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(error).split()))
     sys.stderr.write(f"postroom: {error.code}: {line}\n")
     if settings.json:
         shape = {"code": error.code, "message": line, "happened": error.happened}

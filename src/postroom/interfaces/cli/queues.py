@@ -16,6 +16,7 @@ from postroom.interfaces.cli.context import (
     OptionalQueueArgument,
     QueueArgument,
     RoomOption,
+    new_password,
     opened,
     password_source,
     settings,
@@ -25,7 +26,8 @@ from postroom.model.message import Message, Value
 from postroom.model.moment import to_iso
 from postroom.queues import status
 from postroom.queues.addressing import NO_QUEUES
-from postroom.queues.results import Held, Listing
+from postroom.queues.administration import check_queue_name
+from postroom.queues.results import Held, Listing, Received
 
 queue_app = typer.Typer(no_args_is_help=True, help="Make, remove and set up single queues.", rich_markup_mode=None)
 
@@ -66,7 +68,7 @@ def send(
     """Send a message to a queue.
 
     The body is --body, or what comes on standard input. On a terminal, type lines and end with one that starts with
-    a full stop.
+    a full stop. With --also, those that can take the message get it, and the others are named (exit code 1).
 
     \b
     Examples:
@@ -104,6 +106,7 @@ def receive(
     wait: Annotated[
         float | None, typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for a message.", show_default=False)
     ] = None,
+    or_fail: Annotated[bool, typer.Option("--or-fail", help="Exit with 3 if there is nothing to receive.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -117,6 +120,7 @@ def receive(
       postroom receive MASTER-QUEUE
       postroom receive INP_0002 --segment
       postroom receive MASTER-QUEUE SUBQ-3 --wait 30 --json
+      while postroom receive INP_0002 --or-fail; do :; done
     """
     with opened() as it:
         if not queue:
@@ -124,15 +128,10 @@ def receive(
         received = it.receive(*queue, segment=segment, wait=wait)
         if settings.json:
             output.as_json(received.as_dict())
-            return
-        for name in received.passed:
-            output.note(f"no unprocessed message in {name}")
-        for name in received.held:
-            output.note(f"{name} is on hold")
-        if received.message is not None:
-            output.say(received.message.body)
-        if segment and received.end_of_message:
-            output.note("end of message")
+        else:
+            _show_received(received, segment)
+    if or_fail and received.message is None:
+        raise typer.Exit(3)
 
 
 def accept(queue: OptionalQueueArgument = None, room: RoomOption = None, json: JsonOption = False) -> None:
@@ -206,7 +205,7 @@ def disable(
     """
     with opened() as it:
         held = it.disable(*queue, password=password_source(f"password of {' '.join(queue)}"), input_only=input_only)
-    _show_hold(held, "on hold")
+    _show_hold(held, "on hold for input" if input_only else "on hold")
 
 
 def enable(queue: QueueArgument, room: RoomOption = None, json: JsonOption = False) -> None:
@@ -269,10 +268,11 @@ def queue_create(
     Example:
       postroom queue create orders
     """
-    password = password_source(f"password for {name}")() if with_password else None
+    check_queue_name(name)
+    password = new_password(f"password for {name}") if with_password else None
     with opened(create=True) as it:
         it.create_queue(name, keep_processed=not discard_processed, password=password)
-    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.note(f"made {name}")
+    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"made {name}")
 
 
 @queue_app.command("remove")
@@ -289,7 +289,7 @@ def queue_remove(
     """
     with opened() as it:
         it.remove_queue(name)
-    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.note(f"removed {name}")
+    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"removed {name}")
 
 
 @queue_app.command("mode")
@@ -310,26 +310,29 @@ def queue_mode(
     if settings.json:
         output.as_json({"status": status.DONE if changed else status.ALREADY, "changed": changed})
     else:
-        output.note(f"{processed.value}: {', '.join(changed)}" if changed else f"already so: {processed.value}")
+        output.say(f"{processed.value}: {', '.join(changed)}" if changed else f"already so: {processed.value}")
 
 
 @queue_app.command("password")
 def queue_password(queue: QueueArgument, room: RoomOption = None, json: JsonOption = False) -> None:
-    """Set the password of a queue or a level; one that is set already is asked for first.
+    """Set the password of a queue or level.
 
-    From standard input: the old password on its line, then the new one.
+    The one it has, or else that of the nearest level above, is asked for first. From standard input: that one on its
+    line, then the new one.
 
     \b
     Example:
       postroom queue password orders
     """
     with opened() as it:
-        old = password_source("old password")() if it.has_password(*queue) else None
-        it.set_password(*queue, password=password_source("new password")(), old=old)
-    output.as_json({"status": status.DONE}) if settings.json else output.note("password set")
+        old = password_source("present password, or that of the level above")() if it.has_password(*queue) else None
+        it.set_password(*queue, password=new_password("new password"), old=old)
+    output.as_json({"status": status.DONE}) if settings.json else output.say("password set")
 
 
 def _standard_input() -> str:
+    if sys.stdin is None:
+        raise ArgumentInvalid(argument="standard input", why="it is closed; give the message with --body")
     if not sys.stdin.isatty():
         data = sys.stdin.buffer.read()
         try:
@@ -342,6 +345,9 @@ def _standard_input() -> str:
         if line.startswith("."):
             break
         lines.append(line.removesuffix("\n"))
+    else:
+        if not lines:
+            raise ArgumentInvalid(argument="standard input", why="nothing was typed, so nothing was sent")
     return "\n".join(lines)
 
 
@@ -372,6 +378,17 @@ def _show(listing: Listing, nothing: str) -> None:
         output.note(nothing)
 
 
+def _show_received(received: Received, segment: bool) -> None:
+    for name in received.passed:
+        output.note(f"no unprocessed message in {name}")
+    for name in received.held:
+        output.note(f"{name} is on hold")
+    if received.message is not None:
+        output.deliver(received.message)
+    if segment and received.end_of_message:
+        output.note("end of message")
+
+
 def _row(message: Message) -> tuple[str, str, str, str, str]:
     processed = to_iso(message.processed) if message.processed else ""
     said = "(damaged: it does not match its hash)" if message.corrupt else message.body.removesuffix("\n")
@@ -382,9 +399,9 @@ def _show_hold(held: Held, state: str) -> None:
     if settings.json:
         output.as_json(held.as_dict())
     elif held.status == status.ALREADY:
-        output.note(f"already {state}")
+        output.say(f"already {state}")
     else:
-        output.note(f"{state}: {', '.join(held.changed)}")
+        output.say(f"{state}: {', '.join(held.changed)}")
 
 
 def _lock(holder: str | None) -> str:

@@ -23,15 +23,14 @@ outbox_app = typer.Typer(no_args_is_help=True, help="Look at effects that wait o
 
 def load(
     files: Annotated[list[str], typer.Argument(help="Definition files (.qdl).", show_default=False)],
-    check: Annotated[bool, typer.Option("--check", help="Only read and check; list every problem.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
     """Load definitions from files, all or nothing.
 
     The suffix tells the language. The .qdl files of one load are the room's queue description. Queues that stay
-    keep their messages; one that would
-    disappear must have no unprocessed message.
+    keep their messages; one that would disappear must have no unprocessed message.
 
     \b
     Examples:
@@ -41,17 +40,18 @@ def load(
     if check:
         _check(files)
         return
+    Postroom.check(*files)  # before a room is made for them
     with opened(create=True) as it, output.progress("preparing entries") as progress:
         loaded = it.load(*files, progress=progress)
     if settings.json:
         output.as_json(loaded.as_dict())
         return
-    output.note(
+    output.say(
         f"version {loaded.version}: {len(loaded.added)} added, {len(loaded.kept)} kept, {len(loaded.removed)} removed"
     )
     for word, names in (("added", loaded.added), ("removed", loaded.removed)):
         if names:
-            output.note(f"{word}: {', '.join(names)}")
+            output.say(f"{word}: {', '.join(names)}")
 
 
 def _check(files: list[str]) -> None:
@@ -67,7 +67,7 @@ def _check(files: list[str]) -> None:
         for problem in problems:
             output.note(f"postroom: {DescriptionInvalid.code}: {problem}")
     else:
-        output.note(f"{entries} entries, no problem found; nothing was loaded")
+        output.say(f"{entries} entries, no problem found; nothing was loaded")
     if problems:
         raise typer.Exit(1)
 
@@ -166,14 +166,18 @@ def run(
 
         def stop(_signal: int, _frame: FrameType | None) -> None:
             it.stop()
+            output.note("stopping; a command that runs may finish first")
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
         if not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
         effects: list[dict[str, Any]] = []
+        done, failed = 0, 0
 
         def report(effect: Effect, outcome: Outcome, again: bool) -> None:
+            nonlocal done, failed
+            done, failed = done + outcome.done, failed + (not outcome.done and not again)
             if settings.json:
                 effects.append({"outbox": effect.id, "done": outcome.done, "retry": again, **outcome.result})
             else:
@@ -181,11 +185,11 @@ def run(
                 more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
                 output.note(f"{words}: {outcome.result['outcome']}{more}")
 
-        tried = it.run(until_idle=until_idle, report=report)
+        it.run(until_idle=until_idle, report=report)
     if settings.json:
         output.as_json({"status": "00", "effects": effects})
     else:
-        output.note(f"done: {tried} effect(s)")
+        output.note(f"{done} effect(s) done" + (f", {failed} failed: see postroom outbox list" if failed else ""))
 
 
 @outbox_app.command("list")
@@ -215,7 +219,9 @@ def outbox_retry(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Give a failed effect new attempts; a running engine takes it up at once.
+    """Give a failed effect new attempts.
+
+    With the command line that its queue has now. A running engine takes it up at once.
 
     \b
     Example:
@@ -223,7 +229,24 @@ def outbox_retry(
     """
     with opened() as it:
         it.retry(number)
-    output.as_json({"status": "00", "outbox": number}) if settings.json else output.note(f"{number} is pending again")
+    output.as_json({"status": "00", "outbox": number}) if settings.json else output.say(f"{number} is pending again")
+
+
+@outbox_app.command("drop")
+def outbox_drop(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="From postroom outbox list.", show_default=False)],
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take an effect out of the outbox without doing it.
+
+    \b
+    Example:
+      postroom outbox drop 3
+    """
+    with opened() as it:
+        it.drop_effect(number)
+    output.as_json({"status": "00", "outbox": number}) if settings.json else output.say(f"{number} was dropped")
 
 
 def _what(payload: Any) -> str:

@@ -12,7 +12,7 @@ from postroom.store.migrations import m0001_foundation
 MIGRATIONS: tuple[tuple[str, ...], ...] = (m0001_foundation.STATEMENTS,)
 
 _SQLITE = {
-    "{id}": "INTEGER PRIMARY KEY",
+    "{id}": "INTEGER PRIMARY KEY AUTOINCREMENT",  # a number is never given twice
     "{number}": "INTEGER PRIMARY KEY",
     "{int}": "INTEGER",
     "{bytes}": "BLOB",

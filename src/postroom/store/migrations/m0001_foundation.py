@@ -110,7 +110,14 @@ STATEMENTS = (
         PRIMARY KEY (kind, name)
     )
     """,
-    "CREATE TABLE receipts (name TEXT NOT NULL PRIMARY KEY, message {int} NOT NULL, at {int} NOT NULL)",
+    """
+    CREATE TABLE receipts (
+        name TEXT NOT NULL PRIMARY KEY,
+        message {int} NOT NULL,
+        fingerprint {bytes} NOT NULL,
+        at {int} NOT NULL
+    )
+    """,
     "CREATE TABLE counters (name TEXT NOT NULL PRIMARY KEY, value {int} NOT NULL)",
-    "INSERT INTO counters (name, value) VALUES ('keys', 100001)",
+    "INSERT INTO counters (name, value) VALUES ('keys', 100001), ('catalog', 0)",
 )
