@@ -64,8 +64,12 @@ def test_a_group_has_one_password_of_its_own(tree: Postroom) -> None:
 
 
 def test_a_level_without_a_password_cannot_be_held(tree: Postroom) -> None:
-    for reference in (("MASTER-QUEUE", "SUBQ-3"), ("INP_0002",), ("OQ3",)):
-        with pytest.raises(PasswordMissing, match="PASSWORD IS") as caught:
+    for reference, advice in (
+        (("MASTER-QUEUE", "SUBQ-3"), "name MASTER-QUEUE"),
+        (("INP_0002",), "name MASTER-QUEUE"),
+        (("OQ3",), "PASSWORD IS"),
+    ):
+        with pytest.raises(PasswordMissing, match=advice) as caught:
             tree.disable(*reference, password=never)
         assert caught.value.status == "40"
     with pytest.raises(QueueUnknown):
