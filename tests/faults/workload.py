@@ -80,7 +80,8 @@ def effects(room: postroom.Postroom) -> None:
     say("ok", "effect")
     (effect,) = room.outbox()
     room.retry(effect.id)
-    unwanted = room.store.transact("send", lambda tx: tx.outbox.add("pigeon", {}))
+    payload = {"command": "true", "queue": "INP_0001", "path": "M/B"}
+    unwanted = room.store.transact("send", lambda tx: tx.outbox.add("command", payload))
     room.drop_effect(unwanted)
     room.run_until_idle()
 
