@@ -22,7 +22,7 @@ def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "PYTHONUNBUFFERED": ""},
         timeout=120,
     )
 
@@ -141,7 +141,11 @@ def test_what_cannot_be_written_out_is_told_with_its_key(folder: Path) -> None:
     assert full.returncode == 1
     assert full.stderr.startswith("postroom: output-failed: message 00001.00002 was received from q")
     assert shell("postroom show 00001.00002", folder).stdout.endswith("second\n")
-    assert "Traceback" not in shell("postroom accept > /dev/full", folder).stderr
+    shell("postroom send q --body third", folder)
+    full = shell("postroom receive q --json > /dev/full", folder)
+    assert (full.returncode, full.stderr[:60]) == (1, "postroom: output-failed: message 00001.00003 was received fr")
+    lost = shell("postroom accept > /dev/full", folder)
+    assert (lost.returncode, lost.stderr.count("\n")) == (1, 1)
     assert "Traceback" not in shell("postroom send q <&-", folder).stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from typing import Annotated
 
@@ -76,25 +75,24 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not cost anyone a message
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a failure can still be told
     except PostroomError as error:
         output.failure(error)
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output left; nothing more to say
-        _quiet()
+        output.silence()
         sys.exit(1)
     except OSError as error:
-        _quiet()
+        output.silence()
         sys.stderr.write(f"postroom: output-failed: cannot write the answer: {error.strerror}\n")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.stderr.write("\n")
         sys.exit(130)
-
-
-def _quiet() -> None:
-    """Let the interpreter's last flush go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

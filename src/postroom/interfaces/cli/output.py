@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,15 +33,22 @@ def say(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
-def deliver(message: Message) -> None:
-    """A message that is already taken: if it cannot be written, its key must be told."""
+def deliver(message: Message, write: Callable[[], None]) -> None:
+    """Write out a message that is already taken: if that fails, its key must be told."""
     try:
-        say(message.body)
+        write()
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except (OSError, AttributeError) as error:
+        silence()
         raise OutputFailed(key=message.key, queue=message.queue, why=str(error)) from None
+
+
+def silence() -> None:
+    """Let what is still buffered go nowhere: the interpreter's last flush would fail once more."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:

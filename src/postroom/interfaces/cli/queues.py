@@ -126,10 +126,12 @@ def receive(
         if not queue:
             raise _which_queue([count.path[0] for count in it.accept().queues])
         received = it.receive(*queue, segment=segment, wait=wait)
-        if settings.json:
-            output.as_json(received.as_dict())
-        else:
+        if not settings.json:
             _show_received(received, segment)
+        elif received.message is not None:
+            output.deliver(received.message, lambda: output.as_json(received.as_dict()))
+        else:
+            output.as_json(received.as_dict())
     if or_fail and received.message is None:
         raise typer.Exit(3)
 
@@ -383,8 +385,9 @@ def _show_received(received: Received, segment: bool) -> None:
         output.note(f"no unprocessed message in {name}")
     for name in received.held:
         output.note(f"{name} is on hold")
-    if received.message is not None:
-        output.deliver(received.message)
+    message = received.message
+    if message is not None:
+        output.deliver(message, lambda: output.say(message.body))
     if segment and received.end_of_message:
         output.note("end of message")
 
