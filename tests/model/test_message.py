@@ -288,7 +288,7 @@ def test_the_shape_is_a_copy() -> None:
 def test_a_message_cannot_be_changed() -> None:
     message = stored().message()
     with pytest.raises(AttributeError):
-        message.body = "y"  # type: ignore[misc]
+        message.body = "y"  # type: ignore[misc]  # what mypy refuses must also fail at run time
 
 
 def test_messages_are_equal_when_they_say_the_same() -> None:

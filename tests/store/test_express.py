@@ -44,6 +44,7 @@ def test_with_and_without_the_express_lane_the_room_is_the_same(steps: list[str]
             for name in ("fast.db", "slow.db")
         )
         with fast, slow:
+            # The ignores: taking the lane away is the point of this test, and a subclass would not be the store itself.
             slow.store.send_one = lambda queue, draft: None  # type: ignore[method-assign]
             slow.store.receive_one = lambda queue: None  # type: ignore[method-assign]
             for room in (fast, slow):

@@ -169,6 +169,7 @@ def test_a_queue_that_appears_while_it_is_looked_for_is_not_used_unlocked(room: 
         session.lock = real  # type: ignore[method-assign]
         return False
 
+    # The ignores: the moment between a lock and a read cannot be hit from outside.
     session.lock = lock_too_early  # type: ignore[method-assign]
     assert room.store.transact("send", lambda tx: tx.queues.named("q")) is None
 

@@ -60,7 +60,7 @@ class Event:
     detail: Mapping[str, Any] | None
 
     def as_dict(self) -> dict[str, Any]:
-        shape = {
+        shape: dict[str, Any] = {
             "time": to_iso(self.time),
             "verb": self.verb,
             "from": self.source,
@@ -68,7 +68,7 @@ class Event:
             "by": self.by,
         }
         if self.detail is not None:
-            shape["detail"] = dict(self.detail)  # type: ignore[assignment]
+            shape["detail"] = dict(self.detail)
         return shape
 
 
