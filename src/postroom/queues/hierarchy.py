@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from postroom.errors import NameTaken, QueueInUse
 from postroom.model.catalog import Definition
@@ -15,6 +15,8 @@ from postroom.queues.rules import paths
 from postroom.store.base import Store
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
+
+T = TypeVar("T")
 
 LEVEL = "queue-level"  # the kind of these definitions in the catalog
 _CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3"}
@@ -49,16 +51,6 @@ class Loaded:
     added: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    status: str = field(default="00")
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "version": self.version,
-            "added": list(self.added),
-            "kept": list(self.kept),
-            "removed": list(self.removed),
-        }
 
 
 def levels_of(entries: Sequence[Entry]) -> list[Level]:
@@ -72,8 +64,14 @@ def levels_of(entries: Sequence[Entry]) -> list[Level]:
     return found
 
 
-def load(store: Store, entries: Sequence[Entry], files: Sequence[str], progress: Progress | None = None) -> Loaded:
-    """Make the description the room's tree of queues, in one transaction.
+def load(
+    store: Store,
+    entries: Sequence[Entry],
+    files: Sequence[str],
+    progress: Progress | None,
+    then: Callable[[Transaction], T],
+) -> tuple[Loaded, T]:
+    """Make the description the room's tree of queues, in one transaction with what is to come ``then``.
 
     Queues that stay keep their physical names, messages, holds and modes. A queue that is not in the description goes
     if it has no unprocessed message; otherwise the whole load is refused.
@@ -81,7 +79,7 @@ def load(store: Store, entries: Sequence[Entry], files: Sequence[str], progress:
     # Hashing takes a tenth of a second a password, by design: not while everyone else waits for the store.
     hashes = _hashes(entries, store.read(lambda tx: tx.principals.secrets(PRINCIPAL)), progress)
 
-    def work(tx: Transaction) -> Loaded:
+    def work(tx: Transaction) -> tuple[Loaded, T]:
         tx.definitions.lock()
         levels = levels_of(entries)
         _refuse_taken(tx, entries, levels)
@@ -93,7 +91,7 @@ def load(store: Store, entries: Sequence[Entry], files: Sequence[str], progress:
         ]
         version = tx.definitions.replace(LEVEL, definitions, {"files": list(files)})
         tx.wake()
-        return Loaded(version, added, kept, removed)
+        return Loaded(version, added, kept, removed), then(tx)
 
     return store.transact("load", work)
 

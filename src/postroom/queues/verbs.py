@@ -63,6 +63,7 @@ from postroom.queues.results import (
     SentMany,
 )
 from postroom.store.base import Store
+from postroom.store.batch import Batch, Door, no_door
 from postroom.store.messages import State
 from postroom.store.queues import Hold, Queue
 from postroom.store.transaction import Transaction
@@ -72,9 +73,10 @@ from postroom.store.types import check_typed, find_type
 class Verbs:
     """The queue verbs of one user on one store."""
 
-    def __init__(self, store: Store, user: User) -> None:
+    def __init__(self, store: Store, user: User, door: Door = no_door) -> None:
         self._store = store
         self._user = user
+        self._door = door
         self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
 
     # --- send ---
@@ -98,12 +100,18 @@ class Verbs:
             self._remember(queue, target.id)
             if draft.type is not None:
                 check_typed(tx, draft)
-            key = tx.messages.put(target, draft)
+            (key,) = self._put(tx, target, [draft])
             if idempotency_key is not None:
                 tx.receipts.add(idempotency_key, key, fingerprint)
             return key
 
         return Sent(self._store.transact("send", work))
+
+    def _put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft]) -> Sequence[int]:
+        """Store new messages; where a queue has a door, they get what it works out for them."""
+        if target.door:
+            return Batch(tx).write(self._door(tx, target, drafts), 0)
+        return tx.messages.put_many(target, drafts) if len(drafts) != 1 else [tx.messages.put(target, drafts[0])]
 
     def _remember(self, reference: Names, queue: int) -> None:
         if len(self._known) >= REFERENCES_KNOWN_MAX:
@@ -121,7 +129,7 @@ class Verbs:
             for draft in drafts:
                 if draft.type is not None:
                     check_typed(tx, draft)
-            return tx.messages.put_many(target, drafts)
+            return self._put(tx, target, drafts)
 
         return SentMany(KeyTexts(self._store.transact("send-many", work)))
 
@@ -142,7 +150,8 @@ class Verbs:
                     deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
                     answer = max(answer, refusal.status)
                 else:
-                    key = key_text(tx.messages.put(target, draft))
+                    (number,) = self._put(tx, target, [draft])
+                    key = key_text(number)
                     deliveries.append(Delivery(target.name, key, status.SERVED))
             return Distributed(tuple(deliveries), answer)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from postroom.model.catalog import Definition, Position
 from postroom.store.journal import Journal
-from postroom.store.session import Session
+from postroom.store.session import Row, Session
 
 _LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
@@ -21,6 +21,12 @@ _CURRENT = """
 SELECT id, kind, name, body, file, line, col, since FROM definitions
 WHERE kind = ? AND since <= ? AND (until IS NULL OR until > ?) ORDER BY id
 """
+
+
+_ALL = """
+SELECT id, kind, name, body, file, line, col, since FROM definitions WHERE until IS NULL ORDER BY id
+"""
+_VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
 
 
 class Definitions:
@@ -40,6 +46,14 @@ class Definitions:
     def of_kind(self, kind: str, version: int | None = None) -> list[Definition]:
         """The definitions of one kind, in their order, as of a version (by default the newest)."""
         return [definition for _, definition in self._rows(kind, version)]
+
+    def all(self) -> list[Definition]:
+        """Everything in force, in the order of definition."""
+        return [definition for _, definition in map(_read, self._session.rows(_ALL))]
+
+    def versions(self) -> list[tuple[int, int, str]]:
+        """Every version: its number, when, and by whom."""
+        return [(row[0], row[1], row[2]) for row in self._session.rows(_VERSIONS)]
 
     def replace(self, kind: str, wanted: Sequence[Definition], note: Mapping[str, Any]) -> int:
         """Make ``wanted`` all there is of a kind, under a new version; answers with the version in force.
@@ -74,11 +88,13 @@ class Definitions:
 
     def _rows(self, kind: str, version: int | None) -> list[tuple[int, Definition]]:
         at = self.version() if version is None else version
-        found = []
-        for id, its_kind, name, body, file, line, column, since in self._session.rows(_CURRENT, (kind, at, at)):
-            position = None if file is None else Position(file, line, column)
-            found.append((id, Definition(its_kind, name, json.loads(body), position, since)))
-        return found
+        return [_read(row) for row in self._session.rows(_CURRENT, (kind, at, at))]
+
+
+def _read(row: Row) -> tuple[int, Definition]:
+    id, kind, name, body, file, line, column, since = row
+    position = None if file is None else Position(file, line, column)
+    return id, Definition(kind, name, json.loads(body), position, since)
 
 
 def _essence(definition: Definition) -> tuple[str, str, Mapping[str, Any], Position | None]:

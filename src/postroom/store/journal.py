@@ -24,6 +24,7 @@ _ARRIVED = """
 INSERT INTO journal (seq, at, verb, message, source, target, actor)
 SELECT position, ?, ?, key, ?, queue, ? FROM messages WHERE queue = ? AND state = 1 AND position >= ?
 """
+_NEWEST = "SELECT coalesce(max(seq), 0) FROM journal"
 _LAST_OF = "SELECT coalesce(last, position) FROM messages WHERE key = ?"
 _LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
 _SET_LAST = "UPDATE messages SET last = ? WHERE key = ?"
@@ -115,6 +116,11 @@ class Journal:
     def _last_number(self, message: int) -> int | None:
         row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
         return None if row is None else row[0]
+
+    def newest(self) -> int:
+        """The highest number so far; what comes to a queue that is locked now will have a higher one."""
+        row = self._session.row(_NEWEST)
+        return 0 if row is None else int(row[0])
 
     def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]

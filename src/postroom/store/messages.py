@@ -12,8 +12,9 @@ from postroom.model.message import Draft, Stored, message_hash, message_hashes
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
-from postroom.store.queues import Queue
+from postroom.store.queues import Keep, Queue
 from postroom.store.session import Session
+from postroom.store.slices import Slices
 
 
 class State(IntEnum):
@@ -39,6 +40,8 @@ FROM messages m JOIN queues q ON q.id = m.queue
 _HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
 _PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
+_POSITIONS = "SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT ?"
+_UNTIL = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 AND m.position <= ? ORDER BY m.position"
 _MARK = """
 UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = 1
 """
@@ -56,11 +59,12 @@ _PURGE = "DELETE FROM messages WHERE queue = ? AND state = 0"
 
 
 class Messages:
-    def __init__(self, session: Session, journal: Journal, keys: Keys, counts: Counts) -> None:
+    def __init__(self, session: Session, journal: Journal, keys: Keys, counts: Counts, slices: Slices) -> None:
         self._session = session
         self._journal = journal
         self._keys = keys
         self._counts = counts
+        self._slices = slices
 
     # --- moving ---
 
@@ -99,6 +103,8 @@ class Messages:
                 "take", message=stored.key, prior=stored.last, source=queue.id, target=queue.id
             )
             changed = self._session.run(_MARK, (position, self._session.now, stored.key, queue.id))
+            if queue.keep == Keep.SLICED:
+                self._slices.spend([stored.key])
         else:
             last = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id)
             self._session.run(_DEPART, (stored.key, last))
@@ -142,6 +148,14 @@ class Messages:
     def find(self, key: int) -> Stored | None:
         row = self._session.row(_FIND, (key,))
         return None if row is None else Stored(*row)
+
+    def positions(self, queue: Queue, limit: int) -> list[int]:
+        """Where the next unprocessed messages of a queue stand."""
+        return [row[0] for row in self._session.rows(_POSITIONS, (queue.id, limit))]
+
+    def until(self, queue: Queue, position: int) -> list[Stored]:
+        """The unprocessed messages of a queue up to a position, oldest first."""
+        return [Stored(*row) for row in self._session.rows(_UNTIL, (queue.id, position))]
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""

@@ -70,9 +70,20 @@ class PostgresSession(Session):
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         return self.connection.execute(_adapt(statement), values).fetchone()
 
-    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
+    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
         with self.connection.cursor() as cursor:
             cursor.executemany(_adapt(statement), values)
+            return cursor.rowcount
+
+    def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
+        if not values:
+            return []
+        with self.connection.cursor() as cursor:
+            cursor.executemany(_adapt(statement), values, returning=True)
+            found = [cursor.fetchall()]
+            while cursor.nextset():
+                found.append(cursor.fetchall())
+            return found
 
     def append(self, statement: str, values: Sequence[Any]) -> int:
         # The number is drawn after the queue's row is locked, so within a queue numbers grow in the order of commits.

@@ -26,6 +26,14 @@ class Hold(IntEnum):
         return ("", "input only", "full")[self]
 
 
+class Keep(IntEnum):
+    """What becomes of a processed message."""
+
+    NOTHING = 0
+    ALL = 1  # history: until someone changes the mode
+    SLICED = 2  # as long as a slice holds it, and then until the next sweep
+
+
 class Queue(NamedTuple):
     """One place as it stood when it was read, with its segment lock if someone holds it."""
 
@@ -41,6 +49,7 @@ class Queue(NamedTuple):
     arrivals: int  # how many ever came; the number of the newest
     departed: int
     processed: int  # how many of the departed are kept here
+    door: int  # what is sent here is worked on before it is let in
     lock_owner: str | None = None
     lock_actor: str | None = None
     lock_reference: str | None = None
@@ -61,7 +70,7 @@ _COLUMNS = """
 SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command,
        max/*scalar*/(q.arrived, coalesce((
            SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
-       ), 0)), q.departed, q.processed,
+       ), 0)), q.departed, q.processed, q.door,
        l.owner, l.actor, l.reference, l.message, l.segment, l.expires
 FROM queues q LEFT JOIN locks l ON l.queue = q.id
 """
@@ -81,6 +90,7 @@ VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0, 0) RETURNING id
 _EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, retired = 0 WHERE id = ?"
 _RETIRE = "UPDATE queues SET retired = 1, command = NULL WHERE id = ?"
 _HOLD = "UPDATE queues SET hold = ? WHERE id = ?"
+_DOOR = "UPDATE queues SET door = ? WHERE id = ?"
 _KEEP = "UPDATE queues SET keep = ? WHERE id = ?"
 _COUNT = """
 UPDATE queues SET departed = departed + ?, processed = processed + ?, arrived = max/*scalar*/(arrived, ?) WHERE id = ?
@@ -143,7 +153,7 @@ class Queues:
     # --- changing ---
 
     def create(
-        self, name: str, kind: str, *, path: str, ordinal: int = 0, keep: bool = True, command: str | None = None
+        self, name: str, kind: str, *, path: str, ordinal: int = 0, keep: int = Keep.ALL, command: str | None = None
     ) -> int:
         row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command))
         assert row is not None
@@ -167,6 +177,10 @@ class Queues:
     def keep_processed(self, queue: Queue, keep: bool) -> None:
         self._session.run(_KEEP, (int(keep), queue.id))
         self._journal.add("mode", target=queue.id, detail={"processed": "keep" if keep else "discard"})
+
+    def set_door(self, queue: Queue, door: bool) -> None:
+        if bool(queue.door) != door:
+            self._session.run(_DOOR, (int(door), queue.id))
 
     def lock(
         self, queue: Queue, *, owner: str, actor: str, reference: str, message: int, segment: int, expires: int

@@ -39,7 +39,12 @@ class Session(ABC):
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None: ...
 
     @abstractmethod
-    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> None: ...
+    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
+        """Execute once per row of values; answer with the number of rows changed by all of them."""
+
+    @abstractmethod
+    def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
+        """The answers to one question asked with many values, in as few round trips as the driver can."""
 
     @abstractmethod
     def append(self, statement: str, values: Sequence[Any]) -> int:

@@ -41,7 +41,7 @@ BEGIN IMMEDIATE;
 SELECT max(q.arrived, coalesce((
     SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
 ), 0)), q.departed
-FROM queues q WHERE q.id = ? AND q.hold = 0 AND q.retired = 0 AND q.command IS NULL
+FROM queues q WHERE q.id = ? AND q.hold = 0 AND q.retired = 0 AND q.command IS NULL AND q.door = 0
     AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
 """
 _PUT_ONE = """
@@ -86,8 +86,13 @@ class SqliteSession(Session):
         found = self.execute(statement, values).fetchall()
         return found[0] if found else None
 
-    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
+    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
+        before = self.connection.total_changes()
         self.connection.executemany(statement, values)
+        return self.connection.total_changes() - before
+
+    def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
+        return [self.execute(statement, each).fetchall() for each in values]
 
     def append(self, statement: str, values: Sequence[Any]) -> int:
         # An INTEGER PRIMARY KEY that is not given is the highest one plus one.

@@ -12,7 +12,9 @@ from postroom.store.outbox import Outbox
 from postroom.store.principals import Principals
 from postroom.store.queues import Queues
 from postroom.store.receipts import Receipts
+from postroom.store.retention import Retention
 from postroom.store.session import Session
+from postroom.store.slices import Slices
 from postroom.store.timers import Timers
 
 
@@ -26,12 +28,14 @@ class Transaction:
         self.outbox = Outbox(session, self.journal)
         self.counts = Counts(self.queues, self.outbox)
         self.keys = Keys(session)
-        self.messages = Messages(session, self.journal, self.keys, self.counts)
+        self.slices = Slices(session, self.journal)
+        self.messages = Messages(session, self.journal, self.keys, self.counts, self.slices)
         self.definitions = Definitions(session, self.journal)
         self.principals = Principals(session, self.journal)
         self.receipts = Receipts(session)
         self.leases = Leases(session, self.journal)
         self.timers = Timers(session, self.journal)
+        self.retention = Retention(session, self.journal, self.queues, self.counts)
         self._wake = False
 
     @property

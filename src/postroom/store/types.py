@@ -30,6 +30,10 @@ def find_type(tx: Transaction, name: str) -> MessageType:
     raise TypeUnknown(type=name, nearest=f"; did you mean {near[0]}?" if near else "")
 
 
+def all_types(tx: Transaction) -> dict[str, MessageType]:
+    return {definition.name: _type(definition) for definition in tx.definitions.of_kind(TYPE)}
+
+
 def check_typed(tx: Transaction, draft: Draft) -> None:
     """Refuse a body that does not fit the type it claims."""
     assert draft.type is not None

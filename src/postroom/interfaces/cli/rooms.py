@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from postroom.engine.runner import Outcome
-from postroom.errors import DescriptionInvalid
+from postroom import loading
+from postroom.errors import DescriptionInvalid, ProgramInvalid, RoomMissing
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
 from postroom.model.moment import to_iso
-from postroom.room import Postroom
 from postroom.store.journal import Event
 from postroom.store.outbox import Effect
 
@@ -40,7 +40,7 @@ def load(
     if check:
         _check(files)
         return
-    Postroom.check(*files)  # before a room is made for them
+    loading.read(files)  # before a room is made for them
     with opened(create=True) as it, output.progress("preparing entries") as progress:
         loaded = it.load(*files, progress=progress)
     if settings.json:
@@ -56,20 +56,30 @@ def load(
 
 def _check(files: list[str]) -> None:
     problems: list[str] = []
+    code = ""
     try:
-        entries = len(Postroom.check(*files))
-    except DescriptionInvalid as error:
+        entries = _checked(files)
+    except (DescriptionInvalid, ProgramInvalid) as error:
         problems = [str(problem) for problem in error.facts["problems"]]
-        entries = 0
+        entries, code = 0, error.code
     if settings.json:
         output.as_json({"status": "00" if not problems else "99", "problems": problems})
     elif problems:
         for problem in problems:
-            output.note(f"postroom: {DescriptionInvalid.code}: {problem}")
+            output.note(f"postroom: {code}: {problem}")
     else:
         output.say(f"{entries} entries, no problem found; nothing was loaded")
     if problems:
         raise typer.Exit(1)
+
+
+def _checked(files: list[str]) -> int:
+    """A program is checked against the room it is for; where there is none yet, by itself."""
+    try:
+        with opened() as it:
+            return it.check(*files)
+    except RoomMissing:
+        return loading.check(None, files).count
 
 
 def trace(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:

@@ -6,10 +6,10 @@ is never edited; a change is a new number.
 
 from __future__ import annotations
 
-from postroom.store.migrations import m0001_foundation
+from postroom.store.migrations import m0001_foundation, m0002_rules
 
 #: The migration with number n stands at index n - 1.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (m0001_foundation.STATEMENTS,)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (m0001_foundation.STATEMENTS, m0002_rules.STATEMENTS)
 
 _SQLITE = {
     "{id}": "INTEGER PRIMARY KEY AUTOINCREMENT",  # a number is never given twice
@@ -17,6 +17,7 @@ _SQLITE = {
     "{int}": "INTEGER",
     "{bytes}": "BLOB",
     "{path}": "TEXT",
+    "{clustered}": "WITHOUT ROWID",
     "{journal sequence}": "",
     "{journal number}": "INTEGER PRIMARY KEY",
 }
@@ -26,6 +27,7 @@ _POSTGRES = {
     "{int}": "BIGINT",
     "{bytes}": "BYTEA",
     "{path}": 'TEXT COLLATE "C"',
+    "{clustered}": "",
     "{journal sequence}": "CREATE SEQUENCE journal_numbers",
     "{journal number}": "BIGINT PRIMARY KEY DEFAULT nextval('journal_numbers')",
 }

@@ -1,0 +1,96 @@
+"""What a step moves: arrivals, the sets they look at, and the pending actions they lead to.
+
+Evaluation only ever yields effects; nothing acts while it evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Granule(NamedTuple):
+    """A set of messages that a rule may look at: a slice, the entries of an index, or a whole queue."""
+
+    kind: str
+    name: str
+    value: str = ""
+
+
+class Document(NamedTuple):
+    """A message as a rule sees it among others."""
+
+    key: int  # 0 for one that is not stored yet
+    format: str
+    type: str | None
+    body: str
+
+
+class Arrival(NamedTuple):
+    """A claimed message: what it says, and the sets its rules look at."""
+
+    order: int  # its number in the claim
+    queue: str
+    key: int
+    format: str
+    type: str | None
+    body: str
+    properties: str
+    created: int
+    cause: int | None
+    reads: tuple[tuple[Granule, ...], ...] = ()
+    failure: str | None = None  # why it cannot be evaluated: it killed its worker
+
+    @property
+    def granules(self) -> tuple[Granule, ...]:
+        return tuple(granule for read in self.reads for granule in read)
+
+
+class Enqueue(NamedTuple):
+    """A new message, with everything worked out that its queue asks for."""
+
+    rule: str
+    queue: str
+    format: str
+    type: str | None
+    body: str
+    properties: str
+    slices: tuple[tuple[str, str], ...] = ()
+    entries: tuple[tuple[str, str], ...] = ()
+    delay: int | None = None  # microseconds, for an echo queue
+    failed: bool = False  # an error message in the place of what the message should have led to
+
+    @property
+    def document(self) -> Document:
+        return Document(0, self.format, self.type, self.body)
+
+
+class ResetSlice(NamedTuple):
+    rule: str
+    slicing: str
+    value: str
+
+
+Action = Enqueue | ResetSlice
+Effects = tuple[Action, ...]
+
+
+class Change(NamedTuple):
+    """What one message's effects do to one granule: add a document, or (None) begin anew."""
+
+    at: int  # the number of the message that makes it
+    document: Document | None
+
+
+def changes(at: int, effects: Effects) -> Iterator[tuple[Granule, Change]]:
+    """Every granule that effects change."""
+    for action in effects:
+        if isinstance(action, ResetSlice):
+            yield Granule("slice", action.slicing, action.value), Change(at, None)
+            continue
+        change = Change(at, action.document)
+        yield Granule("queue", action.queue), change
+        for name, value in action.slices:
+            yield Granule("slice", name, value), change
+        for name, value in action.entries:
+            yield Granule("index", name, value), change

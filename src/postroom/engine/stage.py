@@ -1,0 +1,52 @@
+"""The contract between the engine and a capability: what it watches, what it reads, how it evaluates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from postroom.engine.effects import Arrival, Document, Effects, Granule
+from postroom.engine.serial import Timeline
+from postroom.model.message import Stored
+from postroom.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Share(Protocol):
+    """One capability's share of a step, pinned to one version of the definitions."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def watched(self) -> Mapping[str, int]:
+        """The queues whose messages it takes, with their priorities: higher goes first."""
+
+    @property
+    def echoes(self) -> Sequence[str]:
+        """The queues whose messages it takes when their time has come."""
+
+    @property
+    def sliced(self) -> frozenset[str]:
+        """The queues whose messages slices may hold."""
+
+    def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
+        """The claimed messages with the sets that their rules will look at."""
+
+    def evaluate(
+        self,
+        spark: SparkSession,
+        arrivals: Sequence[Arrival],
+        base: Mapping[Granule, Sequence[Document]],
+        known: Timeline,
+    ) -> Iterator[Mapping[int, Effects]]:
+        """The effects of arrivals, in groups whose members have seen each other; evaluated on Spark."""
+
+
+class Stage(Protocol):
+    """A capability that takes part in steps."""
+
+    def share(self, tx: Transaction) -> Share | None:
+        """Its share under the definitions in force; None if it watches nothing."""

@@ -1,0 +1,269 @@
+"""One step: claim the next messages, evaluate what watches them on Spark, commit what follows.
+
+Progress lives in the store: marking messages processed and applying their effects is one commit, under the number of
+the engine's lease. A step that is abandoned anywhere before it has changed nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule
+from postroom.engine.serial import Timeline, settle
+from postroom.engine.stage import Share
+from postroom.limits import STEP_BYTES_MAX, STEP_ROUNDS_MAX
+from postroom.model.message import Draft, Stored
+from postroom.store.base import Store
+from postroom.store.batch import Batch, Change, Places, Put, Reset, Stale, Take
+from postroom.store.queues import Hold, Queue
+from postroom.store.timers import Timer
+from postroom.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEASE = "engine"
+#: The actor of what the engine does by itself.
+ENGINE = "engine"
+
+
+@dataclass
+class Claim:
+    """What a step works on, as it stood in one moment."""
+
+    share: Share
+    snapshot: int  # the newest journal number
+    stored: list[Stored]
+    arrivals: list[Arrival]
+    base: dict[Granule, list[Document]]
+    timers: dict[int, Timer]  # by the key of the message whose time has come
+    more: bool  # whether there was more than the step takes
+
+
+@dataclass
+class Result:
+    """What a step did, for reports and for choosing the size of the next one."""
+
+    messages: int = 0
+    created: int = 0
+    failures: int = 0
+    claimed: int = 0
+    more: bool = False
+    seconds: dict[str, float] = field(default_factory=dict)
+    blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
+
+
+def claim(tx: Transaction, share: Share, size: int, fence: int, waiting: Mapping[str, str]) -> Claim | None:
+    """The next messages in the order of priority and arrival; None if there is nothing to take."""
+    tx.leases.check(LEASE, fence)
+    names = [*share.watched, *share.echoes]
+    by_name = _locked(tx, names)
+    due = tx.timers.due(size)
+    timers = {int(timer.payload["message"]): timer for timer in due if timer.kind == "echo"}
+    stored = list(_due(tx, timers, by_name))
+    free = [by_name[name] for name in share.watched if name in by_name and name not in waiting]
+    stored += _next(tx, free, share.watched, size - len(stored))
+    if not stored:
+        return None
+    arrivals = share.arrivals(tx, stored)
+    return Claim(
+        share,
+        tx.journal.newest(),
+        stored,
+        arrivals,
+        base_of(tx, arrivals),
+        timers,
+        more=len(stored) >= size,
+    )
+
+
+def _locked(tx: Transaction, names: Sequence[str]) -> dict[str, Queue]:
+    """The queues, each locked and read; one on hold, or in someone's hands, is left alone."""
+    ids = sorted(queue.id for name in names if (queue := tx.queues.named_to_read(name)) is not None)
+    queues = [tx.queues.locked(id) for id in ids]
+    return {
+        queue.name: queue
+        for queue in queues
+        if not queue.retired and queue.hold != Hold.FULL and queue.lock_owner is None
+    }
+
+
+def _due(tx: Transaction, timers: dict[int, Timer], queues: Mapping[str, Queue]) -> Iterator[Stored]:
+    for key, timer in list(timers.items()):
+        stored = tx.messages.find(key)
+        if stored is None or stored.processed is not None:
+            tx.timers.remove(timer)  # someone has received the message meanwhile
+            del timers[key]
+        elif stored.queue in queues and _sound(tx, queues[stored.queue], stored):
+            yield stored
+
+
+def _next(tx: Transaction, queues: Sequence[Queue], priorities: Mapping[str, int], size: int) -> list[Stored]:
+    """Messages of the highest priority first, and of one priority in the order of their arrival."""
+    found: list[Stored] = []
+    room = STEP_BYTES_MAX
+    for priority in sorted({priorities[queue.name] for queue in queues}, reverse=True):
+        peers = [queue for queue in queues if priorities[queue.name] == priority and queue.unprocessed]
+        if len(found) >= size or not peers or room <= 0:
+            continue
+        heads = [tx.messages.positions(queue, size - len(found)) for queue in peers]
+        chosen = list(heapq.merge(*heads))[: size - len(found)]
+        last = chosen[-1] if chosen else 0
+        pages = [tx.messages.until(queue, last) for queue in peers]
+        for stored in heapq.merge(*pages, key=lambda each: each.position):
+            room -= len(stored.body)
+            if room <= 0 and found:
+                break
+            queue = next(each for each in peers if each.name == stored.queue)
+            if _sound(tx, queue, stored):
+                found.append(stored)
+    return found
+
+
+def _sound(tx: Transaction, queue: Queue, stored: Stored) -> bool:
+    """A message that no longer says what was sent is kept out of everyone's way."""
+    if stored.sound:
+        return True
+    tx.messages.set_aside(queue, stored)
+    return False
+
+
+def base_of(tx: Transaction, arrivals: Sequence[Arrival]) -> dict[Granule, list[Document]]:
+    """The sets that the arrivals look at, as they stand."""
+    wanted = list(dict.fromkeys(granule for arrival in arrivals for granule in arrival.granules))
+    found: dict[Granule, list[Document]] = {}
+    for kind, read in (("slice", tx.slices.slices), ("index", tx.slices.indexed)):
+        some = [granule for granule in wanted if granule.kind == kind]
+        ids = tx.slices.ids("slicing" if kind == "slice" else "index") if some else {}
+        known = [granule for granule in some if granule.name in ids]
+        for granule, rows in zip(known, read([(ids[each.name], each.value) for each in known]), strict=True):
+            found[granule] = [_document(row) for row in rows if row.sound]
+    for granule in wanted:
+        if granule.kind == "queue":
+            found[granule] = [_document(row) for row in tx.slices.queue(granule.name) if row.sound]
+    return found
+
+
+def _document(stored: Stored) -> Document:
+    return Document(stored.key, stored.format, stored.type, stored.body)
+
+
+def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[int, Effects], int]:
+    """The effects of the claimed messages, and how many of them, from the first on, are settled."""
+
+    def on_spark(some: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
+        return claimed.share.evaluate(spark(), some, claimed.base, known)
+
+    effects, unsettled = settle(claimed.arrivals, on_spark, STEP_ROUNDS_MAX)
+    settled = min(unsettled, default=len(claimed.arrivals))
+    return effects, settled
+
+
+def commit(tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], settled: int, fence: int) -> Result:
+    """Mark the settled messages processed and apply their effects, as if one after another."""
+    tx.leases.check(LEASE, fence)
+    if tx.definitions.version() != claimed.share.version:
+        raise Stale
+    tx.journal.actor, actor = ENGINE, tx.journal.actor
+    try:
+        return _Commit(tx, claimed, effects).write(settled)
+    finally:
+        tx.journal.actor = actor
+
+
+class _Commit:
+    def __init__(self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects]) -> None:
+        self._tx = tx
+        self._claimed = claimed
+        self._effects = effects
+        self._slicings = tx.slices.ids("slicing")
+        self._indexes = tx.slices.ids("index")
+
+    def write(self, settled: int) -> Result:
+        queues = self._queues(settled)
+        result = Result(claimed=len(self._claimed.arrivals), more=self._claimed.more)
+        changes: list[Change] = []
+        for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False):
+            made = self._effects[arrival.order]
+            held = self._held(made, queues)
+            if held is not None:
+                result.blocked = (stored.queue, held)
+                break
+            sliced = stored.queue in self._claimed.share.sliced
+            changes.append(Take(queues[stored.queue], stored, sliced))
+            for action in made:
+                changes.append(self._change(action, stored, queues))
+            result.messages += 1
+            result.created += len(made)
+            result.failures += any(isinstance(action, Enqueue) and action.failed for action in made)
+            timer = self._claimed.timers.get(stored.key)
+            if timer is not None:
+                self._tx.timers.remove(timer)
+        Batch(self._tx).write(changes, self._claimed.snapshot)
+        return result
+
+    def _queues(self, settled: int) -> dict[str, Queue]:
+        """Every queue that is taken from or put into, locked in the order of numbers."""
+        names = {stored.queue for stored in self._claimed.stored[:settled]}
+        for arrival in self._claimed.arrivals[:settled]:
+            for action in self._effects[arrival.order]:
+                if isinstance(action, Enqueue):
+                    names.add(action.queue)
+        ids = []
+        for name in names:
+            queue = self._tx.queues.named_to_read(name)
+            if queue is None or queue.retired:
+                raise Stale
+            ids.append(queue.id)
+        return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(ids))}
+
+    @staticmethod
+    def _held(made: Effects, queues: Mapping[str, Queue]) -> str | None:
+        """A queue on hold that should take a new message: then the message that makes it waits."""
+        for action in made:
+            if isinstance(action, Enqueue):
+                queue = queues[action.queue]
+                if queue.hold or queue.lock_owner is not None:
+                    return queue.name
+        return None
+
+    def _change(self, action: Action, stored: Stored, queues: Mapping[str, Queue]) -> Change:
+        actor = f"rule {action.rule}"
+        if not isinstance(action, Enqueue):
+            return Reset(self._slicings[action.slicing], action.value, action.slicing, actor)
+        draft = Draft(action.body, action.format, action.type, action.properties)
+        places = Places(
+            tuple((self._slicings[name], value) for name, value in action.slices),
+            tuple((self._indexes[name], value) for name, value in action.entries),
+        )
+        due = None if action.delay is None else self._tx.now + action.delay
+        return Put(queues[action.queue], draft, stored.key, actor, places, due)
+
+
+def run_step(
+    store: Store,
+    share: Share,
+    size: int,
+    fence: int,
+    spark: Callable[[], SparkSession],
+    waiting: Mapping[str, str],
+) -> Result | None:
+    """One whole step; None if there was nothing to do. ``Stale`` means that the world moved: try again."""
+    began = perf_counter()
+    claimed = store.transact("claim", lambda tx: claim(tx, share, size, fence, waiting))
+    if claimed is None:
+        return None
+    claimed_at = perf_counter()
+    effects, settled = evaluate(claimed, spark)
+    evaluated_at = perf_counter()
+    result = store.transact("step", lambda tx: commit(tx, claimed, effects, settled, fence))
+    result.seconds = {
+        "claim": claimed_at - began,
+        "evaluate": evaluated_at - claimed_at,
+        "commit": perf_counter() - evaluated_at,
+    }
+    return result

@@ -1,0 +1,1 @@
+"""Demaq: declarative rules over queues, properties, slices."""

@@ -1,0 +1,90 @@
+"""What a rule body is made of: its actions, calls, bindings and missing branches, all as offsets into the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    """``with P value E``; ``keyword`` is all of it but E."""
+
+    name: str
+    offset: int
+    keyword: Span
+    value: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """``do enqueue E into Q`` and what follows; ``keyword`` is ``do enqueue``, ``into`` is ``into Q``."""
+
+    span: Span
+    keyword: Span
+    value: Span
+    into: Span
+    queue: str
+    offset: int
+    properties: tuple[With, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """``do reset`` or ``do reset S key E``; ``keyword`` is all of it but E, ``offset`` that of S if there is one."""
+
+    span: Span
+    keyword: Span
+    slicing: str | None
+    offset: int
+    key: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``name(…)``, ``… => name(…)`` or ``name#1``. A literal is None where an argument is not one string literal.
+
+    The arguments of an arrow call are those in its parentheses: what is before the arrow comes first, and is not here.
+    """
+
+    name: str
+    start: int
+    end: int
+    arguments: tuple[Span, ...]
+    literals: tuple[str | None, ...]
+    reference: bool = False
+    arrow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """``let $v := E`` or ``for $v in E``: where E is, where $v can be seen, and where it is used."""
+
+    kind: str
+    name: str
+    value: Span
+    scope: Span
+    uses: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """``comma`` is the first comma outside everything: it ends the ``if`` before it, which users seldom mean.
+
+    ``values`` are results that are neither an action nor ``()``.
+    """
+
+    conditional: bool
+    updating: bool
+    enqueues: tuple[Enqueue, ...]
+    resets: tuple[Reset, ...]
+    missing_else: tuple[int, ...]
+    calls: tuple[Call, ...]
+    bindings: tuple[Binding, ...]
+    values: tuple[Span, ...]
+    comma: int | None

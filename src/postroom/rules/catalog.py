@@ -1,0 +1,219 @@
+"""Rule programs in the store: loaded all or nothing, by module, while everything runs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInUse
+from postroom.model.catalog import Definition
+from postroom.rules import checks, compiler
+from postroom.rules.definitions import KIND, SYSTEM_ERRORS, Any_, Program, as_catalog, from_catalog
+from postroom.rules.exchange import without_declaration
+from postroom.rules.indexing import fill
+from postroom.rules.plan import Plan
+from postroom.rules.verification import verify
+from postroom.store.base import Store
+from postroom.store.queues import Keep, Queue
+from postroom.store.transaction import Transaction
+from postroom.store.types import all_types
+
+COLLECTION = "collection"
+QUEUE_KIND = "rules"  # of the queues that programs define
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProgram:
+    """What a load changed, as ``queue finance``, ``rule checkPayment`` …"""
+
+    version: int
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    status: str = field(default="00")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "version": self.version,
+            "added": list(self.added),
+            "changed": list(self.changed),
+            "kept": list(self.kept),
+            "removed": list(self.removed),
+        }
+
+
+class Programs:
+    """The program in force, compiled once per version."""
+
+    def __init__(self) -> None:
+        self._mark = secrets.token_hex(6)
+        self._plan: Plan | None = None
+        self._program = Program()
+
+    def program(self, tx: Transaction) -> Program:
+        self.plan(tx)
+        return self._program
+
+    def plan(self, tx: Transaction) -> Plan:
+        version = tx.definitions.version()
+        if self._plan is None or self._plan.version != version:
+            self._program = read(tx)
+            self._plan = planned(tx, self._program, version, self._mark)
+        known = frozenset(name for name, _ in tx.queues.names())
+        if known != self._plan.known:  # queues without a description come and go without a new version
+            self._plan = replace(self._plan, known=known)
+        return self._plan
+
+
+def read(tx: Transaction, version: int | None = None) -> Program:
+    return Program(tuple(from_catalog(each) for each in tx.definitions.of_kind(KIND, version)))
+
+
+def planned(tx: Transaction, program: Program, version: int, mark: str) -> Plan:
+    known = frozenset(name for name, _ in tx.queues.names()) | frozenset(program.queues)
+    return compiler.compiled(program, version, mark, types=all_types(tx), collections=masters(tx), known=known)
+
+
+def masters(tx: Transaction) -> dict[str, str]:
+    """The master data of each collection, as one document of documents."""
+    return {
+        each.name: f"<c>{''.join(f'<d>{without_declaration(text)}</d>' for text in each.body['documents'])}</c>"
+        for each in tx.definitions.of_kind(COLLECTION)
+    }
+
+
+def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
+    """The room's queues that no program defines, and the names of its collections."""
+    others = frozenset(queue.name for queue in tx.queues.all() if queue.kind != QUEUE_KIND)
+    return others, frozenset(each.name for each in tx.definitions.of_kind(COLLECTION))
+
+
+def check(tx: Transaction, new: Sequence[Any_]) -> Program:
+    """The program as it would be with these modules, checked in full."""
+    program = read(tx).with_modules(new)
+    queues, collections = surroundings(tx)
+    subject = checks.check(program, queues, collections)
+    verify(subject)
+    return program
+
+
+def load(store: Store, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> LoadedProgram:
+    """Make these modules part of the room, in the place of what they were; in one transaction."""
+    while True:
+        # Compiling takes its time: not while everyone else waits for the store.
+        version, program = store.read(lambda tx: (tx.definitions.version(), check(tx, new)))
+
+        def work(tx: Transaction, version: int = version, program: Program = program) -> LoadedProgram | None:
+            tx.definitions.lock()
+            if tx.definitions.version() != version:
+                return None
+            return _Load(tx, read(tx), program, drop).write(files)
+
+        loaded = store.transact("load-rules", work)
+        if loaded is not None:
+            return loaded
+
+
+def load_within(tx: Transaction, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> LoadedProgram:
+    """The same inside of a transaction that changes more."""
+    return _Load(tx, read(tx), check(tx, new), drop).write(files)
+
+
+class _Load:
+    def __init__(self, tx: Transaction, old: Program, new: Program, drop: bool) -> None:
+        self._tx = tx
+        self._old = old
+        self._new = new
+        self._drop = drop
+
+    def write(self, files: Sequence[str]) -> LoadedProgram:
+        tx = self._tx
+        mark = secrets.token_hex(6)
+        before = planned(tx, self._old, 0, mark)
+        self._remove_slicings()
+        self._evolve_queues()
+        wanted = [as_catalog(each) for each in self._new.definitions]
+        was = {each.name: each for each in tx.definitions.of_kind(KIND)}
+        version = tx.definitions.replace(KIND, wanted, {"files": list(files)})
+        after = planned(tx, self._new, version, mark)
+        self._set_doors(after)
+        for name in self._new.slicings:
+            tx.slices.slicing(name)
+        fill(tx, before, after)
+        tx.wake()
+        names = {each.name for each in wanted}
+        same = {each.name for each in wanted if each.name in was and was[each.name].body == each.body}
+        return LoadedProgram(
+            version,
+            tuple(each.name for each in wanted if each.name not in was),
+            tuple(each.name for each in wanted if each.name in was and each.name not in same),
+            tuple(each.name for each in wanted if each.name in same),
+            tuple(name for name in was if name not in names),
+        )
+
+    def _evolve_queues(self) -> None:
+        tx = self._tx
+        for name in [*self._new.queues, SYSTEM_ERRORS]:
+            present = tx.queues.named(name)
+            if present is None:
+                tx.queues.create(name, QUEUE_KIND, path=name, keep=Keep.SLICED)
+            elif present.kind != QUEUE_KIND:
+                raise NameTaken(name=name, owner=f"a queue of kind {present.kind}")
+            elif present.retired:
+                tx.queues.evolve(present, path=name, ordinal=0, command=None)
+        for name, definition in self._old.queues.items():
+            if name not in self._new.queues:
+                queue = tx.queues.named(name)
+                if queue is not None:
+                    self._retire(queue, str(definition.position))
+
+    def _retire(self, queue: Queue, position: str) -> None:
+        where = f" (it is defined at {position})"
+        if queue.unprocessed:
+            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=where)
+        held = self._tx.slices.held_in(queue)
+        if held:
+            raise QueueInUse(queue=queue.name, count=held, where=where)
+        self._tx.queues.retire(queue)
+
+    def _remove_slicings(self) -> None:
+        for name in self._old.slicings:
+            if name not in self._new.slicings:
+                number = self._tx.slices.slicing(name)
+                value = self._tx.slices.used(number)
+                if value is not None and not self._drop:
+                    raise SlicingInUse(slicing=name, value=value)
+                self._tx.slices.empty_slicing(number)
+
+    def _set_doors(self, plan: Plan) -> None:
+        for queue in self._tx.queues.all():
+            self._tx.queues.set_door(queue, not plan.target(queue.name).plain)
+            was = {slicing for slicing in self._old.slicings if queue.name in self._sliced(self._old, slicing)}
+            now = {slicing for slicing in self._new.slicings if queue.name in self._sliced(self._new, slicing)}
+            if now and not was and queue.keep == Keep.SLICED:
+                # Until now a sweep took every processed message of this queue; from now on only those noted.
+                self._tx.slices.spend(self._tx.retention.processed(queue))
+
+    @staticmethod
+    def _sliced(program: Program, slicing: str) -> tuple[str, ...]:
+        return program.sliced(program.slicings[slicing])
+
+
+def load_collection(store: Store, name: str, documents: Mapping[str, str]) -> int:
+    """Replace the documents of a collection; answers with the version of the definitions."""
+
+    def work(tx: Transaction) -> int:
+        if name not in read(tx).collections and name not in masters(tx):
+            raise CollectionUnknown(name=name)
+        body = {"documents": list(documents.values()), "files": list(documents)}
+        version = tx.definitions.define(Definition(COLLECTION, name, body), {"collection": name})
+        tx.wake()
+        return version
+
+    return store.transact("load-collection", work)
+
+

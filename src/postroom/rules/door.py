@@ -1,0 +1,49 @@
+"""The door of queues with properties, slices, a schema or a timer: what a sender's message gets before it is let in."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from postroom.engine.effects import Document
+from postroom.errors import EntryRefused
+from postroom.model.message import Draft
+from postroom.rules import admission
+from postroom.rules.admission import Candidate
+from postroom.rules.catalog import Programs
+from postroom.rules.failures import Failure
+from postroom.store.batch import Places, Put
+from postroom.store.queues import Queue
+from postroom.store.transaction import Transaction
+
+
+class Door:
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+
+    def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
+        """The messages as they enter the queue; raises, and lets none in, if one cannot."""
+        plan = self._programs.plan(tx)
+        target = plan.target(queue.name)
+        sender = tx.journal.actor
+        candidates = []
+        for draft in drafts:
+            system: dict[str, Any] = {"sender": sender}
+            if target.connection:
+                system["connection"] = secrets.token_hex(8)
+            document = Document(0, draft.format, draft.type, draft.body)
+            candidates.append(Candidate(document, admission.stored(draft.properties), system))
+        slicings, indexes = tx.slices.ids("slicing"), tx.slices.ids("index")
+        puts = []
+        for draft, entry in zip(drafts, admission.admit(plan, target, candidates), strict=True):
+            if isinstance(entry, Failure):
+                raise EntryRefused(queue=queue.name, why=entry.description, reason=entry.code)
+            places = Places(
+                tuple((slicings[name], value) for name, value in entry.slices),
+                tuple((indexes[name], value) for name, value in entry.entries),
+            )
+            due = None if entry.delay is None else tx.now + entry.delay
+            draft = draft._replace(properties=entry.properties)
+            puts.append(Put(queue, draft, None, sender, places, due))
+        return puts

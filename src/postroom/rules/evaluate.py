@@ -1,0 +1,247 @@
+"""Evaluating a chunk of arrivals: one query for all messages of a queue, round by round until they are settled.
+
+This runs in a worker. It gets everything it needs with the chunk and yields effects; it touches nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.serial import Timeline, before, documents, settle
+from postroom.limits import ERROR_DEPTH_MAX, MESSAGE_ACTIONS_MAX, MESSAGE_OUTPUT_BYTES_MAX, TASK_ROUNDS_MAX
+from postroom.model.key import key_text
+from postroom.model.moment import to_datetime, to_iso
+from postroom.rules import admission
+from postroom.rules.admission import Candidate, Entry
+from postroom.rules.definitions import SYSTEM_ERRORS
+from postroom.rules.exchange import Answer, Made, answers, attribute, batch, element
+from postroom.rules.failures import Failure, error_body
+from postroom.rules.plan import Plan, QueuePlan, Target
+from postroom.rules.xquery import QueryFailed, saxon
+
+#: The sets of a chunk as they stood when it was claimed.
+Base = Mapping[Granule, Sequence[Document]]
+
+
+def evaluate_chunk(
+    plan: Plan, arrivals: Sequence[Arrival], base: Base, given: Timeline | None = None
+) -> tuple[dict[int, Effects], set[int]]:
+    """The effects of a chunk's messages as if they came one after another, and those that did not settle."""
+    chunk = _Chunk(plan, base)
+    return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given)
+
+
+def evaluate_alone(plan: Plan, arrivals: Sequence[Arrival], base: Base) -> dict[int, Effects]:
+    """The effects of each message as if it were the only one."""
+    found: dict[int, Effects] = {}
+    for some in _Chunk(plan, base).round(arrivals, {}):
+        found.update(some)
+    return found
+
+
+class _Chunk:
+    def __init__(self, plan: Plan, base: Base) -> None:
+        self._plan = plan
+        self._base = base
+
+    def round(self, arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
+        """Every arrival against what is known, none seeing the others of this round."""
+        by_queue: defaultdict[str, list[Arrival]] = defaultdict(list)
+        for arrival in arrivals:
+            if arrival.failure is not None:
+                yield {arrival.order: self._failed(arrival, Failure("system", "PR0005", arrival.failure))}
+            elif arrival.queue in self._plan.echoes:
+                yield {arrival.order: self._echoed(arrival)}
+            else:
+                by_queue[arrival.queue].append(arrival)
+        for queue, some in by_queue.items():
+            yield from self._evaluate(self._plan.queues[queue], some, known)
+
+    def _evaluate(
+        self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline
+    ) -> Iterator[Mapping[int, Effects]]:
+        sets = _Sets(self._plan, self._base, known)
+        by_index = {arrival.order: arrival for arrival in arrivals}
+        parts = [self._message(plan, arrival, sets) for arrival in arrivals]
+        try:
+            said = saxon().run(plan.query, batch(parts, sets.elements), self._plan.collections)
+        except QueryFailed as error:
+            if len(arrivals) > 1:  # not a rule's own error: those are caught. Find whose it is
+                half = len(arrivals) // 2
+                yield from self._evaluate(plan, arrivals[:half], known)
+                yield from self._evaluate(plan, arrivals[half:], known)
+                return
+            failure = Failure("application", error.code, error.what, plan.rules[0] if len(plan.rules) == 1 else None)
+            yield {arrivals[0].order: self._failed(arrivals[0], failure)}
+            return
+        for answer in answers(said, self._plan.mark):
+            yield {answer.index: self._effects(plan, by_index[answer.index], answer)}
+
+    def _message(self, plan: QueuePlan, arrival: Arrival, sets: _Sets) -> str:
+        """One message in the document of the query, with what its rules may ask about it."""
+        said = [f'<m i="{arrival.order}"']
+        properties: dict[str, Any] = {}
+        if plan.properties or plan.inherited or plan.slicings or plan.system:
+            properties = admission.stored(arrival.properties)
+        for number, read in enumerate(arrival.reads):
+            said.append(f' s{number}="{sets.number(arrival.order, read)}"')
+        for number, (_, name) in enumerate(plan.slicings):
+            if name in properties:
+                said.append(f' k{number}="{attribute(admission.text_of(properties[name]))}"')
+        has = " ".join(name for name in plan.inherited if name in properties)
+        if has:
+            said.append(f' h="{has}"')
+        said += [
+            f' {name}="{attribute(value)}"'
+            for name in plan.system
+            if (value := _system(name, arrival, properties)) is not None
+        ]
+        said.append(">")
+        said += [
+            f"<p{admission.attributes(name, properties[name])}</p>" for name in plan.properties if name in properties
+        ]
+        document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
+        return f"{''.join(said)}{element(document, self._plan)}</m>"
+
+    # --- from answers to effects ---
+
+    def _effects(self, plan: QueuePlan, arrival: Arrival, answer: Answer) -> Effects:
+        if answer.failed is not None:
+            number, code, description = answer.failed
+            kind = "message" if code == "schema-invalid" else "application"
+            return self._failed(arrival, Failure(kind, code, description, plan.rules[number]))
+        if not answer.made:
+            return ()
+        size = sum(len(made.body) for made in answer.made)
+        if len(answer.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
+            what = f"{len(answer.made)} actions with {size} characters; the budget of one message is smaller"
+            return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[answer.made[0].rule]))
+        trigger = admission.stored(arrival.properties)
+        found: list[Action] = []
+        for made in answer.made:
+            rule = plan.rules[made.rule]
+            if made.slicing is not None:
+                found.append(ResetSlice(rule, made.slicing, made.value))
+                continue
+            action = self._enqueue(rule, made, trigger)
+            if isinstance(action, Failure):
+                return self._failed(arrival, action)
+            found.append(action)
+        return tuple(found)
+
+    def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any]) -> Enqueue | Failure:
+        target = self._plan.target(made.queue)
+        properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
+        properties |= admission.inherited(target, trigger, properties)
+        document = Document(0, made.format, None, made.body)
+        entry = admission.finish(
+            self._plan, target, properties, _made_by(rule, trigger), tuple(made.entries), document
+        )
+        if isinstance(entry, Failure):
+            return Failure(entry.kind, entry.code, entry.description, rule)
+        return _entering(rule, target, document, entry)
+
+    def _echoed(self, arrival: Arrival) -> Effects:
+        """A message whose time in an echo queue is over goes on to its target, with what was set on it."""
+        trigger = admission.stored(arrival.properties)
+        goal = str(trigger.get("target"))
+        if self._plan.known and goal not in self._plan.known:
+            return self._failed(arrival, Failure("system", "PR0004", f"the target queue {goal} is gone"))
+        target = self._plan.target(goal)
+        fixed = {each.name for each in target.properties if each.fixed}
+        skipped = fixed | admission.RESERVED | (set() if target.echo else {"target", "timeout"})
+        explicit = {name: value for name, value in trigger.items() if name not in skipped}
+        document = Document(0, arrival.format, arrival.type, arrival.body)
+        entry = self._admit(target, document, explicit, _made_by(str(trigger.get("rule", arrival.queue)), trigger))
+        if isinstance(entry, Failure):
+            return self._failed(arrival, entry)
+        return (_entering(arrival.queue, target, document, entry),)
+
+    def _failed(self, arrival: Arrival, failure: Failure) -> Effects:
+        """An error message in the place of everything else, in the most specific error queue that can take it."""
+        trigger = admission.stored(arrival.properties)
+        depth = int(trigger.get("errors", 0)) + 1
+        original = Document(arrival.key, arrival.format, arrival.type, arrival.body)
+        document = Document(0, "xml", None, error_body(failure, arrival.queue, arrival.key, original))
+        system = {**_made_by(failure.rule or arrival.queue, trigger), "errors": depth}
+        levels = self._plan.errors_of(arrival.queue, failure.rule)
+        for queue in levels if depth <= ERROR_DEPTH_MAX else ():
+            target = self._plan.target(queue)
+            taken = {each.name: trigger[each.name] for each in target.properties if each.inherited and each.name in trigger}
+            entry = self._admit(target, document, taken, system)
+            if isinstance(entry, Entry):
+                return (_entering(failure.rule or arrival.queue, target, document, entry)._replace(failed=True),)
+        entry = self._admit(Target(SYSTEM_ERRORS), document, {}, system)
+        assert isinstance(entry, Entry)
+        made = _entering(failure.rule or arrival.queue, Target(SYSTEM_ERRORS), document, entry)
+        return (made._replace(failed=True),)
+
+    def _admit(
+        self, target: Target, document: Document, explicit: Mapping[str, Any], system: Mapping[str, Any]
+    ) -> Entry | Failure:
+        return admission.admit(self._plan, target, [Candidate(document, explicit, system)])[0]
+
+
+class _Sets:
+    """The sets that the messages of one query look at; equal ones are written once."""
+
+    def __init__(self, plan: Plan, base: Base, known: Timeline) -> None:
+        self._plan = plan
+        self._base = base
+        self._known = known
+        self._numbers: dict[object, int] = {}
+        self.elements: list[str] = []
+
+    def number(self, index: int, read: Iterable[Granule]) -> int:
+        parts = tuple((granule, tuple(before(index, self._known.get(granule, ())))) for granule in read)
+        found = self._numbers.get(parts)
+        if found is None:
+            found = self._numbers[parts] = len(self._numbers)
+            inside: dict[object, str] = {}
+            for granule, made in parts:
+                for number, document in enumerate(documents(self._base.get(granule, ()), made)):
+                    # A stored message that two entries of an index lead to is one message.
+                    inside[document.key or (document, number)] = element(document, self._plan)
+            self.elements.append(f'<s id="{found}">{"".join(inside.values())}</s>')
+        return found
+
+
+def _entering(rule: str, target: Target, document: Document, entry: Entry) -> Enqueue:
+    return Enqueue(
+        rule,
+        target.queue,
+        document.format,
+        document.type,
+        document.body,
+        entry.properties,
+        entry.slices,
+        entry.entries,
+        entry.delay,
+    )
+
+
+def _made_by(rule: str, trigger: Mapping[str, Any]) -> dict[str, Any]:
+    system = {"rule": rule}
+    if "connection" in trigger:
+        system["connection"] = trigger["connection"]
+    return system
+
+
+def _system(name: str, arrival: Arrival, properties: Mapping[str, Any]) -> str | None:
+    if name == "key":
+        return key_text(arrival.key)
+    if name == "queue":
+        return arrival.queue
+    if name == "cause":
+        return None if arrival.cause is None else key_text(arrival.cause)
+    if name == "created":
+        return to_iso(to_datetime(arrival.created))
+    if name == "size":
+        return str(len(arrival.body.encode()))
+    value = properties.get(name)
+    return None if value is None else str(value)
+
+

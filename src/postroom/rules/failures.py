@@ -1,0 +1,35 @@
+"""Errors as messages: one documented shape, and the queue that takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postroom.engine.effects import Document
+from postroom.limits import BODY_BYTES_MAX
+from postroom.model.key import key_text
+from postroom.rules.exchange import escaped, without_declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a message led to nothing but an error."""
+
+    kind: str  # application, message, network or system
+    code: str
+    description: str
+    rule: str | None = None
+
+
+def error_body(failure: Failure, queue: str, key: int, document: Document) -> str:
+    """The error message of a failure, in the shape that the guide documents."""
+    parts = [f"<class>{failure.kind}</class>", f"<code>{escaped(failure.code)}</code>"]
+    parts.append(f"<description>{escaped(failure.description[:2000])}</description>")
+    if failure.rule is not None:
+        parts.append(f"<rule>{escaped(failure.rule)}</rule>")
+    parts.append(f"<queue>{escaped(queue)}</queue>")
+    inside = without_declaration(document.body) if document.format == "xml" else escaped(document.body)
+    head = "".join(parts)
+    if len(head.encode()) + len(inside.encode()) > BODY_BYTES_MAX - 1000:
+        # The message itself is kept as long as someone needs it; here a reference must do.
+        return f'<error>{head}<initialMessage key="{key_text(key)}" omitted="true"/></error>'
+    return f'<error>{head}<initialMessage key="{key_text(key)}">{inside}</initialMessage></error>'

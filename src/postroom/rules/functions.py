@@ -1,0 +1,68 @@
+"""The functions that a rule may call: an allow-list. What reaches outside of the message store is not on it."""
+
+from __future__ import annotations
+
+#: XQuery's own functions (namespace fn) that only look at their arguments.
+_FN = frozenset(
+    """
+    abs adjust-date-to-timezone adjust-dateTime-to-timezone adjust-time-to-timezone analyze-string apply avg
+    base-uri boolean ceiling codepoint-equal codepoints-to-string compare concat contains contains-token count
+    current-date current-dateTime current-time data dateTime day-from-date day-from-dateTime days-from-duration
+    deep-equal default-collation distinct-values document-uri element-with-id empty encode-for-uri ends-with error
+    escape-html-uri exactly-one exists false filter floor fold-left fold-right for-each for-each-pair format-date
+    format-dateTime format-integer format-number format-time function-arity function-name generate-id has-children head
+    hours-from-dateTime hours-from-duration hours-from-time id idref implicit-timezone in-scope-prefixes index-of
+    innermost insert-before iri-to-uri json-to-xml lang last local-name local-name-from-QName lower-case matches max
+    min minutes-from-dateTime minutes-from-duration minutes-from-time month-from-date month-from-dateTime
+    months-from-duration name namespace-uri namespace-uri-for-prefix namespace-uri-from-QName nilled node-name
+    normalize-space normalize-unicode not number one-or-more outermost parse-ietf-date parse-json parse-xml
+    parse-xml-fragment path position prefix-from-QName QName random-number-generator remove replace resolve-QName
+    resolve-uri reverse root round round-half-to-even seconds-from-dateTime seconds-from-duration seconds-from-time
+    serialize sort starts-with static-base-uri string string-join string-length string-to-codepoints subsequence
+    substring substring-after substring-before sum tail timezone-from-date timezone-from-dateTime timezone-from-time
+    tokenize translate true unordered upper-case xml-to-json year-from-date year-from-dateTime years-from-duration
+    zero-or-one
+    """.split()
+)
+_MAP = frozenset("merge size keys contains get find put entry remove for-each".split())
+_ARRAY = frozenset(
+    """
+    size get put append subarray remove insert-before head tail reverse join for-each filter fold-left fold-right
+    for-each-pair sort flatten
+    """.split()
+)
+_MATH = frozenset("pi exp exp10 log log10 pow sqrt sin cos tan asin acos atan atan2".split())
+#: Our own, with the numbers of arguments they take.
+OURS = {
+    "qs:message": (0,),
+    "qs:queue": (0, 1),
+    "qs:property": (1,),
+    "qs:slice": (0,),
+    "qs:slicekey": (0,),
+    "collection": (1,),
+}
+_BY_PREFIX = {"": _FN, "fn": _FN, "map": _MAP, "array": _ARRAY, "math": _MATH}
+_OUTSIDE = frozenset(
+    """
+    doc doc-available document unparsed-text unparsed-text-lines unparsed-text-available json-doc uri-collection
+    environment-variable available-environment-variables transform load-xquery-module put function-lookup trace
+    stream-available
+    """.split()
+)
+
+
+def refusal(name: str) -> str | None:
+    """Why a rule may not call a function; None if it may, as far as its name tells."""
+    prefix, _, local = name.rpartition(":")
+    if name.removeprefix("fn:") in OURS:
+        return None
+    if prefix == "xs":
+        return None  # constructors of atomic values; the compiler knows which there are
+    known = _BY_PREFIX.get(prefix)
+    if known is not None and local in known:
+        return None
+    if prefix in ("", "fn") and local in _OUTSIDE:
+        return f"{name}() reaches outside of the room, and rules may not"
+    if prefix == "qs":
+        return f"there is no function {name}(); ours are {', '.join(sorted(OURS))}"
+    return f"{name}() is not a function that rules may call"

@@ -1,0 +1,194 @@
+"""Reading little of a queue: ``qs:queue("x")[path = value]`` is answered by an index instead of the whole queue.
+
+Recognised are an equality between a path of the queue's messages and a value that depends on the current message
+alone, written at the call or at every use of the variable that holds it. The rule itself stays as it is: what the index
+gives is what its own predicate would leave over, and what is not recognised reads the whole queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postroom.rules.definitions import Program, RuleDefinition
+from postroom.rules.expression import Binding, Body, Call
+from postroom.rules.plan import Key
+from postroom.rules.tokens import Token, decoded, tokens
+
+_PATH = frozenset({"/", "//", "@", ".", "*", "::"})
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """An index over the messages of a queue, and where the value to look for comes from."""
+
+    expression: str
+    key: Key
+
+
+def keyed_read(rule: RuleDefinition, call: Call, body: Body, program: Program) -> Keyed | None:
+    """How a call of qs:queue can be answered by an index; None if it cannot."""
+    return _Finder(rule, body, program).keyed(call)
+
+
+class _Finder:
+    def __init__(self, rule: RuleDefinition, body: Body, program: Program) -> None:
+        self._text = rule.body.text
+        self._tokens = tokens(self._text)
+        self._by_start = {token.start: number for number, token in enumerate(self._tokens)}
+        self._rule = rule
+        self._body = body
+        self._program = program
+
+    def keyed(self, call: Call) -> Keyed | None:
+        behind = self._behind(call.end)
+        steps, at = self._steps(behind)
+        if self._is(at, "["):
+            return self._predicate(steps, at)
+        holder = self._holder(call, at)
+        if holder is None or not holder.uses:
+            return None
+        found = set()
+        for use in holder.uses:
+            more, at = self._steps(self._behind(use.end))
+            found.add(self._predicate(steps + more, at) if self._is(at, "[") else None)
+        return found.pop() if len(found) == 1 else None
+
+    def _holder(self, call: Call, at: int) -> Binding | None:
+        """The variable that holds the call and nothing else."""
+        end = self._tokens[at - 1].end if at else 0
+        for binding in self._body.bindings:
+            if binding.kind == "let" and (binding.value.start, binding.value.end) == (call.start, end):
+                return binding
+        return None
+
+    def _behind(self, offset: int) -> int:
+        return next((number for number, token in enumerate(self._tokens) if token.start >= offset), len(self._tokens))
+
+    def _is(self, at: int, text: str) -> bool:
+        return at < len(self._tokens) and self._tokens[at].text == text
+
+    def _steps(self, at: int) -> tuple[str, int]:
+        """The steps of a path from here, with predicates that are paths themselves; and the first token behind."""
+        begin = at
+        while at < len(self._tokens):
+            token = self._tokens[at]
+            if token.text in ("/", "//"):
+                at += 2 if self._is_step(at + 1) else 0
+                if not self._is_step(at - 1):
+                    break
+                if self._tokens[at - 1].text == "@":
+                    at += 1
+            elif token.text == "[":
+                close = self._close(at)
+                inner = self._tokens[at + 1 : close]
+                if not inner or not _is_path(inner):
+                    break
+                at = close + 1
+            else:
+                break
+        if at == begin:
+            return "", at
+        return self._text[self._tokens[begin].start : self._tokens[at - 1].end], at
+
+    def _is_step(self, at: int) -> bool:
+        if not 0 <= at < len(self._tokens):
+            return False
+        token = self._tokens[at]
+        following = self._tokens[at + 1].text if at + 1 < len(self._tokens) else ""
+        return (token.kind == "name" and following != "(") or token.text in ("@", "*")
+
+    def _close(self, at: int) -> int:
+        depth = 0
+        for number in range(at, len(self._tokens)):
+            text = self._tokens[number].text
+            depth += (text in "([{") - (text in ")]}") if self._tokens[number].kind == "symbol" else 0
+            if depth == 0:
+                return number
+        return len(self._tokens)
+
+    def _predicate(self, steps: str, at: int) -> Keyed | None:
+        """The first equality of a predicate (or of its conjunction) that an index can answer."""
+        for part in _split(self._tokens[at + 1 : self._close(at)], "and"):
+            sides = _split(part, "=")
+            if len(sides) != 2:
+                continue
+            for path, value in (sides, sides[::-1]):
+                key = self._key(value) if path and value and _is_path(path) else None
+                if key is not None:
+                    said = self._text[path[0].start : path[-1].end]
+                    return Keyed(f".{steps} ! ({said})" if steps else said, key)
+        return None
+
+    def _key(self, value: Sequence[Token], bound: bool = False) -> Key | None:
+        first = value[0]
+        if len(value) == 1 and first.kind == "string":
+            literal = decoded(first)
+            return None if literal is None else Key("literal", literal)
+        if len(value) == 1 and first.kind == "variable" and not bound:
+            return self._bound(first.text)
+        if bound and first.text in ("/", "//") and _is_path(value):
+            return Key("probe", self._text[first.start : value[-1].end])
+        call = next((each for each in self._body.calls if each.start == first.start), None)
+        if call is None:
+            return None
+        rest = [token for token in value if token.start >= call.end]
+        if call.name == "qs:message" and rest and rest[0].text in ("/", "//") and _is_path(rest):
+            return Key("probe", f".{self._text[rest[0].start : rest[-1].end]}")
+        if call.name in ("qs:slicekey", "qs:property") and not rest:
+            return self._by_property(call)
+        return None
+
+    def _by_property(self, call: Call) -> Key | None:
+        """Only strings: a number is compared by its value, and an index knows texts."""
+        if call.name == "qs:slicekey":
+            name = self._program.slicings[self._rule.target].property
+        else:
+            name = call.literals[0] or ""
+        known = self._program.properties.get(name)
+        return Key("property", name) if known is not None and known.type == "string" else None
+
+    def _bound(self, name: str) -> Key | None:
+        bindings = [each for each in self._body.bindings if each.name == name.removeprefix("$")]
+        if len(bindings) != 1 or bindings[0].kind != "let" or self._focus_changes(bindings[0].value.start):
+            return None
+        span = bindings[0].value
+        inside = [token for token in self._tokens if span.start <= token.start < span.end]
+        return self._key(inside, bound=True) if inside else None
+
+    def _focus_changes(self, offset: int) -> bool:
+        """Whether something other than the message is the context here: inside a predicate, a step, or behind ``!``."""
+        open_brackets: list[int] = []
+        for number, token in enumerate(self._tokens):
+            if token.start >= offset:
+                break
+            if token.kind == "symbol" and token.text in ("(", "[", "{"):
+                open_brackets.append(number)
+            elif token.kind == "symbol" and token.text in (")", "]", "}") and open_brackets:
+                open_brackets.pop()
+        for number in open_brackets:
+            before = self._tokens[number - 1].text if number else ""
+            if self._tokens[number].text == "[" or before in ("/", "//", "!"):
+                return True
+        return False
+
+
+def _is_path(part: Sequence[Token]) -> bool:
+    """Names and slashes only: no function, no number, no variable, nothing that looks at a position."""
+    names = [token for token in part if token.kind == "name"]
+    return bool(names) and all(token.kind == "name" or token.text in _PATH for token in part)
+
+
+def _split(part: Sequence[Token], word: str) -> list[Sequence[Token]]:
+    """The pieces of a part between a word or symbol outside of all brackets."""
+    pieces: list[list[Token]] = [[]]
+    depth = 0
+    for number, token in enumerate(part):
+        if token.kind == "symbol":
+            depth += (token.text in "([{") - (token.text in ")]}")
+        step = number and part[number - 1].text in ("/", "//", "@", "::")
+        if token.text == word and not depth and not step:
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return list(pieces)

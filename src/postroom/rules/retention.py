@@ -1,0 +1,87 @@
+"""How long messages stay: as long as a slice holds them. What holds a message, what a slice contains, what may go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.errors import DefinitionUnknown, MessageGone, MessageUnknown
+from postroom.limits import SWEEP_MESSAGES
+from postroom.model.key import key_number
+from postroom.model.message import Message, Stored
+from postroom.rules.catalog import Programs
+from postroom.rules.checks import nearest
+from postroom.store.base import Store
+from postroom.store.queues import Keep, Queue
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Why a message is still there."""
+
+    key: str
+    queue: str
+    processed: bool
+    held_by: tuple[tuple[str, str], ...]  # slicing and slice key
+    keeps: bool  # the queue keeps all of its messages
+
+    @property
+    def removable(self) -> bool:
+        return self.processed and not self.held_by and not self.keeps
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "held_by": [{"slicing": slicing, "slicekey": value} for slicing, value in self.held_by],
+            "removable": self.removable,
+        }
+
+
+def why(store: Store, key: str) -> Held:
+    """Which slices hold a message."""
+
+    def work(tx: Transaction) -> Held:
+        number = key_number(key)
+        stored = tx.messages.find(number)
+        if stored is None:
+            if tx.journal.last(number) is None:
+                raise MessageUnknown(key=key)
+            raise MessageGone(key=key)
+        queue = tx.queues.named_to_read(stored.queue)
+        assert queue is not None
+        return Held(
+            key, stored.queue, stored.processed is not None, tuple(tx.slices.holds(number)), queue.keep == Keep.ALL
+        )
+
+    return store.read(work)
+
+
+def slice(store: Store, programs: Programs, slicing: str, key: str) -> list[Message]:
+    """The messages of a slice's current lifetime."""
+
+    def work(tx: Transaction) -> list[Stored]:
+        known = programs.program(tx).slicings
+        if slicing not in known:
+            raise DefinitionUnknown(name=f"slicing {slicing}", nearest=nearest(slicing, known))
+        number = tx.slices.ids("slicing").get(slicing)
+        return [] if number is None else tx.slices.slice(number, key)
+
+    return [stored.image() for stored in store.read(work)]
+
+
+def sweep(store: Store, programs: Programs) -> int:
+    """Remove every message that is processed and that nothing holds; answers with how many went."""
+    removed = 0
+    while True:
+        gone = store.transact("sweep", lambda tx: tx.retention.sweep(_unsliced(tx, programs), SWEEP_MESSAGES))
+        removed += gone
+        if gone < SWEEP_MESSAGES:
+            return removed
+
+
+def _unsliced(tx: Transaction, programs: Programs) -> list[Queue]:
+    """Queues that keep by slices and have none: every processed message may go."""
+    plan = programs.plan(tx)
+    queues = [queue for queue in tx.queues.all() if queue.keep == Keep.SLICED]
+    return [tx.queues.locked(queue.id) for queue in queues if not plan.target(queue.name).slicings]

@@ -1,0 +1,20 @@
+"""The rules' part in the engine's steps."""
+
+from __future__ import annotations
+
+from postroom.engine.stage import Share
+from postroom.rules.catalog import Programs
+from postroom.store.transaction import Transaction
+
+
+class RulesStage:
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+
+    def share(self, tx: Transaction) -> Share | None:
+        plan = self._programs.plan(tx)
+        if not plan.queues and not plan.echoes:
+            return None
+        from postroom.rules.stage import RulesShare  # pyarrow, and with it half a second, only when it is needed
+
+        return RulesShare(plan)

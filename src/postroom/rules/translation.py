@@ -1,0 +1,266 @@
+"""From QML to XQuery: a rule's body becomes an expression that answers with its pending actions as elements.
+
+Lines stay where they are, so that an error of the XQuery compiler can be told with its place in the user's file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
+from postroom.rules.edits import Edit, Edited, edited
+from postroom.rules.expression import Body, Call, Enqueue, Reset, Span, read
+from postroom.rules.plan import Index, Key, Read
+from postroom.rules.reads import keyed_read
+
+NAMESPACE = "urn:postroom:qs"
+_ELSE = " else ()"
+#: What the system knows about every message, and the XQuery type of each.
+SYSTEM = {
+    "key": "string",
+    "queue": "string",
+    "rule": "string",
+    "cause": "string",
+    "sender": "string",
+    "connection": "string",
+    "created": "dateTime",
+    "size": "integer",
+}
+
+
+@dataclass
+class Surroundings:
+    """What the rules of one queue share: the sets they read, the properties they must be shown."""
+
+    program: Program
+    queue: str
+    mark: str
+    reads: list[Read] = field(default_factory=list)
+    properties: dict[str, None] = field(default_factory=dict)
+    system: dict[str, None] = field(default_factory=dict)
+    indexes: dict[str, Index] = field(default_factory=dict)
+    into: dict[str, int] = field(default_factory=dict)  # a number for each target's function
+    slicings: dict[str, int] = field(default_factory=dict)  # a number for each slicing with a rule here
+
+    def number(self, read: Read) -> int:
+        if read not in self.reads:
+            self.reads.append(read)
+        return self.reads.index(read)
+
+    def index(self, queue: str, expression: str) -> str:
+        found = Index(f"{queue} {expression}", queue, expression)
+        self.indexes[found.name] = found
+        return found.name
+
+    def slicing(self, name: str) -> int:
+        return self.slicings.setdefault(name, len(self.slicings))
+
+    def function(self, queue: str) -> str:
+        return f"qs:into-{self.into.setdefault(queue, len(self.into))}"
+
+
+def translated(rule: RuleDefinition, around: Surroundings, body: Body | None = None) -> Edited:
+    """The rule's body as XQuery over ``$qs:message``, ``$qs:m`` and ``$qs:sets``."""
+    text = rule.body.text
+    body = body or read(text, 0, len(text))
+    inner = [at for span in _values(body) for at in read(text, *span).missing_else]
+    edits = [Edit(at, at, _ELSE) for at in inner]  # edits at one place keep their order: the innermost comes first
+    for enqueue in body.enqueues:
+        edits += _enqueue_edits(enqueue, around)
+    for reset in body.resets:
+        edits += _reset_edits(reset, rule, around)
+    outer = Counter(body.missing_else) - Counter(inner)
+    edits += [Edit(at, at, _ELSE) for at in outer.elements()]
+    for call in body.calls:
+        replacement = _call(call, rule, around, body)
+        if replacement is not None:
+            edits.append(Edit(call.start, call.end, replacement))
+    return edited(text, 0, len(text), edits)
+
+
+def _values(body: Body) -> Iterator[Span]:
+    """The expressions inside of actions."""
+    for enqueue in body.enqueues:
+        yield enqueue.value
+        yield from (each.value for each in enqueue.properties)
+    yield from (reset.key for reset in body.resets if reset.key is not None)
+
+
+def _enqueue_edits(enqueue: Enqueue, around: Surroundings) -> list[Edit]:
+    edits = [
+        Edit(*enqueue.keyword, f"{around.function(enqueue.queue)}(("),
+        Edit(*enqueue.into, "), ("),
+    ]
+    for number, each in enumerate(enqueue.properties):
+        known = around.program.properties.get(each.name)
+        maker = f"qs:as-{known.type}" if known else "qs:as-given"
+        comma = ", " if number else ""
+        edits.append(Edit(*each.keyword, f'{comma}{maker}("{each.name}", ('))
+        edits.append(Edit(each.value[1], each.value[1], "))"))
+    edits.append(Edit(enqueue.span[1], enqueue.span[1], "), $qs:h)"))
+    return edits
+
+
+def _reset_edits(reset: Reset, rule: RuleDefinition, around: Surroundings) -> list[Edit]:
+    program = around.program
+    name = reset.slicing or rule.target
+    type = _slicing_type(program, name)
+    if reset.key is None:
+        made = f'<z-{around.mark} s="{name}">{{string({_slicekey(rule, around)})}}</z-{around.mark}>'
+        return [Edit(*reset.span, made)]
+    return [
+        Edit(*reset.keyword, f'<z-{around.mark} s="{name}">{{string(xs:{type}(('),
+        Edit(reset.span[1], reset.span[1], f")))}}</z-{around.mark}>"),
+    ]
+
+
+def _call(call: Call, rule: RuleDefinition, around: Surroundings, body: Body) -> str | None:
+    """What stands for a call of one of our own functions; None for XQuery's."""
+    name = call.name.removeprefix("fn:")
+    if name == "qs:message":
+        return "$qs:message"
+    if name == "qs:slice":
+        return _set(around, _slice_read(rule.target, around.program))
+    if name == "qs:slicekey":
+        return _slicekey(rule, around)
+    if name == "qs:queue":
+        queue = call.literals[0] if call.literals else around.queue
+        return _queue(call, queue or around.queue, rule, around, body)
+    if name == "qs:property":
+        return property_access(call.literals[0] or "", around)
+    if name == "collection":
+        return f"$qs:collection-{call.literals[0]}"
+    return None
+
+
+def _slice_read(slicing: str, program: Program) -> Read:
+    return Read("slice", slicing, Key("property", program.slicings[slicing].property))
+
+
+def _slicekey(rule: RuleDefinition, around: Surroundings) -> str:
+    return f"xs:{_slicing_type(around.program, rule.target)}($qs:m/@k{around.slicing(rule.target)})"
+
+
+def _slicing_type(program: Program, slicing: str) -> str:
+    return property_type(program, program.slicings[slicing].property)
+
+
+def property_type(program: Program, name: str) -> str:
+    known = program.properties.get(name)
+    return known.type if known else SYSTEM.get(name, "string")
+
+
+def _queue(call: Call, queue: str, rule: RuleDefinition, around: Surroundings, body: Body) -> str:
+    keyed = keyed_read(rule, call, body, around.program)
+    if keyed is None:
+        return _set(around, Read("queue", queue))
+    key = keyed.key
+    if key.source == "probe":
+        key = Key("probe", around.index(around.queue, key.name))
+    return _set(around, Read("index", around.index(queue, keyed.expression), key))
+
+
+def _set(around: Surroundings, read: Read) -> str:
+    return f"$qs:sets(string($qs:m/@s{around.number(read)}))"
+
+
+def property_access(name: str, around: Surroundings) -> str:
+    known = around.program.properties.get(name)
+    if known is None and name in SYSTEM:
+        around.system[name] = None
+        return f"xs:{SYSTEM[name]}($qs:m/@{name})"
+    around.properties[name] = None
+    access = f'$qs:m/p[@n = "{name}"]'
+    return f"xs:{known.type}({access})" if known else f"qs:given({access})"
+
+
+# --- the text around the rules -----------------------------------------------------------------------------------
+
+
+def prolog(mark: str, collections: Sequence[str]) -> str:
+    """Declarations that every query begins with, on one line."""
+    declared = [
+        f'declare namespace qs = "{NAMESPACE}";',
+        'declare namespace map = "http://www.w3.org/2005/xpath-functions/map";',
+        'declare namespace array = "http://www.w3.org/2005/xpath-functions/array";',
+        'declare namespace math = "http://www.w3.org/2005/xpath-functions/math";',
+        *_FUNCTIONS,
+    ]
+    for name in collections:
+        declared.append(f"declare variable $collection-{name} external;")
+        declared.append(
+            f"declare variable $qs:collection-{name} := $collection-{name}/c/d ! document {{ node() }};"
+        )
+    return " ".join(declared).replace("-MARK", f"-{mark}")
+
+
+_FUNCTIONS = (
+    'declare function qs:doc($d as element()) as item()? { if ($d/@f = "j") then parse-json(string($d)) '
+    'else if ($d/@f = "t") then document { text { string($d) } } else document { $d/node() } };',
+    "declare function qs:body($b as item()*) as element() { "
+    'if (count($b) ne 1) then error(QName("urn:postroom:qs", "qs:PR0001"), '
+    'concat("a message is one document, not ", count($b), " items")) else typeswitch ($b) '
+    'case map(*) return <d-MARK f="j">{serialize($b, map { "method": "json" })}</d-MARK> '
+    'case array(*) return <d-MARK f="j">{serialize($b, map { "method": "json" })}</d-MARK> '
+    'case element() return <d-MARK f="x">{$b}</d-MARK> '
+    'case document-node() return if (count($b/*) eq 1) then <d-MARK f="x">{$b/node()}</d-MARK> '
+    'else <d-MARK f="t">{string($b)}</d-MARK> '
+    'case text() return <d-MARK f="t">{string($b)}</d-MARK> '
+    'case xs:anyAtomicType return <d-MARK f="t">{string($b)}</d-MARK> '
+    'default return error(QName("urn:postroom:qs", "qs:PR0001"), "a message is a document, a value or a map") };',
+    "declare function qs:made($d as element()) as item()? { "
+    'if ($d/@f = "j") then parse-json(string($d)) else document { $d/node() } };',
+    "declare function qs:single($n as xs:string, $v as item()*) as xs:anyAtomicType? { "
+    "let $a := distinct-values(data($v)) return if (count($a) gt 1) "
+    'then error(QName("urn:postroom:qs", "qs:PR0002"), '
+    'concat("property ", $n, " would have ", count($a), " values")) else $a };',
+    "declare function qs:as-given($n as xs:string, $v as item()*) as element()? { "
+    "let $a := qs:single($n, $v) return if (empty($a)) then () else <p-MARK n=\"{$n}\" k=\"{"
+    'if ($a instance of xs:boolean) then "boolean" else if ($a instance of xs:integer) then "integer" else "string"'
+    '}">{string($a)}</p-MARK> };',
+    "declare function qs:given($p as element()*) as xs:anyAtomicType? { "
+    'if ($p/@k = "boolean") then xs:boolean($p) else if ($p/@k = "integer") then xs:integer($p) else '
+    "if ($p) then string($p) else () };",
+)
+
+
+def casts(types: Mapping[str, None]) -> str:
+    """A function for each type that an explicit property has."""
+    return " ".join(
+        f"declare function qs:as-{type}($n as xs:string, $v as item()*) as element()? {{ "
+        f"let $a := qs:single($n, $v) return if (empty($a)) then () else "
+        f'<p-MARK n="{{$n}}">{{string($a cast as xs:{type})}}</p-MARK> }};'
+        for type in types
+    )
+
+
+def computed(definition: PropertyDefinition, value: Expression, mark: str) -> str:
+    """The element of a computed property of ``$qs:message``."""
+    said = value.text
+    if definition.type == "boolean" and said.strip() in ("true", "false"):
+        said = f"{said.strip()}()"  # as the paper writes it; to XQuery this would be an element's name
+    made = (
+        f'(let $qs:v := qs:single("{definition.name}", $qs:message ! ({said})) return '
+        f'if (empty($qs:v)) then () else <p-{mark} n="{definition.name}">{{string($qs:v cast as xs:{definition.type})}}'
+        f"</p-{mark}>)"
+    )
+    if definition.fixed:
+        return made
+    return f'(if ($qs:p/@n = "{definition.name}" or $qs:h = "{definition.name}") then () else {made})'
+
+
+def indexed(index: Index, mark: str) -> str:
+    """The elements of an index's values; a message that the expression does not fit has none."""
+    return (
+        f"(try {{ for $qs:v in distinct-values(data($qs:message ! ({index.expression})) ! string(.)) "
+        f'return <k-{mark} n="{escaped(index.name)}">{{$qs:v}}</k-{mark}> }} catch * {{ () }})'
+    )
+
+
+def escaped(text: str) -> str:
+    """Text inside an attribute of a constructor, in an XQuery."""
+    for character, word in (("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;"), ("{", "{{"), ("}", "}}")):
+        text = text.replace(character, word)
+    return text

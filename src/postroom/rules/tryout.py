@@ -1,0 +1,68 @@
+"""The dry run: what proposed rules would have done with the messages that are stored. Nothing is changed.
+
+Each message is looked at alone, against the sets as they are now; a changed program is compiled like a loaded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.engine.effects import Effects, Enqueue
+from postroom.engine.step import base_of
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.rules import catalog
+from postroom.rules.arrivals import arrivals_of
+from postroom.rules.definitions import Any_
+from postroom.rules.evaluate import evaluate_alone
+from postroom.rules.plan import Plan
+from postroom.store.base import Store
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What one message would have led to."""
+
+    key: str
+    queue: str
+    effects: Effects
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"key": self.key, "queue": self.queue, "actions": [_action(each) for each in self.effects]}
+
+
+def _action(action: Any) -> dict[str, Any]:
+    if isinstance(action, Enqueue):
+        kind = "error" if action.failed else "enqueue"
+        return {"action": kind, "rule": action.rule, "queue": action.queue, "body": action.body}
+    return {"action": "reset", "rule": action.rule, "slicing": action.slicing, "slicekey": action.value}
+
+
+def tried(store: Store, proposed: Sequence[Any_], since: datetime | None) -> Iterator[Tried]:
+    """Every stored message that the proposed rules watch, oldest first, with what they would do."""
+
+    def work(tx: Transaction) -> tuple[Plan, list[Stored]]:
+        program = catalog.check(tx, proposed)
+        mine = {each.name for each in proposed if each.what == "rule"}
+        plan = catalog.planned(tx, program, 0, "try")
+        watched = [queue for queue, each in plan.queues.items() if mine & set(each.rules)]
+        found = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
+        after = 0 if since is None else int(since.timestamp() * 1_000_000)
+        return plan, sorted((each for each in found if each.created >= after), key=lambda each: each.key)
+
+    plan, messages = store.read(work)
+    for start in range(0, len(messages), 500):
+        some = messages[start : start + 500]
+
+        def look(tx: Transaction, some: Sequence[Stored] = some) -> Any:
+            arrivals = arrivals_of(plan, tx, some)
+            return arrivals, base_of(tx, arrivals)
+
+        arrivals, base = store.read(look)
+        effects = evaluate_alone(plan, arrivals, base)
+        for stored, arrival in zip(some, arrivals, strict=True):
+            yield Tried(key_text(stored.key), stored.queue, effects.get(arrival.order, ()))

@@ -1,0 +1,71 @@
+"""The last check of a program: every rule and every property value is compiled by Saxon, alone and in its place."""
+
+from __future__ import annotations
+
+from postroom.model.catalog import Position, Problem
+from postroom.rules import compiler
+from postroom.rules.checks import Subject, at
+from postroom.rules.definitions import RuleDefinition
+from postroom.rules.edits import Edited
+from postroom.rules.language import fail
+from postroom.rules.translation import Surroundings, computed, prolog, translated
+from postroom.rules.xquery import QueryFailed, saxon
+
+_MARK = "check"
+
+
+def verify(subject: Subject) -> None:
+    """Raise with every error that the XQuery compiler finds, at its place in the user's file."""
+    problems = [*_properties(subject), *_rules(subject)]
+    if problems:
+        fail(sorted(problems, key=lambda problem: problem.position))
+
+
+def _properties(subject: Subject) -> list[Problem]:
+    problems = []
+    for each in subject.program.properties.values():
+        for value in each.values:
+            if value.value is None:
+                continue
+            text = computed(each, compiler.property_value(value.value), _MARK)
+            query = f"{prolog(_MARK, ())} for $qs:m in /b/m let $qs:message := qs:doc($qs:m) "
+            query += f"let $qs:p := () let $qs:h := () return {text}"
+            try:
+                saxon().check(query)
+            except QueryFailed as error:
+                problems.append(Problem(at(each, value.value, 0), f"property {each.name}: {error.what}", error.code))
+    return problems
+
+
+def _rules(subject: Subject) -> list[Problem]:
+    program = subject.program
+    collections = tuple({*program.collections, *subject.collections})
+    problems = []
+    for rule in program.rules.values():
+        slicing = program.slicings.get(rule.target)
+        queues = program.sliced(slicing) if slicing else (rule.target,)
+        around = Surroundings(program, queues[0] if queues else rule.target, _MARK)
+        body = translated(rule, around, subject.bodies[rule.name])
+        call = compiler.rule_call(program, around, 0, rule, body.text)
+        query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(around, call)}"
+        try:
+            saxon().check(query, [f"collection-{name}" for name in collections])
+        except QueryFailed as error:
+            where = _place(rule, query, body, error, subject)
+            problems.append(Problem(where, f"rule {rule.name}: {error.what}", error.code))
+    return problems
+
+
+def _place(rule: RuleDefinition, query: str, body: Edited, error: QueryFailed, subject: Subject) -> Position:
+    """A place in the query as a place in the user's file; an unknown function is looked for by its name."""
+    if error.code == "XPST0017":
+        for call in subject.bodies[rule.name].calls:
+            if f"{call.name.rpartition(':')[2]}(" in error.what:
+                return at(rule, rule.body, call.start)
+    start = query.index(body.text)
+    lines = query.split("\n")
+    offset = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
+    inside = min(max(offset - start, 0), len(body.text))
+    return at(rule, rule.body, min(body.origin(inside), len(rule.body.text)))
+
+

@@ -1,0 +1,107 @@
+"""The one door to Saxon: run an XQuery over one document, with every way out of it closed.
+
+Saxon calls hold the interpreter and cannot be interrupted: whoever runs strangers' rules does so in a process of its
+own, under a deadline that ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from saxonche import PyXQueryProcessor
+
+_CLOSED = ("http://saxon.sf.net/feature/allowedProtocols", "none")  # doc, unparsed-text, json-doc, collection
+_PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
+_CHARACTER = re.compile(r"at char (\d+)")
+_CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
+
+
+@dataclass
+class QueryFailed(Exception):
+    """Saxon refused a query or ended it with an error; line and column are those of the query's text, from 1."""
+
+    code: str
+    what: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.what}"
+
+
+class Saxon:
+    """A Saxon processor with the queries it has seen. One per process: a fork may not use its parent's."""
+
+    def __init__(self) -> None:
+        from saxonche import PySaxonProcessor  # a native library: loaded only where something is to be evaluated
+
+        self._process = os.getpid()
+        self._saxon = PySaxonProcessor(license=False)
+        self._saxon.set_configuration_property(*_CLOSED)
+        self._queries: dict[str, PyXQueryProcessor] = {}
+
+    @property
+    def ours(self) -> bool:
+        return self._process == os.getpid()
+
+    def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The result of a query over a document, as text. ``parameters`` are documents too, by the variable's name.
+
+        They are read when a query is first seen: another text of a query needs other parameters.
+        """
+        from saxonche import PySaxonApiError
+
+        try:
+            processor = self._processor(query, parameters)
+            processor.set_context(xdm_item=self._saxon.parse_xml(xml_text=document))
+            return processor.run_query_to_string() or ""
+        except PySaxonApiError as error:
+            raise _failed(str(error)) from None
+
+    def check(self, query: str, parameters: Sequence[str] = ()) -> None:
+        """Raise unless the query compiles; nothing is evaluated that depends on a message."""
+        self.run(query, "<b/>", {name: "<c/>" for name in parameters})
+
+    def _processor(self, query: str, parameters: Mapping[str, str] | None) -> PyXQueryProcessor:
+        found = self._queries.get(query)
+        if found is None:
+            if len(self._queries) > 200:  # programs come and go; what a process keeps is bounded
+                self._queries.clear()
+            found = self._queries[query] = self._saxon.new_xquery_processor()
+            found.set_query_content(query)
+            found.set_property("!omit-xml-declaration", "yes")
+            found.set_property("!indent", "no")
+            for name, document in (parameters or {}).items():
+                found.set_parameter(name, self._saxon.parse_xml(xml_text=document))
+        return found
+
+
+_saxon: Saxon | None = None
+
+
+def saxon() -> Saxon:
+    """This process's Saxon, made when it is first needed."""
+    global _saxon
+    if _saxon is None or not _saxon.ours:
+        _saxon = Saxon()
+    return _saxon
+
+
+def _failed(said: str) -> QueryFailed:
+    """Saxon tells its errors as text: the code, the place and the first words of it."""
+    # Warnings may come before the error; the error is the last block.
+    block = re.split(r"(?m)^(?=\s*(?:Static error|Type error|Error|Dynamic error|Warning)\b)", said.strip())[-1]
+    code = _CODE.search(block)
+    place = _PLACE.search(block)
+    character = _CHARACTER.search(block)
+    lines = [line.strip() for line in block.splitlines()[1:] if line.strip()] or [block.strip()]
+    what = " ".join(lines)
+    if code:
+        what = what.removeprefix(code.group(1)).strip()
+    line, column = (int(place.group(1)), int(place.group(2))) if place else (1, int(character.group(1)) if character else 1)
+    return QueryFailed(code.group(1) if code else "SAXON", what or said.strip(), line, column)

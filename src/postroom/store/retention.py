@@ -1,0 +1,61 @@
+"""Removing what nothing holds any more: processed messages of queues that keep by slices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from postroom.store.counts import Counts
+from postroom.store.journal import Journal
+from postroom.store.queues import Queue, Queues
+from postroom.store.session import Session
+
+_SPENT = """
+SELECT m.key, m.queue FROM spent p JOIN messages m ON m.key = p.message
+WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) LIMIT ?
+"""
+_PROCESSED = """
+SELECT m.key, m.queue FROM messages m WHERE m.queue = ? AND m.state = 0
+    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ORDER BY m.position LIMIT ?
+"""
+_DEPART = "INSERT INTO departed (key, last) SELECT key, coalesce(last, position) FROM messages WHERE key = ?"
+_DELETE = "DELETE FROM messages WHERE key = ?"
+_FORGET = "DELETE FROM entries WHERE message = ?"
+_UNSPEND = "DELETE FROM spent WHERE message = ?"
+_STALE = "DELETE FROM spent WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.key = spent.message AND m.state = 0)"
+_ALL_PROCESSED = "SELECT key FROM messages WHERE queue = ? AND state = 0"
+
+
+class Retention:
+    def __init__(self, session: Session, journal: Journal, queues: Queues, counts: Counts) -> None:
+        self._session = session
+        self._journal = journal
+        self._queues = queues
+        self._counts = counts
+
+    def sweep(self, unsliced: Sequence[Queue], limit: int) -> int:
+        """Remove up to ``limit`` messages that are processed and held by no slice; the journal still answers trace.
+
+        Messages of sliced queues were noted when they became free; of the other queues every processed one is free.
+        """
+        found = self._session.rows(_SPENT, (limit,))
+        for queue in unsliced:
+            if len(found) < limit:
+                found += self._session.rows(_PROCESSED, (queue.id, limit - len(found)))
+        self._remove(found)
+        if not found:
+            self._session.run(_STALE)
+        return len(found)
+
+    def processed(self, queue: Queue) -> Iterable[int]:
+        """The keys of a queue's processed messages."""
+        return (row[0] for row in self._session.rows(_ALL_PROCESSED, (queue.id,)))
+
+    def _remove(self, found: Sequence[tuple[int, int]]) -> None:
+        keys = [(key,) for key, _ in found]
+        self._session.many(_DEPART, keys)
+        for statement in (_DELETE, _FORGET, _UNSPEND):
+            self._session.many(statement, keys)
+        for id, count in sorted(Counter(queue for _, queue in found).items()):
+            self._journal.add("sweep", source=id, detail={"messages": count})
+            self._counts.purge(self._queues.locked(id), count)
