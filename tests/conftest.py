@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -15,6 +16,9 @@ import pytest
 import postroom
 from postroom import faults
 from postroom.room import Postroom
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _schemas = count(1)
 
@@ -59,6 +63,15 @@ def url(request: pytest.FixtureRequest) -> str:
 def room(url: str) -> Iterator[Postroom]:
     with postroom.open(url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of a test run; what needs another one runs in a process of its own."""
+    from postroom.engine.spark import session, stop
+
+    yield session("local[2]")
+    stop()
 
 
 @pytest.fixture(autouse=True)

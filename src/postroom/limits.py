@@ -51,7 +51,7 @@ ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 10_000
 STEP_BYTES_MAX: Final = 32 * 1024 * 1024  # bodies claimed at once
-STEP_SECONDS: Final = 1.0  # a step grows while it is shorter than this
+STEP_SECONDS: Final = 2.0  # a step grows while it is shorter than this
 STEP_ROUNDS_MAX: Final = 8  # Spark jobs to settle conflicts; then the settled part is committed
 TASK_ROUNDS_MAX: Final = 64  # the same inside of one task
 SWEEP_MESSAGES: Final = 5_000  # removed in one transaction

@@ -298,6 +298,21 @@ class Postroom:
         """What a rule became: what it watches, reads and writes, and its query."""
         return self.store.read(lambda tx: inspection.explain(self._programs.program(tx), self._programs.plan(tx), rule))
 
+    def spark_plan(self, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> str:
+        """Spark's plan of a step of the rules; starts Spark if it does not run yet."""
+        from postroom.rules.stage import spark_plan
+
+        return spark_plan(_session(master, conf or {}), self.store.read(self._programs.plan))
+
+    def lag(self) -> int:
+        """How many messages wait in queues that rules watch."""
+
+        def work(tx: Transaction) -> int:
+            watched = self._programs.plan(tx).queues
+            return sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+
+        return self.store.read(work)
+
     def why(self, key: str) -> retention.Held:
         """Which slices hold a message, and whether it may go."""
         return retention.why(self.store, key)
@@ -331,18 +346,23 @@ class Postroom:
         Spark is started when there is a message to evaluate. Answers with the number of messages processed and effects
         tried; ``progress`` is told more after each step.
         """
-        totals = self._runner.run(
-            spark=lambda: _session(master, conf or {}),
+        totals = self.engine_run(
             until_idle=until_idle,
             report=report,
             progress=progress,
+            master=master,
+            conf=conf,
             step_messages=step_messages,
         )
         return totals.messages + totals.effects
 
-    def run_until_idle(self, **options: Any) -> int:
+    def engine_run(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
+        """As ``run``, and answers with everything that was done."""
+        return self._runner.run(spark=lambda: _session(master, conf or {}), **options)
+
+    def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
         """Run until nothing is left to do; takes what ``run`` takes."""
-        return self.run(until_idle=True, **options)
+        return self.run(until_idle=True, report=report, **options)
 
     def stop(self) -> None:
         """Let ``run`` finish what it has in hand and return."""

@@ -1,11 +1,14 @@
-"""Starting Spark's Java: with the right environment, its settings out of others' sight, and an ear for what it says."""
+"""Starting and ending Spark's Java: its environment, its folder, and an ear for what it says."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -23,27 +26,32 @@ from pyspark.sql import SparkSession
 from postroom.engine.java import java_home
 from postroom.errors import SparkUnavailable
 
+END_SECONDS = 20
+
 # Every user of the machine can read a command line. The words are those of Spark's own redaction.
 _SECRET = re.compile(r"secret|password|token|credential|access.?key|^spark\.executorEnv\.", re.IGNORECASE)
-_NOISE = re.compile(r"^\s|^\d\d/\d\d/\d\d .*? (INFO|WARN) |^WARNING: |^Using Spark's default|^Setting default log level")
+_NOISE = re.compile(
+    r"^\s|^\d\d/\d\d/\d\d .*? (INFO|WARN) |^WARNING: |^Using Spark's default|^Setting default log level|^To adjust log"
+)
+_LOGGED = re.compile(r" ERROR \w+: (.*)")
+_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?[a-z]+(\.\w+)+(Exception|Error): ')
 
 
-def launch(master: str, settings: Mapping[str, str], *, local: bool) -> SparkSession:
+def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: bool) -> SparkSession:
     """A new session. Why there is none is told in one line, taken from what Java answered or printed."""
-    conf = _conf({**settings, "spark.master": master})
     ear = _Ear()
     try:
-        with _environment(local), _interrupts_unchanged():
+        with _environment(folder, local), _interrupts_unchanged():
             if SparkContext._gateway is None:
                 SparkContext._gateway = _gateway(settings, ear)
                 SparkContext._jvm = SparkContext._gateway.jvm
-            return SparkSession(SparkContext(conf=conf))
+            session = SparkSession(SparkContext(conf=_conf({**settings, "spark.master": master})))
     except (Py4JError, PySparkException) as error:
         why = _reason(error, ear)
         end()
         raise SparkUnavailable(master=master, why=why, advice="check the master and the settings for Spark") from error
-    finally:
-        ear.pass_on()
+    ear.pass_on()
+    return session
 
 
 def end() -> None:
@@ -51,11 +59,53 @@ def end() -> None:
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
     if gateway is None:
         return
+    _Ear.deafen()  # what the workers say while their sockets close is no news
     gateway.shutdown()
     process = getattr(gateway, "proc", None)
-    if process is not None:
-        process.stdin.close()  # Java ends when its input does
-        process.wait()
+    if process is None:  # Java was there before us: spark-submit
+        return
+    process.stdin.close()  # Java ends when its input does
+    watch = threading.Timer(END_SECONDS, process.kill)
+    watch.start()
+    process.wait()
+    watch.cancel()
+
+
+def own_folder() -> Path:
+    """A fresh folder for all that Spark writes; gone when this process ends."""
+    made = Path(tempfile.mkdtemp(prefix="postroom-spark-"))
+    process = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:  # a forked child must not take it away
+            end()
+            shutil.rmtree(made, ignore_errors=True)
+
+    atexit.register(remove)
+    return made
+
+
+def one_line(error: Exception) -> str:
+    """What an error from Spark says, without the trace."""
+    said = str(error)
+    if isinstance(error, Py4JJavaError):
+        said = str(error.java_exception.getMessage() or error.java_exception.toString())
+    return _first(said.splitlines()) or type(error).__name__
+
+
+def _reason(error: Exception, ear: _Ear) -> str:
+    """Why there is no session: what Java answered or, where that tells nothing, what it printed."""
+    if isinstance(error, PySparkRuntimeError):  # there is no Java that could answer
+        printed = [line for line in ear.all_heard() if not _NOISE.search(line)]
+        return _first(printed) or one_line(error)
+    if "stopped SparkContext" in str(error):  # it gave up by itself while it started: a cluster did not answer
+        printed = [found.group(1) for found in map(_LOGGED.search, ear.heard()) if found]
+        return _first(printed) or one_line(error)
+    return one_line(error)
+
+
+def _first(lines: list[str]) -> str:
+    return next((_CLASS.sub("", line.strip()).rstrip(".") for line in lines if line.strip()), "")
 
 
 def _conf(settings: Mapping[str, str]) -> SparkConf:
@@ -70,29 +120,21 @@ def _gateway(settings: Mapping[str, str], ear: _Ear) -> JavaGateway:
     public = {name: value for name, value in settings.items() if not _SECRET.search(name)}
     writer = ear.listen()
     try:
-        return launch_gateway(_conf(public), {"stderr": writer})
+        return launch_gateway(_conf(public), {"stderr": writer})  # type: ignore[no-untyped-call]  # Spark left it untyped
     finally:
         os.close(writer)  # Java has its own copy
 
 
-def _reason(error: Exception, ear: _Ear) -> str:
-    """The one line that tells the cause."""
-    said = str(error)
-    if isinstance(error, Py4JJavaError):
-        said = str(error.java_exception.getMessage() or error.java_exception.toString())
-    elif isinstance(error, PySparkRuntimeError):  # there is no Java to answer: what did it print?
-        said = "\n".join(line for line in ear.heard() if not _NOISE.search(line)) or said
-    return next((line.strip().rstrip(".") for line in said.splitlines() if line.strip()), type(error).__name__)
-
-
 @contextmanager
-def _environment(local: bool) -> Iterator[None]:
-    """What Spark's start script and Java look up; nothing is taken away, so other threads may go on reading."""
-    wanted = {"JAVA_HOME": java_home(), "SPARK_HOME": os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)}
+def _environment(folder: Path, local: bool) -> Iterator[None]:
+    """What Spark's start script and Java look up. Nothing is taken away, so other threads may go on reading."""
+    wanted = {"JAVA_HOME": java_home(), "SPARK_HOME": os.environ.get("SPARK_HOME") or str(_spark_home(folder))}
     if local:
+        # Java would look up its own address by the name of the machine, which is not loopback on many machines: a
+        # local-cluster then waits for a master that listens elsewhere.
         wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    else:
-        wanted |= {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable}
+    elif not os.environ.get("PYSPARK_PYTHON"):
+        wanted |= {"PYSPARK_PYTHON": sys.executable}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -103,6 +145,16 @@ def _environment(local: bool) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _spark_home(folder: Path) -> Path:
+    """The installed Spark under another roof: a local-cluster writes into its home, and ours may be read-only."""
+    home = folder / "home"
+    if not home.exists():
+        home.mkdir()
+        for part in ("bin", "jars", "python"):
+            (home / part).symlink_to(Path(pyspark.__file__).parent / part)
+    return home
 
 
 @contextmanager
@@ -117,33 +169,45 @@ def _interrupts_unchanged() -> Iterator[None]:
 
 
 class _Ear:
-    """Listens to Java's error output: kept while it starts, passed on to ours when it runs."""
+    """Listens to Java's error output: kept while it starts, passed on to ours while it runs."""
+
+    _current: _Ear | None = None
 
     def __init__(self) -> None:
         self._kept: deque[bytes] = deque(maxlen=200)
-        self._passing_on = False
+        self._hear = self._kept.append
         self._thread: threading.Thread | None = None
 
     def listen(self) -> int:
         """Start; answers with the end to write to."""
         reader, writer = os.pipe()
+        _Ear._current = self
         self._thread = threading.Thread(target=self._listen, args=(reader,), name="spark-stderr", daemon=True)
         self._thread.start()
         return writer
 
     def heard(self) -> list[str]:
-        """What Java said, after its end."""
-        if self._thread is not None:
-            self._thread.join(timeout=5)
         return [line.decode("utf-8", "replace").rstrip() for line in self._kept]
 
+    def all_heard(self) -> list[str]:
+        """Everything that a Java said which has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout=END_SECONDS)
+        return self.heard()
+
     def pass_on(self) -> None:
-        self._passing_on = True
+        self._hear = _repeat
+
+    @staticmethod
+    def deafen() -> None:
+        if _Ear._current is not None:
+            _Ear._current._hear = _Ear._current._kept.append
 
     def _listen(self, reader: int) -> None:
         with open(reader, "rb") as said:
             for line in said:
-                if self._passing_on:
-                    os.write(2, line)
-                else:
-                    self._kept.append(line)
+                self._hear(line)
+
+
+def _repeat(line: bytes) -> None:
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, line)

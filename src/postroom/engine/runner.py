@@ -1,7 +1,7 @@
 """The run loop: one engine per room, by a lease with a number that every commit shows.
 
-It works in steps over the messages that a capability watches, and drains the outbox. An effect is recorded as attempted,
-then done, then recorded as done: whoever dies in between leaves a row that the next engine tries again.
+It works in steps over the messages that a capability watches, and drains the outbox. An effect is recorded as
+attempted, then done, then recorded as done: whoever dies in between leaves a row that the next engine tries again.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ Progress = Callable[[Totals], None]
 
 
 class Runner:
-    """``spark`` is called when there is something to evaluate, ``housekeeping`` when there has been nothing for long."""
+    """``spark`` is called when there is something to evaluate, ``housekeeping`` when it has been idle."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Runner:
         seconds = sum(result.seconds.values())
         if result.messages < result.claimed // 2:
             self._size = max(_STEP_MESSAGES_MIN, result.messages * 2)
-        elif seconds > 2 * STEP_SECONDS:
+        elif seconds > 3 * STEP_SECONDS:
             self._size = max(_STEP_MESSAGES_MIN, self._size // 2)
         elif result.more and seconds < STEP_SECONDS:
             self._size = min(STEP_MESSAGES_MAX, self._size * 2)

@@ -29,7 +29,7 @@ def settle(
 
     ``given`` is what messages outside of this batch do to the granules.
     """
-    looked_at = {granule for arrival in arrivals for granule in arrival.granules}
+    looked_at = {granule for arrival in arrivals if arrival.reads for granule in arrival.granules}
     effects: dict[int, Effects] = {}
     seen: dict[int, tuple[Change, ...]] = {}
     pending: Sequence[Arrival] = arrivals
@@ -38,17 +38,18 @@ def settle(
             effects.pop(arrival.order, None)
         chosen = pending if number < 2 else _apart(pending)
         known = timeline(effects, looked_at, given)
-        by_index = {arrival.order: arrival for arrival in chosen}
+        by_index = {arrival.order: arrival for arrival in chosen} if looked_at else {}
         for group in evaluate(chosen, known):
             together = timeline(group, looked_at, known)
-            for index, found in group.items():
-                effects[index] = found
-                seen[index] = view(by_index[index], together)
+            effects.update(group)
+            if looked_at:
+                seen.update({index: view(by_index[index], together) for index in group})
         known = timeline(effects, looked_at, given)
         pending = [
             arrival
             for arrival in arrivals
-            if arrival.order not in effects or (arrival.reads and view(arrival, known) != seen[arrival.order])
+            if arrival.order not in effects
+            or (looked_at and arrival.reads and view(arrival, known) != seen[arrival.order])
         ]
         if not pending:
             break
@@ -91,7 +92,7 @@ def documents(base: Sequence[Document], made: Sequence[Change]) -> list[Document
 
 
 def _apart(pending: Sequence[Arrival]) -> list[Arrival]:
-    """Arrivals that look at nothing in common with an earlier one: in a chain of conflicts only its head is worth it."""
+    """Arrivals that share no set with an earlier one: in a chain of conflicts only its head is worth a try."""
     taken: set[Granule] = set()
     chosen = []
     for arrival in pending:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule
+from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.stage import Share
 from postroom.limits import STEP_BYTES_MAX, STEP_ROUNDS_MAX
 from postroom.model.message import Draft, Stored
 from postroom.store.base import Store
-from postroom.store.batch import Batch, Change, Places, Put, Reset, Stale, Take
+from postroom.store.batch import NOWHERE, Batch, Change, Places, Put, Reset, Stale, Take
 from postroom.store.queues import Hold, Queue
 from postroom.store.timers import Timer
 from postroom.store.transaction import Transaction
@@ -185,24 +185,25 @@ class _Commit:
 
     def write(self, settled: int) -> Result:
         queues = self._queues(settled)
+        held = {name for name, queue in queues.items() if queue.hold or queue.lock_owner is not None}
+        sliced, timers = self._claimed.share.sliced, self._claimed.timers
         result = Result(claimed=len(self._claimed.arrivals), more=self._claimed.more)
         changes: list[Change] = []
         for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False):
             made = self._effects[arrival.order]
-            held = self._held(made, queues)
-            if held is not None:
-                result.blocked = (stored.queue, held)
+            goal = _held(made, held) if held else None
+            if goal is not None:
+                result.blocked = (stored.queue, goal)
                 break
-            sliced = stored.queue in self._claimed.share.sliced
-            changes.append(Take(queues[stored.queue], stored, sliced))
+            changes.append(Take(queues[stored.queue], stored, stored.queue in sliced))
             for action in made:
-                changes.append(self._change(action, stored, queues))
+                changes.append(self._change(action, stored.key, queues))
             result.messages += 1
             result.created += len(made)
-            result.failures += any(isinstance(action, Enqueue) and action.failed for action in made)
-            timer = self._claimed.timers.get(stored.key)
-            if timer is not None:
-                self._tx.timers.remove(timer)
+            if made and type(made[0]) is Enqueue and made[0].failed:
+                result.failures += 1
+            if stored.key in timers:
+                self._tx.timers.remove(timers[stored.key])
         Batch(self._tx).write(changes, self._claimed.snapshot)
         return result
 
@@ -210,9 +211,7 @@ class _Commit:
         """Every queue that is taken from or put into, locked in the order of numbers."""
         names = {stored.queue for stored in self._claimed.stored[:settled]}
         for arrival in self._claimed.arrivals[:settled]:
-            for action in self._effects[arrival.order]:
-                if isinstance(action, Enqueue):
-                    names.add(action.queue)
+            names.update([action.queue for action in self._effects[arrival.order] if type(action) is Enqueue])
         ids = []
         for name in names:
             queue = self._tx.queues.named_to_read(name)
@@ -221,27 +220,24 @@ class _Commit:
             ids.append(queue.id)
         return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(ids))}
 
-    @staticmethod
-    def _held(made: Effects, queues: Mapping[str, Queue]) -> str | None:
-        """A queue on hold that should take a new message: then the message that makes it waits."""
-        for action in made:
-            if isinstance(action, Enqueue):
-                queue = queues[action.queue]
-                if queue.hold or queue.lock_owner is not None:
-                    return queue.name
-        return None
+    def _change(self, action: Action, cause: int, queues: Mapping[str, Queue]) -> Change:
+        if type(action) is not Enqueue:
+            assert type(action) is ResetSlice
+            return Reset(self._slicings[action.slicing], action.value, action.slicing, f"rule {action.rule}")
+        rule, queue, form, type_, body, properties, slices, entries, delay, _ = action
+        places = NOWHERE
+        if slices or entries:
+            places = Places(
+                tuple([(self._slicings[name], value) for name, value in slices]),
+                tuple([(self._indexes[name], value) for name, value in entries]),
+            )
+        due = None if delay is None else self._tx.now + delay
+        return Put(queues[queue], Draft(body, form, type_, properties), cause, f"rule {rule}", places, due)
 
-    def _change(self, action: Action, stored: Stored, queues: Mapping[str, Queue]) -> Change:
-        actor = f"rule {action.rule}"
-        if not isinstance(action, Enqueue):
-            return Reset(self._slicings[action.slicing], action.value, action.slicing, actor)
-        draft = Draft(action.body, action.format, action.type, action.properties)
-        places = Places(
-            tuple((self._slicings[name], value) for name, value in action.slices),
-            tuple((self._indexes[name], value) for name, value in action.entries),
-        )
-        due = None if action.delay is None else self._tx.now + action.delay
-        return Put(queues[action.queue], draft, stored.key, actor, places, due)
+
+def _held(made: Effects, held: set[str]) -> str | None:
+    """A queue on hold that should take a new message: then the message that makes it waits."""
+    return next((action.queue for action in made if isinstance(action, Enqueue) and action.queue in held), None)
 
 
 def run_step(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-
 from typing import TYPE_CHECKING
 
 from postroom.errors import SchemaInvalid, SchemaMalformed

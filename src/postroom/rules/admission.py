@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from postroom.engine.effects import Document
@@ -15,7 +16,7 @@ from postroom.errors import BodyTooLarge, PropertyInvalid, SchemaInvalid
 from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX
 from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.schema import check_schema
-from postroom.rules.exchange import attribute, batch, element, entered
+from postroom.rules.exchange import answers, attribute, batch, element
 from postroom.rules.failures import Failure
 from postroom.rules.plan import Plan, Target
 from postroom.rules.translation import SYSTEM
@@ -70,14 +71,14 @@ def admit(plan: Plan, target: Target, candidates: Sequence[Candidate]) -> list[E
         said = saxon().run(target.door, batch(parts)) if parts else ""
     except QueryFailed as error:
         return [Failure("system", error.code, error.what) if each is None else each for each in found]
-    for answer in entered(said, plan.mark):
-        number, made = answer.index, answer.made[0]
+    for answer in answers(said, plan.mark):
+        number = answer.index
         if answer.failed is not None:
             found[number] = Failure("application", answer.failed[1], answer.failed[2])
         else:
-            properties = {name: value_of(name, kind, text, target) for name, kind, text in made.properties}
+            properties = {name: value_of(name, kind, text, target) for name, kind, text in answer.properties}
             found[number] = finish(
-                plan, target, properties, candidates[number].system, tuple(made.entries), candidates[number].document
+                plan, target, properties, candidates[number].system, tuple(answer.entries), candidates[number].document
             )
     return [each if each is not None else Failure("system", "PR0000", "no answer") for each in found]
 
@@ -97,28 +98,43 @@ def finish(
     document: Document,
 ) -> Entry | Failure:
     """The last part, when all values are known: schema, slices, echo, limits."""
+    everything = {**properties, **system}
+    if target.plain:
+        return _checked_size(document) or Entry(_said(tuple(everything.items())))
     if target.schema is not None:
         try:
             check_schema(target.schema, document.body if document.format == "xml" else None)
         except SchemaInvalid as error:
             return Failure("message", error.code, str(error))
-    if len(document.body) > BODY_BYTES_MAX // 4 and len(document.body.encode()) > BODY_BYTES_MAX:
-        return Failure("message", BodyTooLarge.code, f"the body is larger than {BODY_BYTES_MAX} bytes")
+    too_large = _checked_size(document)
+    if too_large is not None:
+        return too_large
     delay = None
     if target.echo:
         waited = _delay(plan, properties)
         if isinstance(waited, Failure):
             return waited
         delay = waited
-    everything = {**properties, **system}
     try:
-        said = check_properties(everything) if everything else NO_PROPERTIES
+        said = _said(tuple(everything.items()))
     except PropertyInvalid as error:
         return Failure("message", error.code, str(error))
     slices = tuple(
         (name, text_of(everything[property])) for name, property in target.slicings if property in everything
     )
     return Entry(said, slices, entries, delay)
+
+
+def _checked_size(document: Document) -> Failure | None:
+    if len(document.body) > BODY_BYTES_MAX // 4 and len(document.body.encode()) > BODY_BYTES_MAX:
+        return Failure("message", BodyTooLarge.code, f"the body is larger than {BODY_BYTES_MAX} bytes")
+    return None
+
+
+@lru_cache(maxsize=10_000)
+def _said(properties: tuple[tuple[str, Any], ...]) -> str:
+    """Their canonical JSON; most messages of a rule have the same, or one of few."""
+    return check_properties(dict(properties)) if properties else NO_PROPERTIES
 
 
 def value_of(name: str, kind: str | None, text: str, target: Target) -> Any:
@@ -137,14 +153,11 @@ def text_of(value: Any) -> str:
 
 def inherited(target: Target, trigger: Mapping[str, Any], properties: Mapping[str, Any]) -> Properties:
     """What a new message takes over from the one that caused it, unless it is set."""
-    taken = {
+    return {
         each.name: trigger[each.name]
         for each in target.properties
         if each.inherited and each.name in trigger and each.name not in properties
     }
-    if "connection" in trigger:
-        taken["connection"] = trigger["connection"]
-    return taken
 
 
 def stored(properties: str) -> Properties:

@@ -50,7 +50,7 @@ class Programs:
     """The program in force, compiled once per version."""
 
     def __init__(self) -> None:
-        self._mark = secrets.token_hex(6)
+        self._mark = secrets.token_hex(4)
         self._plan: Plan | None = None
         self._program = Program()
 
@@ -132,7 +132,7 @@ class _Load:
 
     def write(self, files: Sequence[str]) -> LoadedProgram:
         tx = self._tx
-        mark = secrets.token_hex(6)
+        mark = secrets.token_hex(4)
         before = planned(tx, self._old, 0, mark)
         self._remove_slicings()
         self._evolve_queues()
@@ -215,5 +215,3 @@ def load_collection(store: Store, name: str, documents: Mapping[str, str]) -> in
         return version
 
     return store.transact("load-collection", work)
-
-

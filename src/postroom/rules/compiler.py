@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from postroom.model.types import MessageType
-from postroom.rules.definitions import SYSTEM_ERRORS, Expression, Program, RuleDefinition
+from postroom.rules.definitions import Expression, Program, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import read
 from postroom.rules.plan import Index, Plan, PlannedProperty, QueuePlan, Target
@@ -22,12 +22,19 @@ def compiled(
     known: frozenset[str] = frozenset(),
 ) -> Plan:
     """The plan of a program that has passed its checks."""
+    indexes: dict[str, Index] = {}
+    for queue in program.watched:  # what some rule reads by an index, others must keep up to date
+        reader = Surroundings(program, queue, mark)
+        for rule in program.rules_of(queue):
+            translated(rule, reader)
+        indexes |= reader.indexes
+    indexed_queues = frozenset(index.queue for index in indexes.values())
     arounds, bodies = {}, {}
     for queue in program.watched:
-        around = arounds[queue] = Surroundings(program, queue, mark)
-        bodies[queue] = [(rule, translated(rule, around)) for rule in program.rules_of(queue)]
-    indexes = {name: index for around in arounds.values() for name, index in around.indexes.items()}
-    masters = {name: "<c/>" for name in program.collections} | dict(collections or {})
+        around = arounds[queue] = Surroundings(program, queue, mark, indexed_queues)
+        rules = enumerate(program.rules_of(queue))
+        bodies[queue] = [(rule, translated(rule, around, number)) for number, rule in rules]
+    masters = dict.fromkeys(program.collections, "<c/>") | dict(collections or {})
     targets = {name: target(program, name, indexes, mark) for name in _reachable(program)}
     queues = {
         queue: _queue_plan(program, arounds[queue], bodies[queue], indexes, tuple(masters)) for queue in program.watched
@@ -109,17 +116,30 @@ def _door(program: Program, queue: str, indexes: Mapping[str, Index], mark: str)
         for each in program.properties_of(queue)
     )
     types = {each.type: None for each in program.properties_of(queue)}
+    set_by_sender = f"let $qs:p := $qs:m/p ! ({given}qs:as-given(@n, qs:given(.))) return"
+    said = f"{set_by_sender} ({', '.join(['$qs:p', *parts])})"
     return (
-        f"{prolog(mark, ())} {casts(types).replace('-MARK', f'-{mark}')}\n"
+        f"{prolog(mark, ())} {casts(types, mark)}\n"
         f"for $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) let $qs:h := () return "
-        f'<r-{mark} i="{{$qs:m/@i}}">{{try {{ '
-        f"let $qs:p := $qs:m/p ! ({given}qs:as-given(@n, qs:given(.))) return "
-        f"({', '.join(['$qs:p', *parts])}) }} catch * {{ {_caught(mark)} }} }}</r-{mark}>"
+        f"{_answered(mark, _guarded(said, 0, mark, careful=True))}"
     )
 
 
-def _caught(mark: str) -> str:
-    return f'<x-{mark} c="{{$err:code}}">{{$err:description}}</x-{mark}>'
+def _answered(mark: str, said: str) -> str:
+    """A message's answer: its number, then its actions."""
+    return f'(<r-{mark} i="{{$qs:m/@i}}"/>, {said})'
+
+
+def _guarded(said: str, number: int, mark: str, *, careful: bool) -> str:
+    """An expression whose errors are caught.
+
+    Saxon cannot catch an error when a part of the answer is written (XTDE3530), and it writes as early as it can. A
+    careful answer is gathered in an element of its own, which is looked into when it is whole; that is slower.
+    """
+    caught = f'<x-{mark} r="{number}" c="{{$err:code}}" v="{{$err:description}}"/>'
+    if not careful:
+        return f"(try {{ {said} }} catch * {{ {caught} }})"
+    return f"(try {{ <g-{mark}>{{ {said} }}</g-{mark}> }} catch * {{ <g-{mark}>{{ {caught} }}</g-{mark}> }})/node()"
 
 
 def _queue_plan(
@@ -133,13 +153,21 @@ def _queue_plan(
         if rule.target in program.slicings:
             around.slicing(rule.target)
     inherited = tuple(each.name for each in program.properties.values() if each.inherited)
-    parts = [rule_call(program, around, number, rule, body.text) for number, (rule, body) in enumerate(bodies)]
-    query = f"{head(program, around, indexes, collections)}\n{main(around, ', '.join(parts))}"
+    before = head(program, around, indexes, collections)
+
+    def query(careful: bool) -> str:
+        calls = (
+            rule_call(program, around, number, rule, body.text, careful=careful)
+            for number, (rule, body) in enumerate(bodies)
+        )
+        return f"{before}\n{main(around, ', '.join(calls))}"
+
     definition = program.queues.get(around.queue)
     return QueuePlan(
         around.queue,
         definition.priority if definition else 0,
-        query,
+        query(careful=False),
+        query(careful=True),
         tuple(rule.name for rule, _ in bodies),
         tuple(around.reads),
         tuple(around.properties),
@@ -156,34 +184,33 @@ def head(program: Program, around: Surroundings, indexes: Mapping[str, Index], c
     functions = []
     for queue, number in around.into.items():
         parts = _worked_out(program, queue, indexes, mark)
-        inside = "let $qs:d := qs:body($b) let $qs:message := qs:made($qs:d) return " if parts else ""
-        content = "".join(f"{{{part}}}" for part in parts)
-        made = "$qs:d" if parts else "qs:body($b)"
+        # The form is looked at first: of what is not one document nothing is worked out, so its error is the one told.
+        inside = f"let $qs:message := qs:made($b) return ({', '.join(parts)})"
+        worked_out = f", (if ($qs:f) then ({inside}) else ())" if parts else ""
+        # Flat, with the message behind the element that tells of it: what is not wrapped is not copied.
         functions.append(
-            f"declare function qs:into-{number}($b as item()*, $qs:p as element()*, $qs:h as xs:string*) as element() "
-            f'{{ {inside}<e-{mark} q="{queue}">{{$qs:p}}{content}{{{made}}}</e-{mark}> }};'
+            f"declare function qs:into-{number}($qs:r as xs:string, $b as item()*, $qs:p as element()*, "
+            f"$qs:h as xs:string*) as node()* {{ let $qs:f := qs:form($b) return ("
+            f'<e-{mark} q="{queue}" r="{{$qs:r}}" f="{{$qs:f}}"/>, qs:content($b), $qs:p{worked_out}) }};'
         )
-    said = " ".join((prolog(mark, collections), casts(types).replace("-MARK", f"-{mark}"), *functions))
+    said = " ".join((prolog(mark, collections), casts(types, mark), *functions))
     return said.replace("\n", " ")
 
 
 def main(around: Surroundings, rules: str) -> str:
-    mark = around.mark
+    """The query itself."""
     return (
         "let $qs:sets := map:merge(/b/s ! map:entry(string(@id), d ! qs:doc(.))) "
-        "for $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) let $qs:h := tokenize($qs:m/@h) return "
-        f'<r-{mark} i="{{$qs:m/@i}}">{{{rules}}}</r-{mark}>'
+        "for $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) let $qs:h := tokenize($qs:m/@h) "
+        f"return {_answered(around.mark, rules)}"
     )
 
 
-def rule_call(program: Program, around: Surroundings, number: int, rule: RuleDefinition, body: str) -> str:
+def rule_call(
+    program: Program, around: Surroundings, number: int, rule: RuleDefinition, body: str, *, careful: bool = False
+) -> str:
     """One rule inside the query: its own try, its own number; a slicing's rule only for messages that have a slice."""
-    mark = around.mark
-    guarded = f"try {{ $qs:message ! (\n{body}\n) }} catch * {{ {_caught(mark)} }}"
+    guarded = _guarded(f"$qs:message ! (\n{body}\n)", number, around.mark, careful=careful)
     if rule.target in program.slicings:
-        guarded = f"if (exists($qs:m/@k{around.slicing(rule.target)})) then ({guarded}) else ()"
-    return f'<a-{mark} r="{number}">{{{guarded}}}</a-{mark}>'
-
-
-def system_target() -> Target:
-    return Target(SYSTEM_ERRORS)
+        return f"(if (exists($qs:m/@k{around.slicing(rule.target)})) then {guarded} else ())"
+    return guarded

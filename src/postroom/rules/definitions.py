@@ -196,7 +196,7 @@ class Program:
         return [each for each in self.properties.values() if queue in each.queues]
 
     def rules_of(self, queue: str) -> list[RuleDefinition]:
-        """The rules that a message of a queue sets off: those of the queue and of its slicings, as they were defined."""
+        """The rules that a message of a queue sets off, those of its slicings too, in the order of definition."""
         slicings = {slicing.name for slicing in self.slicings_of(queue)}
         return [rule for rule in self.rules.values() if rule.target == queue or rule.target in slicings]
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.serial import Timeline, before, documents, settle
 from postroom.limits import ERROR_DEPTH_MAX, MESSAGE_ACTIONS_MAX, MESSAGE_OUTPUT_BYTES_MAX, TASK_ROUNDS_MAX
 from postroom.model.key import key_text
+from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.moment import to_datetime, to_iso
 from postroom.rules import admission
 from postroom.rules.admission import Candidate, Entry
@@ -66,8 +68,15 @@ class _Chunk:
         sets = _Sets(self._plan, self._base, known)
         by_index = {arrival.order: arrival for arrival in arrivals}
         parts = [self._message(plan, arrival, sets) for arrival in arrivals]
+        document = batch(parts, sets.elements)
         try:
-            said = saxon().run(plan.query, batch(parts, sets.elements), self._plan.collections)
+            try:
+                said = saxon().run(plan.query, document, self._plan.collections)
+            except QueryFailed as error:
+                if error.code != "XTDE3530":
+                    raise
+                # A rule failed after a part of its answer was written. Then they are all held back until they are whole.
+                said = saxon().run(plan.careful, document, self._plan.collections)
         except QueryFailed as error:
             if len(arrivals) > 1:  # not a rule's own error: those are caught. Find whose it is
                 half = len(arrivals) // 2
@@ -119,7 +128,7 @@ class _Chunk:
         if len(answer.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
             what = f"{len(answer.made)} actions with {size} characters; the budget of one message is smaller"
             return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[answer.made[0].rule]))
-        trigger = admission.stored(arrival.properties)
+        trigger = admission.stored(arrival.properties) if arrival.properties != NO_PROPERTIES else {}
         found: list[Action] = []
         for made in answer.made:
             rule = plan.rules[made.rule]
@@ -134,12 +143,12 @@ class _Chunk:
 
     def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any]) -> Enqueue | Failure:
         target = self._plan.target(made.queue)
+        if target.plain and not made.properties and not trigger:  # most messages of most programs
+            return Enqueue(rule, made.queue, made.format, None, made.body, _by_rule(rule))
         properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
         properties |= admission.inherited(target, trigger, properties)
         document = Document(0, made.format, None, made.body)
-        entry = admission.finish(
-            self._plan, target, properties, _made_by(rule, trigger), tuple(made.entries), document
-        )
+        entry = admission.finish(self._plan, target, properties, _made_by(rule, trigger), tuple(made.entries), document)
         if isinstance(entry, Failure):
             return Failure(entry.kind, entry.code, entry.description, rule)
         return _entering(rule, target, document, entry)
@@ -170,7 +179,7 @@ class _Chunk:
         levels = self._plan.errors_of(arrival.queue, failure.rule)
         for queue in levels if depth <= ERROR_DEPTH_MAX else ():
             target = self._plan.target(queue)
-            taken = {each.name: trigger[each.name] for each in target.properties if each.inherited and each.name in trigger}
+            taken = admission.inherited(target, trigger, {})
             entry = self._admit(target, document, taken, system)
             if isinstance(entry, Entry):
                 return (_entering(failure.rule or arrival.queue, target, document, entry)._replace(failed=True),)
@@ -209,6 +218,11 @@ class _Sets:
         return found
 
 
+@lru_cache(maxsize=1000)
+def _by_rule(rule: str) -> str:
+    return check_properties({"rule": rule})
+
+
 def _entering(rule: str, target: Target, document: Document, entry: Entry) -> Enqueue:
     return Enqueue(
         rule,
@@ -243,5 +257,3 @@ def _system(name: str, arrival: Arrival, properties: Mapping[str, Any]) -> str |
         return str(len(arrival.body.encode()))
     value = properties.get(name)
     return None if value is None else str(value)
-
-

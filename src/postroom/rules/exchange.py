@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import NamedTuple
 
 from postroom.engine.effects import Document
 from postroom.errors import BodyMismatch
@@ -16,6 +16,8 @@ from postroom.rules.plan import Plan
 
 _DECLARATION = re.compile(r"\s*<\?xml\s[^>]*\?>")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_VALUES = re.compile(r'="([^"]*)"')
+_ATTRIBUTES = {"p": 3, "k": 2, "z": 3, "x": 3}
 _FORMATS = {"x": "xml", "j": "json", "t": "text"}
 
 
@@ -48,94 +50,78 @@ def attribute(text: str) -> str:
     return escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
-@dataclass(slots=True)
-class Made:
-    """One action as the query answered it."""
+class Made(NamedTuple):
+    """One action as the query answered it: a message for a queue, or a slice to be reset."""
 
     rule: int
-    queue: str = ""
+    queue: str
+    format: str
+    body: str
+    properties: Sequence[tuple[str, str | None, str]] = ()  # name, kind, value
+    entries: Sequence[tuple[str, str]] = ()
     slicing: str | None = None
-    value: str = ""  # of the slice to be reset
-    properties: list[tuple[str, str | None, str]] = field(default_factory=list)  # name, kind, value
-    entries: list[tuple[str, str]] = field(default_factory=list)
-    format: str = ""
-    body: str = ""
+    value: str = ""  # of the slice
 
 
 @dataclass(slots=True)
 class Answer:
-    """What the query said of one message."""
+    """What the query said of one message. A door's answer has properties and entries, and no actions."""
 
     index: int
     made: list[Made] = field(default_factory=list)
+    properties: list[tuple[str, str | None, str]] = field(default_factory=list)
+    entries: list[tuple[str, str]] = field(default_factory=list)
     failed: tuple[int, str, str] | None = None  # number of the rule, code, description
 
 
 def answers(said: str, mark: str) -> Iterator[Answer]:
-    """The answers in a query's result, in its order."""
+    """The answers in a query's result, in its order.
+
+    The result is flat: an empty element tells what comes, and what an action enqueues stands behind its element.
+    """
     answer: Answer | None = None
-    made = Made(0)
-    rule = 0
-    for match in _pattern(mark).finditer(said):
-        kind = match.lastgroup
-        if kind == "body":
-            made.format = _FORMATS[match["d"]]
-            made.body = match["text"] or ""
-            if made.format != "xml":
-                made.body = _plain(made.body)
-        elif kind == "e":
+    before, *parts = said.split(f"-{mark} ")  # each part begins with the attributes of an element
+    tag = before[-1:]
+    for number, part in enumerate(parts, 1):
+        following = part[-1]
+        if tag == "e":
             assert answer is not None
-            made = Made(rule, match["e"])
-            answer.made.append(made)
-        elif kind == "a":
-            rule = int(match["a"])
-        elif kind == "r":
+            # Names of queues and numbers: none of them has a quote or a bracket in it.
+            attributes, _, body = part.partition("/>")
+            _, queue, _, rule, _, form, _ = attributes.split('"')
+            body = body[:-2] if number < len(parts) else body
+            answer.made.append(Made(int(rule), queue, _FORMATS[form], body if form == "x" else _plain(body)))
+        elif tag == "r":
             if answer is not None:
                 yield answer
-            answer, rule, made = Answer(int(match["r"])), 0, Made(0)
+            answer = Answer(int(part[3 : part.index('"', 3)]))
         else:
             assert answer is not None
-            _detail(kind, match, answer, made, rule)
+            _detail(tag, [_plain(value) for value in _VALUES.findall(part)[: _ATTRIBUTES[tag]]], answer)
+        tag = following
     if answer is not None:
         yield answer
 
 
-def entered(said: str, mark: str) -> Iterator[Answer]:
-    """The answers of a door's query: one message's properties and entries each, as one action."""
-    for piece in said.split(f'<r-{mark} i="')[1:]:
-        number, _, rest = piece.partition('"')
-        answer, made = Answer(int(number)), Made(0)
-        answer.made.append(made)
-        for match in _pattern(mark).finditer(rest):
-            _detail(match.lastgroup, match, answer, made, 0)
-        yield answer
-
-
-def _detail(kind: str | None, match: re.Match[str], answer: Answer, made: Made, rule: int) -> None:
-    if kind == "p":
-        made.properties.append((_plain(match["pn"]), match["pk"], _plain(match["pv"] or "")))
-    elif kind == "k":
-        made.entries.append((_plain(match["kn"]), _plain(match["kv"] or "")))
-    elif kind == "z":
-        answer.made.append(Made(rule, slicing=_plain(match["zn"]), value=_plain(match["zv"] or "")))
-    elif kind == "x" and answer.failed is None:
-        answer.failed = (rule, _plain(match["xn"]).removeprefix("err:"), _plain(match["xv"] or ""))
-
-
-@lru_cache(maxsize=16)
-def _pattern(mark: str) -> re.Pattern[str]:
-    m = f"-{mark}"
-    return re.compile(
-        rf'<r{m} i="(?P<r>\d+)"'
-        rf'|<a{m} r="(?P<a>\d+)"'
-        rf'|<e{m} q="(?P<e>[^"]*)"'
-        rf'|(?P<body><d{m} f="(?P<d>.)"(?:/>|>(?P<text>.*?)</d{m}>))'
-        rf'|(?P<p><p{m} n="(?P<pn>[^"]*)"(?: k="(?P<pk>[^"]*)")?(?:/>|>(?P<pv>[^<]*)</p{m}>))'
-        rf'|(?P<k><k{m} n="(?P<kn>[^"]*)"(?:/>|>(?P<kv>[^<]*)</k{m}>))'
-        rf'|(?P<z><z{m} s="(?P<zn>[^"]*)"(?:/>|>(?P<zv>[^<]*)</z{m}>))'
-        rf'|(?P<x><x{m} c="(?P<xn>[^"]*)"(?:/>|>(?P<xv>[^<]*)</x{m}>))',
-        re.DOTALL,
-    )
+def _detail(tag: str, values: list[str], answer: Answer) -> None:
+    """A property or an entry belongs to the message before it; in a door's answer there is none."""
+    if tag == "p":
+        name, value, *kind = values
+        found = (name, kind[0] if kind else None, value)
+        if answer.made:
+            answer.made[-1] = answer.made[-1]._replace(properties=(*answer.made[-1].properties, found))
+        else:
+            answer.properties.append(found)
+    elif tag == "k":
+        if answer.made:
+            answer.made[-1] = answer.made[-1]._replace(entries=(*answer.made[-1].entries, (values[0], values[1])))
+        else:
+            answer.entries.append((values[0], values[1]))
+    elif tag == "z":
+        answer.made.append(Made(int(values[1]), "", "", "", slicing=values[0], value=values[2]))
+    elif answer.failed is None:
+        rule, code, description = values
+        answer.failed = (int(rule), code.removeprefix("err:").removeprefix("qs:"), description)
 
 
 def _plain(text: str) -> str:

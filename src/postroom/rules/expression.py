@@ -153,7 +153,9 @@ class _Reader(Operands):
 
     def _enqueue(self, first: int) -> Walk:
         keyword, place, begin = self.since(first), "inside another do enqueue", self.at
+        self.ours = "into"
         yield self._single(place)
+        self.ours = "with"
         value, begin = self.since(begin), self.at
         self.need_word("into")
         queue = self.need_name("the name of a queue")
@@ -167,6 +169,7 @@ class _Reader(Operands):
             clause, begin = self.since(begin), self.at
             yield self._single(place)
             properties.append(With(name.text, name.start, clause, self.since(begin)))
+        self.ours = ""
         self.enqueues.append(
             Enqueue(self.since(first), keyword, value, into, queue.text, queue.start, tuple(properties))
         )
@@ -203,10 +206,10 @@ class _Reader(Operands):
         if not self.word("case"):
             self.unexpected("case")
         while self.skip_word("case"):
-            yield self._single("in a condition")
+            yield self._inner("in a condition")
             if not self.word("case"):
                 self.need_word("return")
-                yield self._single(place)
+                yield self._inner(place)
         self.need_word("default")
         self.need_word("return")
         yield self._single(place)
@@ -227,16 +230,16 @@ class _Reader(Operands):
                 self._type()
             yield self._branch(names, place)
         self.need_word("default")
-        yield self._branch(self._case_variable(), place)
+        yield self._branch(self._case_variable(), place, last=True)
         self._passes_on(first)
 
     def _case_variable(self) -> list[str]:
         return [self.take().text] if self.peek().kind == "variable" else []
 
-    def _branch(self, names: list[str], place: str) -> Walk:
+    def _branch(self, names: list[str], place: str, last: bool = False) -> Walk:
         self.need_word("return")
         self.scope.hide(names)
-        yield self._single(place)
+        yield self._single(place) if last else self._inner(place)
         self.scope.forget(names)
 
     def _try(self) -> Walk:
@@ -283,7 +286,7 @@ class _Reader(Operands):
             elif clause == "window":
                 yield self._window(names, own)
             elif clause == "where":
-                yield self._single("in a where clause")
+                yield self._inner("in a where clause")
             elif clause == "group":
                 yield self._group(names)
             elif clause == "count":
@@ -319,7 +322,7 @@ class _Reader(Operands):
         else:
             self.need_word("in")
         first = self.at
-        yield self._single(f"in a {clause} clause")
+        yield self._inner(f"in a {clause} clause")
         bound = Bound(clause, plain(name), self.since(first))
         self.scope.bind(bound)
         self.bounds.append(bound)
@@ -345,7 +348,7 @@ class _Reader(Operands):
             names.append(self.need_variable())
             self.scope.hide(names[-1:])
         self.at += 1
-        yield self._single("in a window clause")
+        yield self._inner("in a window clause")
 
     def _group(self, names: list[str]) -> Walk:
         self.need_word("by")
@@ -354,7 +357,7 @@ class _Reader(Operands):
                 name = self.need_variable()
                 self._declared_type()
                 self.need_symbol(":=")
-                yield self._single("in a group clause")
+                yield self._inner("in a group clause")
                 self.scope.hide([name])
                 names.append(name)
             elif self.peek().kind == "variable":
@@ -371,7 +374,7 @@ class _Reader(Operands):
             self.need_word("order")
         self.need_word("by")
         while True:
-            yield self._single("in an order clause")
+            yield self._inner("in an order clause")
             if self.word("ascending") or self.word("descending"):
                 self.at += 1
             if self.skip_word("empty"):
@@ -395,7 +398,7 @@ class _Reader(Operands):
             name = self.need_variable()
             self._declared_type()
             self.need_word("in")
-            yield self._single(place)
+            yield self._inner(place)
             self.scope.hide([name])
             names.append(name)
             if not self.skip_symbol(","):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postroom.engine.effects import Document
-from postroom.rules.exchange import batch, element, entered
+from postroom.rules.exchange import answers, batch, element
 from postroom.rules.plan import Index, Plan
 from postroom.rules.translation import indexed, prolog
 from postroom.rules.xquery import saxon
@@ -28,7 +28,7 @@ def fill(tx: Transaction, before: Plan, after: Plan) -> None:
 def _fill(tx: Transaction, plan: Plan, index: Index, number: int) -> None:
     query = (
         f"{prolog(plan.mark, ())}\nfor $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) return "
-        f'<r-{plan.mark} i="{{$qs:m/@i}}">{{{indexed(index, plan.mark)}}}</r-{plan.mark}>'
+        f'(<r-{plan.mark} i="{{$qs:m/@i}}"/>, {indexed(index, plan.mark)})'
     )
     stored = tx.slices.queue(index.queue)
     for start in range(0, len(stored), _BATCH):
@@ -40,7 +40,7 @@ def _fill(tx: Transaction, plan: Plan, index: Index, number: int) -> None:
         members = [
             # Arrival numbers stand in for positions: both grow in the order of arrival, and these are the older ones.
             Member(number, value, some[answer.index].number - 2**40, some[answer.index].key)
-            for answer in entered(saxon().run(query, batch(parts)), plan.mark)
-            for _, value in answer.made[0].entries
+            for answer in answers(saxon().run(query, batch(parts)), plan.mark)
+            for _, value in answer.entries
         ]
         tx.slices.add((), members)

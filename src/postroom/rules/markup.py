@@ -73,9 +73,10 @@ class Frame:
 
     kind: str
     offset: int
-    name: str = ""
+    name: str = ""  # of the element, or what stands before the bracket
     quote: str = ""  # of the attribute value we are in
-    type: bool = False
+    type: bool = False  # parentheses of a type
+    marks: int = 1
 
 
 class Markup:

@@ -44,12 +44,19 @@ class Operands(Cursor, ABC):
         self.scope = Scope()
         self.calls: list[Call] = []
         self.actions: list[int] = []  # where each begins
+        self.ours = ""  # the word that ends the part of a do that we are in, if what we read can end it
         # First and last token of each expression that passes on the results of its parts.
         self.ends: dict[int, int] = {}
 
     @abstractmethod
     def _single(self, place: str) -> Walk:
         """One expression, up to a comma or whatever cannot belong to it."""
+
+    def _inner(self, place: str) -> Walk:
+        """One expression that cannot be the end of the one around it."""
+        ours, self.ours = self.ours, ""
+        yield self._single(place)
+        self.ours = ours
 
     def _sequence(self, place: str) -> Walk:
         yield self._single(place)
@@ -58,10 +65,12 @@ class Operands(Cursor, ABC):
 
     def _enclosed(self, place: str, opener: str = "{") -> Walk:
         """An expression in brackets, which may be empty: Saxon knows where it must not."""
+        ours, self.ours = self.ours, ""
         self.need_symbol(opener)
         if not self.symbol(_CLOSERS[opener]):
             yield self._sequence(place)
         self.need_symbol(_CLOSERS[opener])
+        self.ours = ours
 
     def _passes_on(self, first: int) -> None:
         self.ends[first] = self.at - 1
@@ -144,12 +153,15 @@ class Operands(Cursor, ABC):
             yield self._step(_OPERAND)
 
     def _step_begins(self) -> bool:
-        """Whether a step follows a leading ``/``. XQuery says that any name is one, and we own ``into`` and ``with``."""
-        token, follow = self.peek(), self.peek(1)
+        """Whether a step follows a leading ``/``. XQuery takes any name for one; we own the words after a ``do``."""
+        token = self.peek()
         if token.kind == "symbol":
             return token.text in (".", "..", "@", "*", "?", "(", "[", "%")
-        if token.kind == "name" and token.text in ("into", "with") and follow.kind == "name":
-            return follow.text in _OPERATOR_WORDS or follow.text in _TYPE_WORDS or follow.text == "into"
+        if token.kind == "name" and self.ours == token.text == "into" and self.peek(1).kind == "name":
+            follow = self.peek(2)
+            return follow.text not in (",", ")", "with", "else", "case", "default", "")
+        if token.kind == "name" and self.ours and token.text == "with" and self.peek(1).kind == "name":
+            return not self.word("value", 2)
         return token.kind not in ("end", "close-constructor")
 
     def _step(self, place: str) -> Walk:
@@ -285,7 +297,7 @@ class Operands(Cursor, ABC):
             if self.symbol("?") and (self.symbol(",", 1) or self.symbol(")", 1)):
                 self.at += 1
             else:
-                yield self._single("in a function argument")
+                yield self._inner("in a function argument")
             spans.append(self.since(first))
             if literals is not None:
                 token = self.tokens[first]
@@ -332,9 +344,9 @@ class Operands(Cursor, ABC):
     def _map(self) -> Walk:
         self.need_symbol("{")
         while not self.symbol("}"):
-            yield self._single("inside a map")
+            yield self._inner("inside a map")
             self.need_symbol(":")
-            yield self._single("inside a map")
+            yield self._inner("inside a map")
             if not self.symbol("}"):
                 self.need_symbol(",")
                 if self.symbol("}"):
@@ -370,17 +382,22 @@ class Operands(Cursor, ABC):
 
     def _type(self, single: bool = False) -> None:
         """A sequence type; that of a cast is a name and perhaps a ``?``."""
-        self._annotations()
-        if self.symbol("("):
-            self._type_parentheses()
-        else:
+        marks = 1  # one more for each function(…) as: the first belongs to what the function returns
+        while True:
+            self._annotations()
+            if self.symbol("("):
+                self._type_parentheses()
+                break
             name = self.need_name("a type")
             if self.symbol("(") and not single:
                 self._type_parentheses()
-            if name.text == "function" and self.skip_word("as"):
-                self._type()
-        if self.symbol("?") or (not single and (self.symbol("*") or self.symbol("+"))):
+            marks -= name.text == "empty-sequence"
+            if name.text != "function" or not self.skip_word("as"):
+                break
+            marks += 1
+        while marks and (self.symbol("?") or (not single and (self.symbol("*") or self.symbol("+")))):
             self.at += 1
+            marks -= 1
 
     def _type_parentheses(self) -> None:
         """Types in parentheses hold no expressions: names, marks, literals."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from postroom.model.types import MessageType
 
@@ -51,7 +52,7 @@ class PlannedProperty:
     computed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """What must be worked out for a message before it enters a queue."""
 
@@ -64,7 +65,7 @@ class Target:
     connection: bool = False  # every message from outside begins a conversation
     door: str = ""  # the query that works out properties and index entries for messages from outside
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether a message may enter without any work."""
         return not (self.properties or self.slicings or self.indexes or self.schema or self.echo or self.connection)
@@ -81,6 +82,7 @@ class QueuePlan:
     queue: str
     priority: int
     query: str
+    careful: str  # the same, slower: a failing rule's answer is held back
     rules: tuple[str, ...] = ()
     reads: tuple[Read, ...] = ()
     properties: tuple[str, ...] = ()  # shown to the query

@@ -10,7 +10,7 @@ import json
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,11 +32,23 @@ Base = Mapping[Granule, Sequence[Document]]
 _PARTS = 8  # into how many pieces a chunk that kills its worker is taken apart
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
 
-_OUT = (
-    "index long, kind string, rule string, name string, format string, type string, body string, "
-    "properties string, places string, delay long"
+#: Chunks and answers cross Spark as Arrow streams in one binary column: taken apart, each of their values would be
+#: converted four times on its way through the JVM, which costs more than evaluating a rule.
+_PACKED = "packed binary"
+_ANSWER = pa.schema(
+    [
+        ("index", pa.int64()),
+        ("kind", pa.string()),
+        ("rule", pa.string()),
+        ("name", pa.string()),
+        ("format", pa.string()),
+        ("type", pa.string()),
+        ("body", pa.string()),
+        ("properties", pa.string()),
+        ("places", pa.string()),
+        ("delay", pa.int64()),
+    ]
 )
-_OUT_NAMES = [part.split()[0] for part in _OUT.split(", ")]
 _MESSAGE = pa.struct(
     [
         ("order", pa.int64()),
@@ -76,7 +88,7 @@ class RulesShare:
     def version(self) -> int:
         return self.plan.version
 
-    @property
+    @cached_property
     def watched(self) -> Mapping[str, int]:
         return {name: queue.priority for name, queue in self.plan.queues.items()}
 
@@ -84,7 +96,7 @@ class RulesShare:
     def echoes(self) -> Sequence[str]:
         return self.plan.echoes
 
-    @property
+    @cached_property
     def sliced(self) -> frozenset[str]:
         return frozenset(name for name, target in self.plan.targets.items() if target.slicings)
 
@@ -142,21 +154,26 @@ class _Job:
         return f"evaluation killed its worker, or took longer than {EVALUATION_SECONDS:.0f} seconds"
 
     def _evaluated(self, chunks: Sequence[Sequence[Arrival]]) -> Iterator[Mapping[int, Effects]]:
-        frame = self._spark.createDataFrame(packed(chunks, self._base, self._known))
-        answer = frame_of_actions(frame, self._plan).toArrow()
-        columns = [answer.column(name).to_pylist() for name in _OUT_NAMES]
-        effects, unsettled = unpacked(zip(*columns, strict=True))
-        for chunk in chunks:
-            yield {
-                arrival.order: tuple(effects.get(arrival.order, ()))
-                for arrival in chunk
-                if arrival.order not in unsettled
-            }
+        frame = frame_of_chunks(self._spark, [packed(chunk, self._base, self._known) for chunk in chunks])
+        for answer in frame_of_actions(frame, self._plan).toArrow().column(0).to_pylist():
+            effects, unsettled, orders = unpacked(answer)
+            yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+
+
+def frame_of_chunks(spark: SparkSession, chunks: Sequence[bytes]) -> DataFrame:
+    return spark.createDataFrame(pa.table({"packed": pa.array(chunks, pa.binary())}), _PACKED)
 
 
 def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
     """Arrivals in, pending actions out."""
-    return chunks.mapInArrow(partial(work, plan), _OUT)
+    return chunks.mapInArrow(partial(work, plan), _PACKED)
+
+
+def spark_plan(spark: SparkSession, plan: Plan) -> str:
+    """What Spark makes of a step."""
+    frame = frame_of_actions(frame_of_chunks(spark, [packed([], {}, {})]), plan)
+    utilities = spark._jvm.PythonSQLUtils  # type: ignore[union-attr]  # what DataFrame.explain prints
+    return str(utilities.explainString(frame._jdf.queryExecution(), "formatted")).strip()
 
 
 def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
@@ -185,29 +202,25 @@ def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
     return chunks
 
 
-def packed(chunks: Sequence[Sequence[Arrival]], base: Base, known: Timeline) -> pa.Table:
-    """Chunks as rows for Spark, built column by column."""
-    flat = [arrival for chunk in chunks for arrival in chunk]
-    set_numbers: list[dict[Granule, int]] = []
-    reads = []
-    for chunk in chunks:
-        numbers: dict[Granule, int] = {}
-        for arrival in chunk:
-            reads.append([[numbers.setdefault(each, len(numbers)) for each in read] for read in arrival.reads])
-        set_numbers.append(numbers)
-    columns = list(zip(*((*a[:9], a.failure) for a in flat), strict=True))
-    arrays = [
-        pa.array(values, type=field.type) for values, field in zip(columns[:9], list(_MESSAGE)[:9], strict=True)
-    ]
-    arrays += [pa.array(reads, type=_MESSAGE.field("reads").type), pa.array(columns[9], type=pa.string())]
-    offsets = [0]
-    for chunk in chunks:
-        offsets.append(offsets[-1] + len(chunk))
+def packed(chunk: Sequence[Arrival], base: Base, known: Timeline) -> bytes:
+    """A chunk as one row of an Arrow stream, built column by column."""
+    numbers: dict[Granule, int] = {}
+    reads = [[[numbers.setdefault(each, len(numbers)) for each in read] for read in one.reads] for one in chunk]
+    columns = list(zip(*(arrival[:9] for arrival in chunk), strict=True)) or [()] * 9
+    columns += [reads, [arrival.failure for arrival in chunk]]
+    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, _MESSAGE, strict=True)]
     messages = pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_MESSAGE))
+        pa.array([0, len(chunk)], pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_MESSAGE))
     )
-    sets = pa.array([[_set(each, base, known) for each in numbers] for numbers in set_numbers], type=pa.list_(_SET))
-    return pa.Table.from_arrays([messages, sets], schema=_CHUNK)
+    sets = pa.array([[_set(each, base, known) for each in numbers]], type=pa.list_(_SET))
+    return _stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK))
+
+
+def _stream(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return bytes(sink.getvalue())
 
 
 def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
@@ -221,31 +234,31 @@ def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
     }
 
 
-def unpacked(rows: Iterator[Sequence[Any]]) -> tuple[dict[int, list[Action]], set[int]]:
-    """Actions by the number of their message, and the messages that did not settle."""
+def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int]]:
+    """Actions by the number of their message, the messages that did not settle, and all that were evaluated."""
+    rows = pa.ipc.open_stream(answer).read_all()
     effects: dict[int, list[Action]] = {}
-    unsettled = set()
-    for index, kind, rule, name, form, type, body, properties, places, delay in rows:
-        if kind == "unsettled":
-            unsettled.add(index)
+    unsettled, orders = set(), []
+    columns = [column.to_pylist() for column in rows.columns]
+    for index, kind, rule, name, form, type, body, properties, places, delay in zip(*columns, strict=True):
+        if kind == "enqueue" or kind == "failure":
+            slices, entries = map(_pairs, json.loads(places)) if places else ((), ())
+            made = Enqueue(rule, name, form, type, body, properties, slices, entries, delay, kind == "failure")
+            if index in effects:
+                effects[index].append(made)
+            else:
+                effects[index] = [made]
         elif kind == "reset":
             effects.setdefault(index, []).append(ResetSlice(rule, name, body))
+        elif kind == "unsettled":
+            unsettled.add(index)
         else:
-            slices, entries = json.loads(places) if places else ((), ())
-            action = Enqueue(
-                rule,
-                name,
-                form,
-                type,
-                body,
-                properties,
-                tuple(map(tuple, slices)),
-                tuple(map(tuple, entries)),
-                delay,
-                kind == "failure",
-            )
-            effects.setdefault(index, []).append(action)
-    return effects, unsettled
+            orders = json.loads(body)
+    return effects, unsettled, orders
+
+
+def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, value) for name, value in lists])
 
 
 # --- in the worker -----------------------------------------------------------------------------------------------
@@ -254,11 +267,16 @@ def unpacked(rows: Iterator[Sequence[Any]]) -> tuple[dict[int, list[Action]], se
 def work(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Evaluate every chunk of a partition."""
     for rows in batches:
-        for row in rows.to_pylist():
-            arrivals, base, given = _chunk(row)
-            with _Deadline(EVALUATION_SECONDS + len(arrivals) * 0.01):
-                effects, unsettled = evaluate_chunk(plan, arrivals, base, given)
-            yield _answer(effects, unsettled)
+        answers = [evaluated(plan, chunk) for chunk in rows.column(0).to_pylist()]
+        yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
+
+
+def evaluated(plan: Plan, chunk: bytes) -> bytes:
+    """The answer to one chunk."""
+    arrivals, base, given = _chunk(chunk)
+    with _Deadline(EVALUATION_SECONDS + len(arrivals) * 0.01):
+        effects, unsettled = evaluate_chunk(plan, arrivals, base, given)
+    return _answer([arrival.order for arrival in arrivals], effects, unsettled)
 
 
 class _Deadline:
@@ -275,11 +293,14 @@ class _Deadline:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _chunk(row: Mapping[str, Any]) -> tuple[list[Arrival], dict[Granule, list[Document]], dict[Granule, list[Change]]]:
-    granules = [Granule(each["kind"], each["name"], each["value"]) for each in row["sets"]]
+def _chunk(packed: bytes) -> tuple[list[Arrival], dict[Granule, list[Document]], dict[Granule, list[Change]]]:
+    (rows,) = pa.ipc.open_stream(packed)
     base: dict[Granule, list[Document]] = {}
     given: dict[Granule, list[Change]] = {}
-    for granule, each in zip(granules, row["sets"], strict=True):
+    granules = []
+    for each in rows.column("sets")[0].as_py():
+        granule = Granule(each["kind"], each["name"], each["value"])
+        granules.append(granule)
         base[granule] = []
         for member in each["members"]:
             document = Document(member["key"], member["format"], member["type"], member["body"])
@@ -287,27 +308,17 @@ def _chunk(row: Mapping[str, Any]) -> tuple[list[Arrival], dict[Granule, list[Do
                 base[granule].append(document)
             else:
                 given.setdefault(granule, []).append(Change(member["at"], document if member["format"] else None))
+    messages = rows.column("messages").flatten()
+    *columns, reads, failures = [messages.field(number).to_pylist() for number in range(len(_MESSAGE))]
     arrivals = [
-        Arrival(
-            m["order"],
-            m["queue"],
-            m["key"],
-            m["format"],
-            m["type"],
-            m["body"],
-            m["properties"],
-            m["created"],
-            m["cause"],
-            tuple(tuple(granules[number] for number in read) for read in m["reads"]),
-            m["failure"],
-        )
-        for m in row["messages"]
+        Arrival._make((*values, tuple([tuple([granules[number] for number in read]) for read in looks]), failure))
+        for *values, looks, failure in zip(*columns, reads, failures, strict=True)
     ]
     return arrivals, base, given
 
 
-def _answer(effects: Mapping[int, Effects], unsettled: set[int]) -> pa.RecordBatch:
-    rows: list[tuple[Any, ...]] = []
+def _answer(orders: list[int], effects: Mapping[int, Effects], unsettled: set[int]) -> bytes:
+    rows: list[tuple[Any, ...]] = [(-1, "evaluated", None, None, None, None, json.dumps(orders), None, None, None)]
     for index, made in effects.items():
         if index in unsettled:
             continue
@@ -320,10 +331,5 @@ def _answer(effects: Mapping[int, Effects], unsettled: set[int]) -> pa.RecordBat
             kind = "failure" if failed else "enqueue"
             rows.append((index, kind, rule, queue, form, type, body, properties, places, delay))
     rows += [(index, "unsettled", *(None,) * 8) for index in unsettled]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_OUT_NAMES)
-    whole = {"index", "delay"}
-    arrays = [
-        pa.array(values, type=pa.int64() if name in whole else pa.string())
-        for name, values in zip(_OUT_NAMES, columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=_OUT_NAMES)
+    arrays = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _ANSWER, strict=True)]
+    return _stream(pa.RecordBatch.from_arrays(arrays, schema=_ANSWER))

@@ -150,6 +150,7 @@ class _Lexer(Markup):
     def __init__(self, text: str, start: int, end: int) -> None:
         super().__init__(text, start, end)
         self.single = False  # the type is that of a cast: only ? belongs to it
+        self.marks = 1  # how many of * + ? may still belong to the type: one, and one more after function(…) as
         self.casing = False  # between a case and its return, where types stand
         self.switches: list[tuple[int, str]] = []  # depth and kind of those still waiting for their default
         self.beginnings: list[int] = []  # indexes of tokens
@@ -212,9 +213,10 @@ class _Lexer(Markup):
         previous = self.found[-1].text if self.found else ""
         if word in ("as", "of"):
             self.single = previous in ("cast", "castable")
+            self.marks = self.marks + 1 if self.next == TYPE_ENDED and previous == ")" else 1
             return TYPE
         if word == "case":
-            self.single = False
+            self.single, self.marks = False, 1
             self.casing = bool(self.switches) and self.switches[-1][1] == "typeswitch"
             return TYPE if self.casing else OPERAND
         if word == "default" and self.switches:
@@ -283,7 +285,7 @@ class _Lexer(Markup):
         elif symbol in (".", ".."):
             self.next = OPERATOR
         elif (symbol == "," and self.stack and self.stack[-1].type) or (symbol == "|" and self.casing):
-            self.next = TYPE
+            self.next, self.marks = TYPE, 1
         else:
             self.next = OPERAND
         if not self.stack:
@@ -292,7 +294,8 @@ class _Lexer(Markup):
 
     def _after_mark(self, mark: str) -> Next:
         if self.next == TYPE_ENDED and (mark == "?" or not self.single):
-            return OPERATOR
+            self.marks -= 1
+            return TYPE_ENDED if self.marks else OPERATOR
         if mark == "*" and self.next == OPERAND:
             return OPERATOR
         if mark == "*" and self.next == TYPE:
@@ -315,8 +318,8 @@ class _Lexer(Markup):
         of_type = bracket == "(" and self.next in (TYPE, TYPE_ENDED)
         if not self.stack and self.object == "rule":
             self.defining = False
-        self._push(Frame(bracket, self.at, type=of_type))
-        self.next = TYPE if of_type else OPERAND
+        self._push(Frame(bracket, self.at, previous.text if previous else "", type=of_type, marks=self.marks))
+        self.next, self.marks = TYPE if of_type else OPERAND, 1
         self._emit("symbol", bracket)
 
     def _close(self, bracket: str) -> None:
@@ -325,9 +328,11 @@ class _Lexer(Markup):
             raise Unreadable(f"{bracket} closes nothing", self.at)
         closer = _CLOSERS[frame.kind]
         if not self.text.startswith(closer, self.at, self.end):
-            raise Unreadable(f"{bracket} cannot close the {frame.kind} of offset {frame.offset}", self.at)
+            raise Unreadable(f"{closer} is expected here, not {bracket}", self.at)
         while self.switches and self.switches[-1][0] > len(self.stack):
             self.switches.pop()
-        self.next = TYPE_ENDED if frame.type else OPERATOR
+        # Of all types, empty-sequence() alone takes no mark.
+        self.next = TYPE_ENDED if frame.type and frame.name != "empty-sequence" else OPERATOR
+        self.marks = frame.marks
         self._emit("symbol", closer)
         self._resume()

@@ -14,6 +14,7 @@ from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import Body, Call, Enqueue, Reset, Span, read
 from postroom.rules.plan import Index, Key, Read
 from postroom.rules.reads import keyed_read
+from postroom.rules.tokens import Token, tokens
 
 NAMESPACE = "urn:postroom:qs"
 _ELSE = " else ()"
@@ -37,6 +38,7 @@ class Surroundings:
     program: Program
     queue: str
     mark: str
+    indexed: frozenset[str] = frozenset()  # queues with an index
     reads: list[Read] = field(default_factory=list)
     properties: dict[str, None] = field(default_factory=dict)
     system: dict[str, None] = field(default_factory=dict)
@@ -54,6 +56,12 @@ class Surroundings:
         self.indexes[found.name] = found
         return found.name
 
+    def unworked(self, queue: str) -> bool:
+        """Whether nothing has to be computed for the messages of a queue."""
+        return queue not in self.indexed and not any(
+            each.value_for(queue) for each in self.program.properties_of(queue)
+        )
+
     def slicing(self, name: str) -> int:
         return self.slicings.setdefault(name, len(self.slicings))
 
@@ -61,16 +69,16 @@ class Surroundings:
         return f"qs:into-{self.into.setdefault(queue, len(self.into))}"
 
 
-def translated(rule: RuleDefinition, around: Surroundings, body: Body | None = None) -> Edited:
-    """The rule's body as XQuery over ``$qs:message``, ``$qs:m`` and ``$qs:sets``."""
+def translated(rule: RuleDefinition, around: Surroundings, number: int = 0, body: Body | None = None) -> Edited:
+    """The rule's body as XQuery over ``$qs:message``, ``$qs:m`` and ``$qs:sets``; ``number`` tells its actions apart."""
     text = rule.body.text
     body = body or read(text, 0, len(text))
     inner = [at for span in _values(body) for at in read(text, *span).missing_else]
     edits = [Edit(at, at, _ELSE) for at in inner]  # edits at one place keep their order: the innermost comes first
     for enqueue in body.enqueues:
-        edits += _enqueue_edits(enqueue, around)
+        edits += _enqueue_edits(enqueue, number, around, body, text)
     for reset in body.resets:
-        edits += _reset_edits(reset, rule, around)
+        edits += _reset_edits(reset, number, rule, around)
     outer = Counter(body.missing_else) - Counter(inner)
     edits += [Edit(at, at, _ELSE) for at in outer.elements()]
     for call in body.calls:
@@ -88,31 +96,54 @@ def _values(body: Body) -> Iterator[Span]:
     yield from (reset.key for reset in body.resets if reset.key is not None)
 
 
-def _enqueue_edits(enqueue: Enqueue, around: Surroundings) -> list[Edit]:
-    edits = [
-        Edit(*enqueue.keyword, f"{around.function(enqueue.queue)}(("),
-        Edit(*enqueue.into, "), ("),
-    ]
-    for number, each in enumerate(enqueue.properties):
+def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Body, text: str) -> list[Edit]:
+    element = around.unworked(enqueue.queue) and _is_element(enqueue.value, body, text)
+    if element:  # one for certain, and nothing to be worked out: it goes from the rule to the answer uncopied
+        made = f'<e-{around.mark} q="{enqueue.queue}" r="{number}" f="x"/>'
+        edits = [Edit(*enqueue.keyword, f"({made}, "), Edit(*enqueue.into, "")]
+    else:
+        begin = f'{around.function(enqueue.queue)}("{number}", ('
+        edits = [Edit(*enqueue.keyword, begin), Edit(*enqueue.into, "), (")]
+    for place, each in enumerate(enqueue.properties):
         known = around.program.properties.get(each.name)
         maker = f"qs:as-{known.type}" if known else "qs:as-given"
-        comma = ", " if number else ""
+        comma = ", " if place or element else ""
         edits.append(Edit(*each.keyword, f'{comma}{maker}("{each.name}", ('))
         edits.append(Edit(each.value[1], each.value[1], "))"))
-    edits.append(Edit(enqueue.span[1], enqueue.span[1], "), $qs:h)"))
+    edits.append(Edit(enqueue.span[1], enqueue.span[1], ")" if element else "), $qs:h)"))
     return edits
 
 
-def _reset_edits(reset: Reset, rule: RuleDefinition, around: Surroundings) -> list[Edit]:
+def _is_element(span: Span, body: Body, text: str) -> bool:
+    """Whether an expression is one direct constructor, or a variable that holds one."""
+    said = text[span.start : span.end].strip()
+    if said.startswith("$"):
+        found = [each for each in body.bindings if each.name == said.removeprefix("$") and each.kind == "let"]
+        same = [each for each in body.bindings if each.name == said.removeprefix("$")]
+        return len(found) == len(same) == 1 and _is_element(found[0].value, body, text)
+    return said.startswith("<") and _is_constructor(tokens(text, span.start, span.end))
+
+
+def _is_constructor(found: Sequence[Token]) -> bool:
+    """Whether the element that begins first ends last."""
+    depth = 0
+    for number, token in enumerate(found):
+        depth += (token.kind == "open-constructor") - (token.kind == "close-constructor")
+        if depth == 0:
+            return number == len(found) - 1 and found[0].text[1:2] not in "!?"
+    return False
+
+
+def _reset_edits(reset: Reset, number: int, rule: RuleDefinition, around: Surroundings) -> list[Edit]:
     program = around.program
     name = reset.slicing or rule.target
     type = _slicing_type(program, name)
+    begin = f'<z-{around.mark} s="{name}" r="{number}" v="{{'
     if reset.key is None:
-        made = f'<z-{around.mark} s="{name}">{{string({_slicekey(rule, around)})}}</z-{around.mark}>'
-        return [Edit(*reset.span, made)]
+        return [Edit(*reset.span, f'{begin}{_slicekey(rule, around)}}}"/>')]
     return [
-        Edit(*reset.keyword, f'<z-{around.mark} s="{name}">{{string(xs:{type}(('),
-        Edit(reset.span[1], reset.span[1], f")))}}</z-{around.mark}>"),
+        Edit(*reset.keyword, f"{begin}xs:{type}(("),
+        Edit(reset.span[1], reset.span[1], '))}"/>'),
     ]
 
 
@@ -190,48 +221,46 @@ def prolog(mark: str, collections: Sequence[str]) -> str:
     ]
     for name in collections:
         declared.append(f"declare variable $collection-{name} external;")
-        declared.append(
-            f"declare variable $qs:collection-{name} := $collection-{name}/c/d ! document {{ node() }};"
-        )
+        declared.append(f"declare variable $qs:collection-{name} := $collection-{name}/c/d ! document {{ node() }};")
     return " ".join(declared).replace("-MARK", f"-{mark}")
 
 
 _FUNCTIONS = (
     'declare function qs:doc($d as element()) as item()? { if ($d/@f = "j") then parse-json(string($d)) '
     'else if ($d/@f = "t") then document { text { string($d) } } else document { $d/node() } };',
-    "declare function qs:body($b as item()*) as element() { "
+    # What becomes of the value of an enqueue: its format, and itself or its text.
+    "declare function qs:form($b as item()*) as xs:string { "
     'if (count($b) ne 1) then error(QName("urn:postroom:qs", "qs:PR0001"), '
     'concat("a message is one document, not ", count($b), " items")) else typeswitch ($b) '
-    'case map(*) return <d-MARK f="j">{serialize($b, map { "method": "json" })}</d-MARK> '
-    'case array(*) return <d-MARK f="j">{serialize($b, map { "method": "json" })}</d-MARK> '
-    'case element() return <d-MARK f="x">{$b}</d-MARK> '
-    'case document-node() return if (count($b/*) eq 1) then <d-MARK f="x">{$b/node()}</d-MARK> '
-    'else <d-MARK f="t">{string($b)}</d-MARK> '
-    'case text() return <d-MARK f="t">{string($b)}</d-MARK> '
-    'case xs:anyAtomicType return <d-MARK f="t">{string($b)}</d-MARK> '
+    'case element() return "x" case document-node() return if (count($b/*) eq 1) then "x" else "t" '
+    'case map(*) return "j" case array(*) return "j" case text() return "t" case xs:anyAtomicType return "t" '
     'default return error(QName("urn:postroom:qs", "qs:PR0001"), "a message is a document, a value or a map") };',
-    "declare function qs:made($d as element()) as item()? { "
-    'if ($d/@f = "j") then parse-json(string($d)) else document { $d/node() } };',
+    "declare function qs:content($b as item()) as node() { typeswitch ($b) case node() return $b "
+    'case map(*) return text { serialize($b, map { "method": "json" }) } '
+    'case array(*) return text { serialize($b, map { "method": "json" }) } default return text { string($b) } };',
+    "declare function qs:made($b as item()) as item() { typeswitch ($b) case document-node() return $b "
+    "case node() return document { $b } case map(*) return $b case array(*) return $b "
+    "default return document { text { string($b) } } };",
     "declare function qs:single($n as xs:string, $v as item()*) as xs:anyAtomicType? { "
     "let $a := distinct-values(data($v)) return if (count($a) gt 1) "
     'then error(QName("urn:postroom:qs", "qs:PR0002"), '
     'concat("property ", $n, " would have ", count($a), " values")) else $a };',
     "declare function qs:as-given($n as xs:string, $v as item()*) as element()? { "
-    "let $a := qs:single($n, $v) return if (empty($a)) then () else <p-MARK n=\"{$n}\" k=\"{"
+    'let $a := qs:single($n, $v) return if (empty($a)) then () else <p-MARK n="{$n}" v="{string($a)}" k="{'
     'if ($a instance of xs:boolean) then "boolean" else if ($a instance of xs:integer) then "integer" else "string"'
-    '}">{string($a)}</p-MARK> };',
+    '}"/> };',
     "declare function qs:given($p as element()*) as xs:anyAtomicType? { "
     'if ($p/@k = "boolean") then xs:boolean($p) else if ($p/@k = "integer") then xs:integer($p) else '
     "if ($p) then string($p) else () };",
 )
 
 
-def casts(types: Mapping[str, None]) -> str:
+def casts(types: Mapping[str, None], mark: str) -> str:
     """A function for each type that an explicit property has."""
     return " ".join(
         f"declare function qs:as-{type}($n as xs:string, $v as item()*) as element()? {{ "
         f"let $a := qs:single($n, $v) return if (empty($a)) then () else "
-        f'<p-MARK n="{{$n}}">{{string($a cast as xs:{type})}}</p-MARK> }};'
+        f'<p-{mark} n="{{$n}}" v="{{string($a cast as xs:{type})}}"/> }};'
         for type in types
     )
 
@@ -242,9 +271,8 @@ def computed(definition: PropertyDefinition, value: Expression, mark: str) -> st
     if definition.type == "boolean" and said.strip() in ("true", "false"):
         said = f"{said.strip()}()"  # as the paper writes it; to XQuery this would be an element's name
     made = (
-        f'(let $qs:v := qs:single("{definition.name}", $qs:message ! ({said})) return '
-        f'if (empty($qs:v)) then () else <p-{mark} n="{definition.name}">{{string($qs:v cast as xs:{definition.type})}}'
-        f"</p-{mark}>)"
+        f'(let $qs:v := qs:single("{definition.name}", $qs:message ! ({said})) return if (empty($qs:v)) then () '
+        f'else <p-{mark} n="{definition.name}" v="{{string($qs:v cast as xs:{definition.type})}}"/>)'
     )
     if definition.fixed:
         return made
@@ -255,7 +283,7 @@ def indexed(index: Index, mark: str) -> str:
     """The elements of an index's values; a message that the expression does not fit has none."""
     return (
         f"(try {{ for $qs:v in distinct-values(data($qs:message ! ({index.expression})) ! string(.)) "
-        f'return <k-{mark} n="{escaped(index.name)}">{{$qs:v}}</k-{mark}> }} catch * {{ () }})'
+        f'return <k-{mark} n="{escaped(index.name)}" v="{{$qs:v}}"/> }} catch * {{ () }})'
     )
 
 

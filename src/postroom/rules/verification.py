@@ -45,7 +45,7 @@ def _rules(subject: Subject) -> list[Problem]:
         slicing = program.slicings.get(rule.target)
         queues = program.sliced(slicing) if slicing else (rule.target,)
         around = Surroundings(program, queues[0] if queues else rule.target, _MARK)
-        body = translated(rule, around, subject.bodies[rule.name])
+        body = translated(rule, around, body=subject.bodies[rule.name])
         call = compiler.rule_call(program, around, 0, rule, body.text)
         query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(around, call)}"
         try:
@@ -67,5 +67,3 @@ def _place(rule: RuleDefinition, query: str, body: Edited, error: QueryFailed, s
     offset = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
     inside = min(max(offset - start, 0), len(body.text))
     return at(rule, rule.body, min(body.origin(inside), len(rule.body.text)))
-
-

@@ -65,7 +65,7 @@ class Saxon:
 
     def check(self, query: str, parameters: Sequence[str] = ()) -> None:
         """Raise unless the query compiles; nothing is evaluated that depends on a message."""
-        self.run(query, "<b/>", {name: "<c/>" for name in parameters})
+        self.run(query, "<b/>", dict.fromkeys(parameters, "<c/>"))
 
     def _processor(self, query: str, parameters: Mapping[str, str] | None) -> PyXQueryProcessor:
         found = self._queries.get(query)
@@ -103,5 +103,7 @@ def _failed(said: str) -> QueryFailed:
     what = " ".join(lines)
     if code:
         what = what.removeprefix(code.group(1)).strip()
-    line, column = (int(place.group(1)), int(place.group(2))) if place else (1, int(character.group(1)) if character else 1)
+    line, column = (
+        (int(place.group(1)), int(place.group(2))) if place else (1, int(character.group(1)) if character else 1)
+    )
     return QueryFailed(code.group(1) if code else "SAXON", what or said.strip(), line, column)

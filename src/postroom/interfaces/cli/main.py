@@ -10,7 +10,7 @@ import typer
 
 from postroom import __version__
 from postroom.errors import PostroomError
-from postroom.interfaces.cli import output, queues, rooms
+from postroom.interfaces.cli import engine, output, queues, rooms, rules
 from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ def postroom(
       postroom send orders --body "order 17"
       postroom receive orders
       postroom load FILE.qdl        a whole tree of queues; see docs/guide/queues.md
+      postroom load FILE.demaq      a program of rules; see docs/guide/rules.md
     """
 
 
@@ -61,11 +62,18 @@ for command in (
     rooms.locate,
     rooms.show,
     rooms.journal,
-    rooms.run,
+    engine.run,
+    rules.catalog,
+    rules.explain,
+    rules.slice,
+    rules.why,
+    rules.sweep,
 ):
     app.command()(command)
+app.command("try")(rules.try_)
 app.add_typer(queues.queue_app, name="queue")
 app.add_typer(rooms.outbox_app, name="outbox")
+app.add_typer(rules.collection_app, name="collection")
 
 
 def main() -> None:

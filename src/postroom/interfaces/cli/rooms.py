@@ -1,55 +1,55 @@
-"""Commands on the room: load, trace, locate, show, journal, outbox, run."""
+"""Commands on the room: load, trace, locate, show, journal, outbox."""
 
 from __future__ import annotations
 
-import signal
-import sys
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from postroom.engine.runner import Outcome
 from postroom import loading
 from postroom.errors import DescriptionInvalid, ProgramInvalid, RoomMissing
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
 from postroom.model.moment import to_iso
 from postroom.store.journal import Event
-from postroom.store.outbox import Effect
 
 outbox_app = typer.Typer(no_args_is_help=True, help="Look at effects that wait or failed.", rich_markup_mode=None)
 
 
 def load(
-    files: Annotated[list[str], typer.Argument(help="Definition files (.qdl).", show_default=False)],
+    files: Annotated[list[str], typer.Argument(help="Definition files (.qdl, .demaq).", show_default=False)],
     check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Let slicings go that still hold messages.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
     """Load definitions from files, all or nothing.
 
-    The suffix tells the language. The .qdl files of one load are the room's queue description. Queues that stay
-    keep their messages; one that would disappear must have no unprocessed message.
+    The suffix tells the language. The .qdl files of one load are the room's queue description. A .demaq file is
+    a module of rules, in the place of the module of its name; a running engine uses it from its next step on.
+    What stays keeps its messages; a queue that would disappear must have none, and a slicing must hold none.
 
     \b
     Examples:
       postroom load orders.qdl
-      postroom load --check orders.qdl
+      postroom load procurement.demaq
+      postroom load --check procurement.demaq
     """
     if check:
         _check(files)
         return
     loading.read(files)  # before a room is made for them
     with opened(create=True) as it, output.progress("preparing entries") as progress:
-        loaded = it.load(*files, progress=progress)
+        loaded = it.load(*files, progress=progress, drop=drop)
     if settings.json:
         output.as_json(loaded.as_dict())
         return
+    changed = f"{len(loaded.changed)} changed, " if loaded.changed else ""
     output.say(
-        f"version {loaded.version}: {len(loaded.added)} added, {len(loaded.kept)} kept, {len(loaded.removed)} removed"
+        f"version {loaded.version}: {len(loaded.added)} added, {changed}{len(loaded.kept)} kept, "
+        f"{len(loaded.removed)} removed"
     )
-    for word, names in (("added", loaded.added), ("removed", loaded.removed)):
+    for word, names in (("added", loaded.added), ("changed", loaded.changed), ("removed", loaded.removed)):
         if names:
             output.say(f"{word}: {', '.join(names)}")
 
@@ -155,51 +155,6 @@ def journal(
         output.as_json({"events": [{"key": event.key, **event.as_dict()} for event in events]})
     else:
         _show_events(events)
-
-
-def run(
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Run the room until stopped.
-
-    Starts the command lines of queues that became non-empty. One engine per room. SIGTERM or Ctrl-C finishes
-    what is in hand and stops.
-
-    \b
-    Examples:
-      postroom run
-      postroom run --until-idle
-    """
-    with opened() as it:
-
-        def stop(_signal: int, _frame: FrameType | None) -> None:
-            it.stop()
-            output.note("stopping; a command that runs may finish first")
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
-        if not settings.json and sys.stderr.isatty():
-            output.note("running; Ctrl-C stops")
-        effects: list[dict[str, Any]] = []
-        done, failed = 0, 0
-
-        def report(effect: Effect, outcome: Outcome, again: bool) -> None:
-            nonlocal done, failed
-            done, failed = done + outcome.done, failed + (not outcome.done and not again)
-            if settings.json:
-                effects.append({"outbox": effect.id, "done": outcome.done, "retry": again, **outcome.result})
-            else:
-                words = " ".join(outcome.result.get("argv", [effect.kind]))
-                more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
-                output.note(f"{words}: {outcome.result['outcome']}{more}")
-
-        it.run(until_idle=until_idle, report=report)
-    if settings.json:
-        output.as_json({"status": "00", "effects": effects})
-    else:
-        output.note(f"{done} effect(s) done" + (f", {failed} failed: see postroom outbox list" if failed else ""))
 
 
 @outbox_app.command("list")

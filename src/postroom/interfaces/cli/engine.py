@@ -1,0 +1,152 @@
+"""The command that runs the engine: progress for a person, a line per step for a log."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from postroom.engine.runner import Outcome, Progress, Totals
+from postroom.errors import ArgumentInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.room import Postroom
+from postroom.store.outbox import Effect
+
+
+def run(
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")] = False,
+    master: Annotated[
+        str, typer.Option("--master", metavar="URL", help="The Spark master to evaluate on.")
+    ] = "local[*]",
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
+    ] = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run the room until stopped.
+
+    Applies the rules to messages of the queues they watch, moves what is due in echo queues, and starts the command
+    lines of queues that became non-empty. One engine per room. Spark is started with the first message to evaluate.
+    SIGTERM or Ctrl-C finishes what is in hand and stops.
+
+    \b
+    Examples:
+      postroom run
+      postroom run --until-idle
+      postroom run --master spark://host:7077 --conf spark.executor.memory=2g
+    """
+    settings_of_spark = _conf(conf or [])
+    reporter = _Reporter()
+    with opened() as it:
+
+        def stop(_signal: int, _frame: FrameType | None) -> None:
+            it.stop()
+            output.note("stopping; what is in hand is finished first")
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        if not settings.json and sys.stderr.isatty():
+            output.note("running; Ctrl-C stops")
+        with _progress(it) as progress:
+            totals = it.engine_run(
+                until_idle=until_idle,
+                report=reporter.report,
+                progress=progress,
+                master=master,
+                conf=settings_of_spark,
+            )
+    reporter.finish(totals)
+
+
+class _Reporter:
+    """Tells of effects as they are tried, and of everything at the end."""
+
+    def __init__(self) -> None:
+        self._effects: list[dict[str, Any]] = []
+        self._done = self._failed = 0
+
+    def report(self, effect: Effect, outcome: Outcome, again: bool) -> None:
+        self._done += outcome.done
+        self._failed += not outcome.done and not again
+        if settings.json:
+            self._effects.append({"outbox": effect.id, "done": outcome.done, "retry": again, **outcome.result})
+        else:
+            words = " ".join(outcome.result.get("argv", [effect.kind]))
+            more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
+            output.note(f"{words}: {outcome.result['outcome']}{more}")
+
+    def finish(self, totals: Totals) -> None:
+        if settings.json:
+            output.as_json(
+                {
+                    "status": "00",
+                    "steps": totals.steps,
+                    "messages": totals.messages,
+                    "created": totals.created,
+                    "failures": totals.failures,
+                    "waiting": totals.waiting,
+                    "effects": self._effects,
+                }
+            )
+            return
+        if totals.steps:
+            failed = f", {totals.failures} of them with an error message" if totals.failures else ""
+            output.note(f"{totals.messages} message(s) processed in {totals.steps} step(s){failed}")
+        for queue, goal in totals.waiting.items():
+            output.note(f"{queue} waits: {goal} is on hold; free it with: postroom enable {goal}")
+        failed = f", {self._failed} failed: see postroom outbox list" if self._failed else ""
+        output.note(f"{self._done} effect(s) done{failed}")
+
+
+def _conf(words: list[str]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise ArgumentInvalid(argument="--conf", why=f"KEY=VALUE, not {word!r}")
+        found[key] = value
+    return found
+
+
+@contextmanager
+def _progress(it: Postroom) -> Iterator[Progress | None]:
+    """One line that lives on a terminal; elsewhere a line per second with the figures by name."""
+    if settings.json:
+        yield None
+        return
+    began = monotonic()
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.live import Live
+
+        with Live(console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
+            yield lambda totals: live.update(_line(totals, monotonic() - began, it.lag()))
+        return
+    told = 0.0
+
+    def log(totals: Totals) -> None:
+        nonlocal told
+        if monotonic() - told >= 1 and totals.last is not None:
+            told = monotonic()
+            spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
+            output.note(
+                f"step={totals.steps} messages={totals.messages} created={totals.created} failures={totals.failures} "
+                f"lag={it.lag()} {spent}"
+            )
+
+    yield log
+
+
+def _line(totals: Totals, seconds: float, lag: int) -> str:
+    rate = totals.steps / seconds if seconds else 0.0
+    failed = f", {totals.failures} failed" if totals.failures else ""
+    return f"{totals.messages} messages{failed}, {rate:.1f} steps/s, {lag} waiting"

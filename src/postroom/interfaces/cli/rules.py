@@ -1,0 +1,216 @@
+"""Commands on rule programs: catalog, explain, try, collection; and on what they keep: slice, why, sweep."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from postroom.errors import ArgumentInvalid, DefinitionUnknown
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
+from postroom.rules.inspection import Explanation
+
+collection_app = typer.Typer(no_args_is_help=True, help="Master data that rules read.", rich_markup_mode=None)
+
+
+def catalog(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Only what has this name.", show_default=False)
+    ] = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List what is defined: what it is, where it was written, since when.
+
+    \b
+    Examples:
+      postroom catalog
+      postroom catalog joinOrder
+    """
+    with opened() as it:
+        entries = it.catalog()
+    if name is not None:
+        entries = [entry for entry in entries if entry.name == name]
+        if not entries:
+            raise DefinitionUnknown(name=name, nearest="")
+    if settings.json:
+        output.as_json({"definitions": [entry.as_dict() for entry in entries]})
+    elif entries:
+        output.table(
+            ["what", "name", "where", "version", "since", "by"],
+            [(each.what, each.name, each.where, each.version, each.since, each.by) for each in entries],
+        )
+        if name is not None:
+            for entry in entries:
+                for field, value in entry.definition.items():
+                    said = value["text"] if isinstance(value, dict) and "text" in value else value
+                    output.say(f"{field}: {said}")
+    else:
+        output.note("nothing is defined yet; load definitions with: postroom load FILE")
+
+
+def explain(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule.", show_default=False)],
+    plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Start Spark and show its plan too.")] = True,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show what a rule became: what it watches, reads and writes, and the query.
+
+    And Spark's plan, for which Spark is started; --no-plan does without.
+
+    \b
+    Examples:
+      postroom explain joinOrder
+      postroom explain joinOrder --no-plan
+    """
+    with opened() as it:
+        told = it.explain(rule)
+        if settings.json:
+            output.as_json({**told.as_dict(), **({"spark_plan": it.spark_plan()} if plan else {})})
+            return
+        _say_explained(told)
+        if plan:
+            sys.stdout.flush()  # what is known already, while Spark starts
+            output.say(f"\nSpark plan:\n{it.spark_plan()}")
+
+
+def _say_explained(told: Explanation) -> None:
+    output.say(f"rule {told.rule} ({told.where}) for {told.target}")
+    for word, names in (
+        ("watches", told.watches),
+        ("reads", told.reads),
+        ("writes", told.writes),
+        ("resets", told.resets),
+        ("errors go to", told.error_queues),
+    ):
+        output.say(f"{word}: {', '.join(names) or 'nothing'}")
+    for queue, query in told.queries.items():
+        output.say(f"\nquery for messages of {queue} (all rules of the queue):\n{query}")
+
+
+def slice(
+    slicing: Annotated[str, typer.Argument(metavar="SLICING", help="The name of a slicing.", show_default=False)],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The slice key: a property's value.", show_default=False)],
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the messages of a slice's current lifetime.
+
+    \b
+    Example:
+      postroom slice requestMsgs 17
+    """
+    with opened() as it:
+        messages = it.slice(slicing, key)
+    if settings.json:
+        output.as_json({"messages": [message.as_dict() for message in messages]})
+    elif messages:
+        output.table(
+            ["key", "queue", "processed", "body"],
+            [(each.key, each.queue, "yes" if each.processed else "no", each.body) for each in messages],
+        )
+    else:
+        output.note(f"the slice {key} of {slicing} is empty")
+
+
+def why(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Say which slices hold a message, and what would free it.
+
+    \b
+    Example:
+      postroom why 00001.00042
+    """
+    with opened() as it:
+        held = it.why(key)
+    if settings.json:
+        output.as_json(held.as_dict())
+        return
+    for slicing, value in held.held_by:
+        output.say(f"held by slice {value} of {slicing}, until a rule resets it")
+    if not held.processed:
+        output.say(f"waits in {held.queue} to be processed")
+    elif held.keeps:
+        output.say(f"{held.queue} keeps its processed messages; change that with: postroom queue mode")
+    elif not held.held_by:
+        output.say("nothing holds it: the next sweep removes it (postroom sweep)")
+
+
+def sweep(room: RoomOption = None, json: JsonOption = False) -> None:
+    """Remove processed messages that no slice holds.
+
+    A running engine does the same when it is idle. The journal still answers trace.
+
+    \b
+    Example:
+      postroom sweep
+    """
+    with opened() as it:
+        removed = it.sweep()
+    output.as_json({"status": "00", "removed": removed}) if settings.json else output.say(
+        f"{removed} message(s) removed"
+    )
+
+
+def try_(
+    files: Annotated[list[str], typer.Argument(help="Programs to try (.demaq).", show_default=False)],
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
+    ] = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show what proposed rules would do with the messages that are stored; nothing is changed.
+
+    \b
+    Examples:
+      postroom try proposed.demaq
+      postroom try proposed.demaq --since 2026-11-01T00:00:00Z
+    """
+    with opened() as it:
+        found = it.try_rules(*files, since=None if since is None else _moment(since))
+        if settings.json:
+            output.as_json({"tried": [each.as_dict() for each in found]})
+            return
+        count = 0
+        for each in found:
+            count += 1
+            output.say(f"{each.key} in {each.queue}: {'nothing' if not each.effects else ''}".rstrip())
+            for action in each.as_dict()["actions"]:
+                goal = action.get("queue") or f"{action['slicing']} key {action['slicekey']}"
+                body = f": {' '.join(action['body'].split())[:100]}" if "body" in action else ""
+                output.say(f"  {action['rule']}: {action['action']} {goal}{body}")
+    output.note(f"{count} message(s) tried; nothing was changed")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentInvalid(argument="--since", why="a time such as 2026-11-01T00:00:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@collection_app.command("load")
+def collection_load(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a collection.", show_default=False)],
+    files: Annotated[list[str], typer.Argument(help="XML documents.", show_default=False)],
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Replace the documents of a collection; rules read them by collection("NAME").
+
+    \b
+    Example:
+      postroom collection load crm pricelist.xml
+    """
+    with opened() as it:
+        version = it.load_collection(name, *files)
+    if settings.json:
+        output.as_json({"status": "00", "version": version, "documents": len(files)})
+    else:
+        output.say(f"version {version}: {len(files)} document(s) in {name}")

@@ -1,0 +1,261 @@
+"""The engine and the oracle side by side: the same program, the same inputs, and what each of them ended with."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import postroom
+from postroom.engine.effects import Arrival, Document, Effects, Granule
+from postroom.engine.serial import Timeline
+from postroom.engine.step import LEASE, run_step
+from postroom.errors import EntryRefused
+from postroom.model.message import Stored
+from postroom.room import Postroom
+from postroom.rules import catalog, evaluate
+from postroom.rules.language import parse
+from postroom.rules.definitions import SYSTEM_ERRORS, Program
+from postroom.rules.stage import RulesShare, evaluated, packed, together, unpacked
+from postroom.store.transaction import Transaction
+
+from .programs import Case, Input
+from .serial import Message, Oracle, Refused
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SENDER = "sender"
+PROCESSED_MAX = 120  # a program that does not come to rest is compared where it stands
+_SYSTEM = {"sender", "errors", "connection"}
+
+Base = Mapping[Granule, Sequence[Document]]
+
+
+# --- the engine, without Spark -----------------------------------------------------------------------------------
+
+
+@dataclass
+class HereShare:
+    """The rules' share of a step, evaluated in this process: what a worker does, with the same rows in and out."""
+
+    share: RulesShare
+    random: Random
+
+    @property
+    def version(self) -> int:
+        return self.share.version
+
+    @property
+    def watched(self) -> Mapping[str, int]:
+        return self.share.watched
+
+    @property
+    def echoes(self) -> Sequence[str]:
+        return self.share.echoes
+
+    @property
+    def sliced(self) -> frozenset[str]:
+        return self.share.sliced
+
+    def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
+        return self.share.arrivals(tx, claimed)
+
+    def evaluate(
+        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline
+    ) -> Iterator[Mapping[int, Effects]]:
+        for chunk in self._chunks(arrivals):
+            with _alarm_kept():
+                answer = evaluated(self.share.plan, packed(chunk, base, known))
+            effects, unsettled, orders = unpacked(answer)
+            yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+
+    def _chunks(self, arrivals: Sequence[Arrival]) -> list[list[Arrival]]:
+        """As the engine would cut them, or at random: messages in conflict are then in different chunks."""
+        count = self.random.randint(1, 4)
+        if self.random.random() < 0.5:
+            return together(arrivals, min(count, len(arrivals)))
+        chunks: list[list[Arrival]] = [[] for _ in range(count)]
+        for arrival in arrivals:
+            self.random.choice(chunks).append(arrival)
+        return [chunk for chunk in chunks if chunk]
+
+
+@contextmanager
+def _alarm_kept() -> Iterator[None]:
+    """A worker sets a deadline by a signal; here it must leave none behind."""
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def no_spark() -> SparkSession:
+    return None  # type: ignore[return-value]  # nothing here looks at it
+
+
+# --- both of them ------------------------------------------------------------------------------------------------
+
+
+class Pair:
+    """A room and an oracle with one program, fed and driven alike."""
+
+    def __init__(self, folder: Path, program: str, *, spark: Callable[[], SparkSession] | None = None) -> None:
+        file = folder / "made.demaq"
+        file.write_text(program)
+        self.clock = 1_000_000_000_000_000
+        self.room: Postroom = postroom.open(folder / "room.db", actor=SENDER, clock=lambda: self.clock)
+        self.room.load(file)
+        self.program = Program(parse(program, "made.demaq"))
+        self.oracle = Oracle(self.program, SENDER, self.clock)
+        self.partial = 0  # steps that settled less than they claimed
+        self._spark = spark
+        self._fence = self.room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "pair", 600))
+
+    def send(self, sent: Input) -> None:
+        refused = [False, False]
+        try:
+            self.room.send(sent.queue, sent.body, format=sent.format, properties=dict(sent.properties))
+        except EntryRefused:
+            refused[0] = True
+        try:
+            self.oracle.send(sent.queue, sent.body, sent.format, dict(sent.properties))
+        except Refused:
+            refused[1] = True
+        assert refused[0] == refused[1], f"{sent}: the engine {_said(refused[0])} it, the oracle {_said(refused[1])}"
+
+    def step(self, size: int, random: Random) -> int:
+        """One step of the engine, and the same of the oracle."""
+        plan = self.room.store.read(lambda tx: catalog.planned(tx, catalog.read(tx), tx.definitions.version(), "x1y2"))
+        share = RulesShare(plan)
+        chosen = HereShare(share, random) if self._spark is None else share
+        result = run_step(self.room.store, chosen, size, self._fence, self._spark or no_spark, {})
+        claimed = len(self.oracle.claim(size))
+        assert claimed == (0 if result is None else result.claimed)
+        if result is None:
+            return 0
+        assert result.messages > 0, "the first message of a step always settles"
+        self.partial += result.messages < claimed
+        self.oracle.step(size, result.messages)
+        return result.messages
+
+    def run(self, size: int, random: Random, most: int = PROCESSED_MAX) -> None:
+        """Steps until nothing is left to do, timers included."""
+        done = 0
+        while done < most:
+            made = self.step(size, random)
+            done += made
+            if not made:
+                due = self.oracle.next_due()
+                if due is None:
+                    return
+                self.clock = self.oracle.now = due
+
+    def compare(self) -> None:
+        engine, oracle = self._engine_messages(), [oracle_state(each) for each in self.oracle.messages]
+        for number, (ours, theirs) in enumerate(zip(engine, oracle, strict=False)):
+            assert ours == theirs, f"message {number}:\n  the engine {ours}\n  the oracle {theirs}"
+        assert len(engine) == len(oracle), f"only one has {(engine + oracle)[min(len(engine), len(oracle)) :]}"
+        assert self._engine_slices() == {
+            key: [each.number for each in members] for key, members in self.oracle.slices.items() if members
+        }
+
+    def _engine_messages(self) -> list[dict[str, Any]]:
+        stored = self._stored()
+        numbers = {each.key: number for number, each in enumerate(stored)}
+        for name in [*self.program.queues, SYSTEM_ERRORS]:
+            found = self.room.store.read(lambda tx, name=name: tx.slices.queue(name))
+            assert [each.key for each in found] == [each.key for each in stored if each.queue == name]
+        return [engine_state(each, numbers) for each in stored]
+
+    def _stored(self) -> list[Stored]:
+        names = [*self.program.queues, SYSTEM_ERRORS]
+        found = self.room.store.read(lambda tx: [each for name in names for each in tx.slices.queue(name)])
+        return sorted(found, key=lambda each: each.key)  # one process makes all keys: they grow as messages arrive
+
+    def _engine_slices(self) -> dict[tuple[str, str], list[int]]:
+        numbers = {each.key: number for number, each in enumerate(self._stored())}
+        holds: dict[tuple[str, str], list[int]] = {}
+        for key in numbers:
+            for held in self.room.store.read(lambda tx, key=key: tx.slices.holds(key)):
+                holds.setdefault(held, [])
+        for slicing, value in holds:
+            found = self.room.store.read(lambda tx, s=slicing, v=value: tx.slices.slice(tx.slices.slicing(s), v))
+            holds[slicing, value] = [numbers[each.key] for each in found]
+        return holds
+
+    def close(self) -> None:
+        self.room.close()
+
+
+def _said(refused: bool) -> str:
+    return "refused" if refused else "took"
+
+
+def engine_state(stored: Stored, numbers: Mapping[int, int]) -> dict[str, Any]:
+    properties = json.loads(stored.properties)
+    return {
+        "queue": stored.queue,
+        "format": stored.format,
+        "body": plain_body(stored.body, stored.format),
+        "properties": {name: value for name, value in properties.items() if name not in _SYSTEM},
+        "processed": stored.processed is not None,
+        "cause": None if stored.cause is None else numbers[stored.cause],
+    }
+
+
+def oracle_state(message: Message) -> dict[str, Any]:
+    made_by = {} if message.rule is None else {"rule": message.rule}
+    return {
+        "queue": message.queue,
+        "format": message.letter.format,
+        "body": plain_body(message.letter.body, message.letter.format),
+        "properties": {**message.properties, **made_by},
+        "processed": message.processed,
+        "cause": message.cause,
+    }
+
+
+def plain_body(body: str, format: str) -> Any:
+    """A body without what may differ: how it is written down, and in errors the keys and the wording."""
+    if format == "json":
+        return json.loads(body)
+    if format == "text":
+        return body
+    root = ElementTree.fromstring(body)
+    for error in root.iter("error"):
+        for code in error.iterfind("code"):
+            code.text = (code.text or "").rpartition(":")[2]
+        for description in error.iterfind("description"):
+            description.text = None
+        for initial in error.iterfind("initialMessage"):
+            initial.attrib.pop("key", None)
+    return ElementTree.canonicalize(ElementTree.tostring(root, encoding="unicode"))
+
+
+def differ(case: Case, folder: Path, *, spark: Callable[[], SparkSession] | None = None) -> Pair:
+    """Run a case on both sides and compare."""
+    pair = Pair(folder, case.program, spark=spark)
+    random = Random(case.split)
+    before, evaluate.TASK_ROUNDS_MAX = evaluate.TASK_ROUNDS_MAX, case.rounds
+    try:
+        for sent in case.inputs[: case.before]:
+            pair.send(sent)
+        if case.before < len(case.inputs):
+            pair.step(case.size, random)
+        for sent in case.inputs[case.before :]:
+            pair.send(sent)
+        pair.run(case.size, random)
+        pair.compare()
+    finally:
+        evaluate.TASK_ROUNDS_MAX = before
+        pair.close()
+    return pair
