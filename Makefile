@@ -44,8 +44,9 @@ house: $(STAMP)
 reference: $(STAMP) ## Write the reference pages that are made from the code
 	$(BIN)/python docs/reference/generate.py
 
-bench: $(STAMP) ## Measure, side by side with plain sqlite3 and with peers
+bench: $(STAMP) ## Measure, side by side with plain sqlite3, with peers, and with one message at a time
 	$(BIN)/python bench/queues.py
+	$(BIN)/python bench/rules.py
 
 lock: ## Choose newer versions of what the project depends on
 	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock

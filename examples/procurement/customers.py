@@ -1,7 +1,7 @@
 """Customers of the procurement example: what each of them would send, drawn from a seed.
 
-python examples/procurement/customers.py 20            print the messages of 20 customers
-python examples/procurement/customers.py 20 room.db    send their requests and orders into a room
+python customers.py 20                     print the messages of 20 customers
+python customers.py 20 room.db requests    send their requests into a room; then orders; then payments
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import postroom
-from postroom.errors import BodyError
 
 Items = Sequence[tuple[str, object]]
 
@@ -92,15 +91,12 @@ def main(words: Sequence[str]) -> None:
         for customer in some:
             print(customer.kind, *filter(None, (customer.request, customer.order, customer.payment)), sep="\n  ")
         return
+    what = words[2] if len(words) > 2 else "requests"
+    bodies = [{"requests": each.request, "orders": each.order, "payments": each.payment}[what] for each in some]
+    queue = "finance" if what == "payments" else "crm"
     with postroom.open(words[1], create=False) as room:
-        sent = 0
-        for body in [each.request for each in some] + [each.order for each in some if each.order]:
-            try:
-                room.send("crm", body, format="xml")
-                sent += 1
-            except BodyError as refusal:
-                print(refusal)
-        print(f"{sent} message(s) sent to crm")
+        sent = room.send_many(queue, [body for body in bodies if body], format="xml")
+    print(f"{len(sent.keys)} message(s) sent to {queue}")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def run_in_one_shell(commands: list[Command], folder: Path) -> list[list[str]]:
     script = "\n".join(f"{{ {command.typed}\n}} </dev/null 2>&1; echo '{end}'" for command in commands)
     environment = {**os.environ, "PATH": f"{PROGRAM}:{os.environ['PATH']}", "COLUMNS": "200"}
     ran = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
     )
     return [part.strip("\n").splitlines() for part in ran.stdout.split(end)[:-1]]
 

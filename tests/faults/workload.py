@@ -10,10 +10,29 @@ import sys
 from pathlib import Path
 
 import postroom
+from tests.faults.here import evaluate_here
 from postroom import faults
 from postroom.errors import PostroomError
 from postroom.model.types import Field, MessageType
 
+PROGRAM = """
+create queue requests kind basic mode persistent
+create queue replies kind basic mode persistent
+create queue later kind echo mode persistent
+create queue broken kind basic mode persistent
+create queue done kind basic mode persistent
+create collection prices
+create property id as xs:string fixed queue requests, replies value //id
+create slicing pairs on id
+create rule answer for requests errorqueue broken
+if (//request) then (
+  do enqueue <reply>{//id}<n>{xs:integer(//n)}</n></reply> into replies,
+  do enqueue <late>{//id}</late> into later with target value "requests" with timeout value 0)
+create rule finish for pairs
+if (qs:slice()/late and qs:slice()/reply and not(qs:slice()/request[not(qs:slice()/reply)])) then (
+  do enqueue <end>{qs:slicekey()}</end> into done,
+  do reset)
+"""
 DESCRIPTION = """
 01 INPUT-QUEUE (M) COMMAND LINE IS "true"
    02 SUB-QUEUE-1 (A)
@@ -45,6 +64,7 @@ def work(url: str, folder: Path) -> None:
         room.set_mode("spare", keep_processed=False)
         room.remove_queue("spare")
         effects(room)
+        rules(room, folder)
         leave_a_lock(room)
 
 
@@ -84,6 +104,21 @@ def effects(room: postroom.Postroom) -> None:
     unwanted = room.store.transact("send", lambda tx: tx.outbox.add("command", payload))
     room.drop_effect(unwanted)
     room.run_until_idle()
+
+
+def rules(room: postroom.Postroom, folder: Path) -> None:
+    program, prices = folder / "program.demaq", folder / "prices.xml"
+    program.write_text(PROGRAM)
+    prices.write_text("<prices/>")
+    room.load(program)
+    room.load_collection("prices", prices)
+    for number in range(6):
+        say("begin", "request", f"r{number}")
+        n = "x" if number == 3 else str(number)  # one of them breaks its rule
+        sent = room.send("requests", f"<request><id>r{number}</id><n>{n}</n></request>", format="xml")
+        say("ok", "request", sent.key, f"r{number}")
+    evaluate_here(room).run_until_idle(step_messages=4)
+    room.sweep()
 
 
 def leave_a_lock(room: postroom.Postroom) -> None:

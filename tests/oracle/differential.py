@@ -139,7 +139,9 @@ class Pair:
         chosen = HereShare(share, random) if self._spark is None else share
         result = run_step(self.room.store, chosen, size, self._fence, self._spark or no_spark, {})
         claimed = len(self.oracle.claim(size))
-        assert claimed == (0 if result is None else result.claimed)
+        if claimed != (0 if result is None else result.claimed):
+            self.compare()  # tells where they parted
+            raise AssertionError(f"the oracle claims {claimed} messages, the engine {result}")
         if result is None:
             return 0
         assert result.messages > 0, "the first message of a step always settles"

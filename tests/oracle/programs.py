@@ -20,6 +20,7 @@ Draw = Callable[[st.SearchStrategy[T]], T]
 KEYS = ("a", "b", "c")
 HOP = "{xs:integer((//@hop, 1)[1]) - 1}"
 ECHO = "later"
+JSON = "maps"  # JSON has a queue of its own: a path over a map is an error, and an index need not find it
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Names:
 
     queues: list[str]
     echo: bool
+    json: bool
     properties: list[Property] = field(default_factory=list)
     slicings: dict[str, Property] = field(default_factory=dict)
 
@@ -245,12 +247,13 @@ class Place:
             "(//k)",
             "string((//k)[1])",
             f"count({self.messages()})",
-            'map { "k": string((//k)[1]), "n": count(//n) }',
             'text { "a" }',
         )
         if self.names.echo and self.one("echo", *"123456") == "echo":
             seconds = self.one("0", "0", "5", '"soon"')
             return f'do enqueue {body} into {ECHO} with target value "{queue}" with timeout value {seconds}'
+        if self.names.json and self.one("json", *"123456") == "json":
+            return f'do enqueue map {{ "k": string((//k)[1]), "n": count({self.messages()}) }} into {JSON}'
         return f"do enqueue {body} into {queue}{self.with_clauses(queue)}"
 
     def reset(self) -> str:
@@ -278,8 +281,16 @@ class Place:
         condition = f"if ({self.condition()}) then ({then})"
         if self.one("one", "two") == "two":
             condition = f"if ({self.condition()}) then ({condition}{self.one('', f' else {self.action()}')})"
-        alone = self.one("", " else if (. instance of map(*)) then do enqueue <m><k>{?k}</k></m> into q0")
-        return f"if (. instance of node()) then (if ((//@hop, 0)[1] > 0) then {condition}){alone}"
+        return f"if ((//@hop, 0)[1] > 0) then {condition}"
+
+    def json_body(self) -> str:
+        """A rule over maps."""
+        path = self.one("//k", "/m/k", "//@k", "//n")
+        count = self.one(f'count(qs:queue("{self.queue()}")[{path} = "{self.key()}"])', f'count(qs:queue("{JSON}"))')
+        condition = self.one("true()", f'?k = "{self.key()}"', "xs:integer(?n) gt 0", f"{count} mod 2 eq 0")
+        action = f'do enqueue <m hop="{self.one(*"01")}"><k>{{?k}}</k><n>{{{count}}}</n></m> into {self.queue()}'
+        again = f'(if (?again) then do enqueue map {{ "k": ?k, "n": {count} }} into {JSON}, {action})'
+        return f"if ({condition}) then {self.one(action, again)}"
 
 
 # --- whole cases -------------------------------------------------------------------------------------------------
@@ -288,12 +299,14 @@ class Place:
 @st.composite
 def programs(draw: Draw[str]) -> tuple[str, Names]:
     queues = [f"q{number}" for number in range(int(draw(st.sampled_from("2345"))))]
-    names = Names(queues, draw(st.sampled_from("nny")) == "y")
+    names = Names(queues, draw(st.sampled_from("nny")) == "y", draw(st.sampled_from("nny")) == "y")
     lines = [f"create module made{_errorqueue(draw, queues)}"]
     lines += [f"create system{each}" for each in [_errorqueue(draw, queues)] if each]
     lines += [_queue(draw, name, queues) for name in queues]
     if names.echo:
         lines.append(f"create queue {ECHO} kind echo mode persistent{_errorqueue(draw, queues)}")
+    if names.json:
+        lines.append(f"create queue {JSON} kind basic mode persistent{_errorqueue(draw, queues)}")
     lines += [_property(draw, number, names) for number in range(int(draw(st.sampled_from("01223"))))]
     for number in range(int(draw(st.sampled_from("0112"))) if names.properties else 0):
         on = draw(st.sampled_from([each.name for each in names.properties]))
@@ -303,6 +316,9 @@ def programs(draw: Draw[str]) -> tuple[str, Names]:
         target = draw(st.sampled_from([*queues, *names.slicings, *names.slicings]))
         place = Place(names, names.slicings.get(target), draw)
         lines.append(f"create rule r{number} for {target}{_errorqueue(draw, queues)}\n{place.body()}")
+    if names.json:
+        place = Place(names, None, draw)
+        lines.append(f"create rule maps for {JSON}{_errorqueue(draw, queues)}\n{place.json_body()}")
     return "\n".join(lines), names
 
 
@@ -313,11 +329,12 @@ def inputs(draw: Draw[str], names: Names) -> Input:
     for each in names.properties:
         if draw(st.sampled_from("nnnny")) == "y":
             given.append((each.name, draw(st.sampled_from(KEYS)) if each.type == "string" else 1))
-    kind = draw(st.sampled_from(["xml"] * 8 + ["text", "json"]))
+    kind = draw(st.sampled_from(["xml"] * 8 + ["text"] + ["json"] * names.json))
     if kind == "text":
         return Input(queue, draw(st.sampled_from(KEYS)), "text", tuple(given))
     if kind == "json":
-        return Input(queue, f'{{"k": "{draw(st.sampled_from(KEYS))}"}}', "json", tuple(given))
+        more = draw(st.sampled_from(["", ', "n": 1', ', "n": "x"', ', "again": true']))
+        return Input(JSON, f'{{"k": "{draw(st.sampled_from(KEYS))}"{more}}}', "json")
     head = draw(st.sampled_from(["", "", ' k="a"', ' k="b"']))
     keys = draw(st.sampled_from(["", "a", "a", "a", "b", "b", "c", "ab", "bc", "ba"]))
     content = "".join(f"<k>{key}</k>" for key in keys) + draw(

@@ -7,6 +7,7 @@ begins with what its error says, and ¶ marks where.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from saxonche import PySaxonApiError, PySaxonProcessor
 
 from postroom.limits import RULE_DEPTH_MAX
+from postroom.rules.body import ELSE
 from postroom.rules.expression import Body, Edit, Span, Unreadable, edited, read
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -22,8 +24,9 @@ ILLEGAL = sorted((FIXTURES / "illegal").glob("*.xq"))
 PROLOG = (
     'declare namespace a = "a"; declare namespace qs = "qs";'
     "declare variable $a external; declare variable $v external;"
-    "declare function qs:message() { . }; declare function qs:queue() { . }; declare function qs:queue($n) { $n };"
-    "declare function qs:slice() { . }; declare function qs:slicekey() { 1 };"
+    "declare function qs:message() { parse-xml('<a/>') }; declare function qs:queue() { qs:message() };"
+    "declare function qs:queue($n) { qs:message()[$n] }; declare function qs:slice() { qs:message() };"
+    "declare function qs:slicekey() { 1 };"
 )
 
 
@@ -42,6 +45,7 @@ def compiles(expression: str) -> str:
         query.set_query_content(
             f"{PROLOG} if (current-date() lt xs:date('1970-01-01')) then (\n{expression}\n) else ()"
         )
+        query.set_context(xdm_item=processor.parse_xml(xml_text="<a/>"))
         query.set_parameter("a", processor.make_integer_value(1))
         query.set_parameter("v", processor.make_integer_value(1))
         try:
@@ -49,6 +53,26 @@ def compiles(expression: str) -> str:
         except PySaxonApiError as error:
             return str(error)
     return ""
+
+
+def inner_elses(text: str, body: Body) -> list[int]:
+    """Those missing in a part of an action, which must be put in before what closes the action there."""
+    parts = [enqueue.value for enqueue in body.enqueues]
+    parts += [each.value for enqueue in body.enqueues for each in enqueue.properties]
+    parts += [reset.key for reset in body.resets if reset.key]
+    return [at for part in parts for at in read(text, *part).missing_else]
+
+
+def outer_edits(text: str, body: Body) -> list[Edit]:
+    """What is put in outside of the parts of actions: the other elses, and parentheses around lists."""
+    done = Counter(inner_elses(text, body))
+    edits = [Edit(each.start, each.start, "(") for each in body.lists]
+    for at, closing in body.closings:
+        if closing == ELSE and done[at]:
+            done[at] -= 1
+        else:
+            edits.append(Edit(at, at, closing))
+    return edits
 
 
 # --- legal and illegal bodies ---
@@ -61,8 +85,23 @@ def test_a_legal_body_compiles_once_its_actions_are_values(file: Path) -> None:
     assert body.conditional
     assert body.updating
     assert body.values == ()
-    edits = [Edit(at, at, " else ()") for at in body.missing_else]
-    edits += [Edit(*action.span, '"x"') for action in (*body.enqueues, *body.resets)]
+    actions = [enqueue.span for enqueue in body.enqueues] + [reset.span for reset in body.resets]
+    edits = [Edit(*span, '"x"') for span in actions] + outer_edits(text, body)
+    assert compiles(edited(text, 0, len(text), edits).text) == ""
+
+
+@pytest.mark.parametrize("file", LEGAL, ids=lambda file: file.stem)
+def test_the_parts_of_actions_compile_as_parts_of_a_sequence(file: Path) -> None:
+    text = file.read_text()
+    body = body_of(text)
+    edits = [Edit(at, at, ELSE) for at in inner_elses(text, body)]
+    for enqueue in body.enqueues:
+        edits += [Edit(*enqueue.keyword, "(("), Edit(*enqueue.into, ")"), Edit(enqueue.span.end, enqueue.span.end, ")")]
+        for each in enqueue.properties:
+            edits += [Edit(*each.keyword, ", ("), Edit(each.value.end, each.value.end, ")")]
+    for reset in body.resets:
+        edits += [Edit(*reset.keyword, "(("), Edit(reset.span.end, reset.span.end, "))")]
+    edits += outer_edits(text, body)
     assert compiles(edited(text, 0, len(text), edits).text) == ""
 
 
@@ -165,7 +204,6 @@ def test_one_if_is_conditional_also_in_parentheses(text: str) -> None:
     [
         "do reset",
         "for $x in a return if ($x) then do reset",
-        "if (a) then do reset, do reset",
         "(if (a) then do reset), (if (b) then do reset)",
         "((if (a) then do reset), do reset)",
         "if",
@@ -178,12 +216,20 @@ def test_all_else_is_not_conditional(text: str) -> None:
     assert not body_of(text).conditional
 
 
-def test_the_comma_that_ends_an_if_is_told() -> None:
+def test_outside_of_brackets_a_branch_may_be_a_list_of_actions() -> None:
+    """As the paper writes it (Fig. 5); inside of brackets a comma ends the if, as in XQuery."""
     text = "if (a) then let $x := (1, 2) return do enqueue $x into b, do enqueue $x into c, do reset"
     body = body_of(text)
-    assert body.comma == text.index(", do enqueue $x into c")
-    assert [len(binding.uses) for binding in body.bindings] == [1]
-    assert body_of("if (a) then (do reset, do reset)").comma is None
+    assert body.conditional
+    assert body.comma is None
+    assert [text[span.start : span.end] for span in body.lists] == [text[text.index("do enqueue") :]]
+    assert [len(binding.uses) for binding in body.bindings] == [2]
+    assert body.closings == ((len(text), ")"), (len(text), " else ()"))
+    both = body_of("if (a) then do reset, do reset else do reset, if (b) then do reset")
+    assert len(both.lists) == 2
+    assert [closing for _, closing in both.closings] == [")", " else ()", ")"]
+    assert body_of("if (a) then (do reset, do reset)").lists == ()
+    assert body_of("(if (a) then do reset), do reset").comma is not None
 
 
 def test_a_body_without_an_action_is_not_updating() -> None:
@@ -193,7 +239,8 @@ def test_a_body_without_an_action_is_not_updating() -> None:
 def test_results_that_are_no_actions_are_told() -> None:
     text = "if (a) then (1, ('x', do reset), (), for $x in 1 to 3 return f($x)[1]) else try { a } catch * { b }"
     assert cut(text, *body_of(text).values) == ["1", "'x'", "f($x)[1]", "try { a } catch * { b }"]
-    assert cut(text := "if (a) then (1, 2) + 3 else ((4))", *body_of(text).values) == ["(1, 2) + 3", "4"]
+    text = "if (a) then (1, 2) + 3 else ((4))"
+    assert cut(text, *body_of(text).values) == ["(1, 2) + 3", "4"]
 
 
 def missing(text: str) -> str:

@@ -65,7 +65,8 @@ def shown(text: str) -> list[str]:
         ),
         ("let $p:v := 1 return ($v, $p:v, $Q{}v)", ["let p:v = 1 | return ($v, «$p:v», $Q{}v)"]),
         ("let $v := 1 return ($Q{ }v, $Q{u}v)", ["let v = 1 | return («$Q{ }v», $Q{u}v)"]),
-        ("let $v := 1 return '$v', <a>$v {'$v'}</a>, (: $v :) $v", ["let v = 1 | return '$v'"]),
+        ("(let $v := 1 return '$v', $v)", ["let v = 1 | return '$v'"]),
+        ("let $v := 1 return ('$v', <a>$v</a>, (: $v :) $v)", ["let v = 1 | return ('$v', <a>$v</a>, (: $v :) «$v»)"]),
         ("let $v := 1 return $v => $v($v)", ["let v = 1 | return «$v» => «$v»(«$v»)"]),
         (
             "if (a) then let $v := b return do enqueue $v into q with p value $v else do reset s key $v",

@@ -24,6 +24,7 @@ class Document(NamedTuple):
     format: str
     type: str | None
     body: str
+    place: int = 0  # its number in its queue; of one that is not stored yet, among the actions of what made it
 
 
 class Arrival(NamedTuple):
@@ -84,11 +85,11 @@ class Change(NamedTuple):
 
 def changes(at: int, effects: Effects) -> Iterator[tuple[Granule, Change]]:
     """Every granule that effects change."""
-    for action in effects:
+    for place, action in enumerate(effects):
         if isinstance(action, ResetSlice):
             yield Granule("slice", action.slicing, action.value), Change(at, None)
             continue
-        change = Change(at, action.document)
+        change = Change(at, action.document._replace(place=place))
         yield Granule("queue", action.queue), change
         for name, value in action.slices:
             yield Granule("slice", name, value), change

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +33,8 @@ _SECRET = re.compile(r"secret|password|token|credential|access.?key|^spark\.exec
 _NOISE = re.compile(
     r"^\s|^\d\d/\d\d/\d\d .*? (INFO|WARN) |^WARNING: |^Using Spark's default|^Setting default log level|^To adjust log"
 )
+# Spark ends workers that were idle for a minute by closing their socket, and a worker takes that for a failure.
+_REAPED = re.compile(rb"pyspark/daemon\.py.*BrokenPipeError", re.DOTALL)
 _LOGGED = re.compile(r" ERROR \w+: (.*)")
 _CLASS = re.compile(r'^(Exception in thread "[^"]*" )?[a-z]+(\.\w+)+(Exception|Error): ')
 
@@ -54,21 +56,40 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
     return session
 
 
+def running() -> SparkSession | None:
+    """The session that this process has. One whose Java has died is cleared away."""
+    if SparkContext._active_spark_context is None:
+        return None
+    if _has_ended(SparkContext._gateway):
+        end()
+        return None
+    return SparkSession.builder.getOrCreate()
+
+
 def end() -> None:
-    """End the Java that serves this process. Spark keeps it for the next session, which may need another."""
-    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
-    if gateway is None:
-        return
+    """End the session and its Java. Spark would keep Java for the next session, which may need another."""
     _Ear.deafen()  # what the workers say while their sockets close is no news
-    gateway.shutdown()
+    gateway, active = SparkContext._gateway, SparkContext._active_spark_context
+    if active is not None:
+        if _has_ended(gateway):
+            active._jsc = None  # there is no one to tell
+        active.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SparkContext._gateway = SparkContext._jvm = None
     process = getattr(gateway, "proc", None)
-    if process is None:  # Java was there before us: spark-submit
+    if gateway is None or process is None:  # there is none, or it was there before us: spark-submit
         return
+    gateway.shutdown()
     process.stdin.close()  # Java ends when its input does
     watch = threading.Timer(END_SECONDS, process.kill)
     watch.start()
     process.wait()
     watch.cancel()
+
+
+def _has_ended(gateway: JavaGateway | None) -> bool:
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
 
 
 def own_folder() -> Path:
@@ -187,7 +208,7 @@ class _Ear:
         return writer
 
     def heard(self) -> list[str]:
-        return [line.decode("utf-8", "replace").rstrip() for line in self._kept]
+        return b"".join(self._kept).decode("utf-8", "replace").splitlines()
 
     def all_heard(self) -> list[str]:
         """Everything that a Java said which has ended."""
@@ -205,9 +226,23 @@ class _Ear:
 
     def _listen(self, reader: int) -> None:
         with open(reader, "rb") as said:
-            for line in said:
-                self._hear(line)
+            for piece in _pieces(said):
+                if not _REAPED.search(piece):
+                    self._hear(piece)
 
 
-def _repeat(line: bytes) -> None:
-    os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, line)
+def _pieces(said: Iterable[bytes]) -> Iterator[bytes]:
+    """Single lines, but a Python traceback in one piece."""
+    held, tracing = b"", False
+    for line in said:
+        tracing = line.startswith(b"Traceback ") or (tracing and line.startswith(b" "))
+        held += line
+        if not tracing:
+            yield held
+            held = b""
+    if held:
+        yield held
+
+
+def _repeat(piece: bytes) -> None:
+    os.write(2, piece)

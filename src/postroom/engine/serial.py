@@ -53,7 +53,27 @@ def settle(
         ]
         if not pending:
             break
-    return effects, {arrival.order for arrival in pending}
+    return effects, _unsettled(arrivals, effects, seen, {arrival.order for arrival in pending}, given)
+
+
+def _unsettled(
+    arrivals: Sequence[Arrival],
+    effects: Mapping[int, Effects],
+    seen: Mapping[int, tuple[Change, ...]],
+    pending: set[int],
+    given: Timeline | None,
+) -> set[int]:
+    """Those that are pending, and those that have seen what these seemed to do: it may not be what they will do."""
+    found = set(pending)
+    looked_at = {granule for arrival in arrivals for granule in arrival.granules} if pending else set()
+    while looked_at:
+        known = timeline({index: made for index, made in effects.items() if index not in found}, looked_at, given)
+        others = [arrival for arrival in arrivals if arrival.order not in found and arrival.reads]
+        more = {arrival.order for arrival in others if view(arrival, known) != seen[arrival.order]}
+        if not more:
+            break
+        found |= more
+    return found
 
 
 def timeline(

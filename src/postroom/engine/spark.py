@@ -9,12 +9,11 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from postroom.engine.java import java_home
-from postroom.engine.launch import end, launch, one_line, own_folder
+from postroom.engine.launch import end, launch, one_line, own_folder, running
 from postroom.errors import SparkUnavailable
 
 __all__ = ["java_home", "session", "stop"]
@@ -34,8 +33,9 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> 
     """The session of this process, started if there is none; what ``conf`` says wins over what is set here."""
     wanted = dict(conf or {})
     with _lock:
-        if SparkContext._active_spark_context is not None:
-            return _adjusted(SparkSession.builder.getOrCreate(), master, wanted)
+        present = running()
+        if present is not None:
+            return _adjusted(present, master, wanted)
         place = own_folder()
         started = launch(master, {**_settings(master, place), **wanted}, place, local=bool(_LOCAL.match(master)))
         return _checked(started, master, wanted)
@@ -44,25 +44,19 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> 
 def stop() -> None:
     """End the session and its Java; without a session nothing happens."""
     with _lock:
-        _stop()
+        end()
 
 
-def _stop() -> None:
-    if SparkContext._active_spark_context is not None:
-        SparkSession.builder.getOrCreate().stop()
-    end()
-
-
-def _adjusted(running: SparkSession, master: str, wanted: Mapping[str, str]) -> SparkSession:
+def _adjusted(present: SparkSession, master: str, wanted: Mapping[str, str]) -> SparkSession:
     """The running session, if it is what was asked for. Settings that may change while it runs are changed."""
-    has = running.sparkContext.master
+    has = present.sparkContext.master
     if has != master:
         why = f"this process already has a session with master {has}"
         raise SparkUnavailable(master=master, why=why, advice="stop it first, or ask for the master it has")
     for name, value in wanted.items():
-        if running.sparkContext.getConf().get(name) != value:
-            _set(running, name, value, "stop the session first, or ask for what it has")
-    return running
+        if present.sparkContext.getConf().get(name) != value:
+            _set(present, name, value, "stop the session first, or ask for what it has")
+    return present
 
 
 def _checked(started: SparkSession, master: str, wanted: Mapping[str, str]) -> SparkSession:
@@ -72,7 +66,7 @@ def _checked(started: SparkSession, master: str, wanted: Mapping[str, str]) -> S
             if started.conf.isModifiable(name):
                 _set(started, name, value, "give another value")
     except SparkUnavailable:
-        _stop()
+        end()
         raise
     return started
 
@@ -113,6 +107,7 @@ def _settings(master: str, place: Path) -> dict[str, str]:
             # Java's second compiler costs more than it brings: start and first job take 15 s with it and 10 s without,
             # and 20,000 rows through a Python worker 245 ms and 310 ms.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         }
         settings |= {f"spark.executorEnv.{name}": "" for name in os.environ if not _KEPT.match(name)}
     if master.startswith("local-cluster"):

@@ -149,7 +149,7 @@ def base_of(tx: Transaction, arrivals: Sequence[Arrival]) -> dict[Granule, list[
 
 
 def _document(stored: Stored) -> Document:
-    return Document(stored.key, stored.format, stored.type, stored.body)
+    return Document(stored.key, stored.format, stored.type, stored.body, stored.number)
 
 
 def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[int, Effects], int]:
@@ -166,6 +166,7 @@ def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[in
 def commit(tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], settled: int, fence: int) -> Result:
     """Mark the settled messages processed and apply their effects, as if one after another."""
     tx.leases.check(LEASE, fence)
+    tx.definitions.lock()  # a load comes before this step or after it, never in between
     if tx.definitions.version() != claimed.share.version:
         raise Stale
     tx.journal.actor, actor = ENGINE, tx.journal.actor

@@ -20,8 +20,10 @@ from postroom.queues.addressing import (
     shown,
 )
 from postroom.store.base import Store
-from postroom.store.queues import Hold
+from postroom.store.queues import Hold, Keep
 from postroom.store.transaction import Transaction
+
+_DESCRIPTION = "the queue description; load a description"
 
 
 class Administration:
@@ -64,9 +66,8 @@ class Administration:
         def work(tx: Transaction) -> None:
             queue = one_queue(tx, names_of((name,)))
             if queue.kind != "basic":
-                raise ArgumentInvalid(
-                    argument=name, why="it belongs to the queue description; load a description without it"
-                )
+                owner = "a rule program; load its module" if queue.keep == Keep.SLICED else _DESCRIPTION
+                raise ArgumentInvalid(argument=name, why=f"it belongs to {owner} without it")
             locks.refuse_locked(tx, queue)
             if queue.unprocessed:
                 raise QueueInUse(queue=name, count=queue.unprocessed, where="")
@@ -84,6 +85,8 @@ class Administration:
             for candidate in queues_of(tx, names):
                 found = live(tx, candidate, names)
                 locks.refuse_locked(tx, found)
+                if found.keep == Keep.SLICED:
+                    raise ArgumentInvalid(argument=found.name, why="its rule program decides how long messages stay")
                 if bool(found.keep) != keep_processed:
                     tx.queues.keep_processed(found, keep_processed)
                     changed.append(found.name)

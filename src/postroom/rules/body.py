@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+ELSE = " else ()"
+
 
 class Span(NamedTuple):
     start: int
@@ -76,7 +78,9 @@ class Binding:
 class Body:
     """``comma`` is the first comma outside everything: it ends the ``if`` before it, which users seldom mean.
 
-    ``values`` are results that are neither an action nor ``()``.
+    ``lists`` are branches of several actions without parentheses. ``closings`` is what must be put in at the end of
+    expressions, the innermost first: a missing ``else``, the parenthesis of a list. ``values`` are results that are
+    neither an action nor ``()``.
     """
 
     conditional: bool
@@ -84,6 +88,8 @@ class Body:
     enqueues: tuple[Enqueue, ...]
     resets: tuple[Reset, ...]
     missing_else: tuple[int, ...]
+    lists: tuple[Span, ...]
+    closings: tuple[tuple[int, str], ...]
     calls: tuple[Call, ...]
     bindings: tuple[Binding, ...]
     values: tuple[Span, ...]

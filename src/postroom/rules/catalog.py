@@ -191,7 +191,13 @@ class _Load:
 
     def _set_doors(self, plan: Plan) -> None:
         for queue in self._tx.queues.all():
-            self._tx.queues.set_door(queue, not plan.target(queue.name).plain)
+            watched = plan.queues.get(queue.name)
+            # A sender is noted at the door alone, so a queue whose rules ask for it has one.
+            asked = watched is not None and "sender" in watched.system
+            door = asked or not plan.target(queue.name).plain
+            if door or queue.door:
+                queue = self._tx.queues.locked(queue.id)  # whoever is sending to it finishes first
+                self._tx.queues.set_door(queue, door)
             was = {slicing for slicing in self._old.slicings if queue.name in self._sliced(self._old, slicing)}
             now = {slicing for slicing in self._new.slicings if queue.name in self._sliced(self._new, slicing)}
             if now and not was and queue.keep == Keep.SLICED:

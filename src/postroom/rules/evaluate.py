@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.effects import Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.serial import Timeline, before, documents, settle
 from postroom.limits import ERROR_DEPTH_MAX, MESSAGE_ACTIONS_MAX, MESSAGE_OUTPUT_BYTES_MAX, TASK_ROUNDS_MAX
 from postroom.model.key import key_text
@@ -75,7 +75,7 @@ class _Chunk:
             except QueryFailed as error:
                 if error.code != "XTDE3530":
                     raise
-                # A rule failed after a part of its answer was written. Then they are all held back until they are whole.
+                # A rule failed when a part of its answer was written: now all are held back until they are whole.
                 said = saxon().run(plan.careful, document, self._plan.collections)
         except QueryFailed as error:
             if len(arrivals) > 1:  # not a rule's own error: those are caught. Find whose it is
@@ -142,6 +142,8 @@ class _Chunk:
         return tuple(found)
 
     def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any]) -> Enqueue | Failure:
+        if self._plan.known and made.queue not in self._plan.known:
+            return Failure("system", "PR0007", f"the queue {made.queue} is gone", rule)
         target = self._plan.target(made.queue)
         if target.plain and not made.properties and not trigger:  # most messages of most programs
             return Enqueue(rule, made.queue, made.format, None, made.body, _by_rule(rule))
@@ -178,6 +180,8 @@ class _Chunk:
         system = {**_made_by(failure.rule or arrival.queue, trigger), "errors": depth}
         levels = self._plan.errors_of(arrival.queue, failure.rule)
         for queue in levels if depth <= ERROR_DEPTH_MAX else ():
+            if self._plan.known and queue not in self._plan.known:
+                continue
             target = self._plan.target(queue)
             taken = admission.inherited(target, trigger, {})
             entry = self._admit(target, document, taken, system)
@@ -209,13 +213,20 @@ class _Sets:
         found = self._numbers.get(parts)
         if found is None:
             found = self._numbers[parts] = len(self._numbers)
-            inside: dict[object, str] = {}
-            for granule, made in parts:
-                for number, document in enumerate(documents(self._base.get(granule, ()), made)):
-                    # A stored message that two entries of an index lead to is one message.
-                    inside[document.key or (document, number)] = element(document, self._plan)
-            self.elements.append(f'<s id="{found}">{"".join(inside.values())}</s>')
+            inside = "".join(element(document, self._plan) for document in self._members(parts))
+            self.elements.append(f'<s id="{found}">{inside}</s>')
         return found
+
+    def _members(self, parts: Sequence[tuple[Granule, Sequence[Change]]]) -> list[Document]:
+        if len(parts) == 1:
+            granule, made = parts[0]
+            return documents(self._base.get(granule, ()), made)
+        # Several entries of an index: a message that two of them lead to is one message, and all are in their order.
+        inside: dict[tuple[int, int], Document] = {}
+        for granule, made in parts:
+            inside |= {(-1, document.place): document for document in self._base.get(granule, ())}
+            inside |= {(at, document.place): document for at, document in made if document is not None}
+        return [inside[place] for place in sorted(inside)]
 
 
 @lru_cache(maxsize=1000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +17,14 @@ _DECLARATION = re.compile(r"\s*<\?xml\s[^>]*\?>")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VALUES = re.compile(r'="([^"]*)"')
 _ATTRIBUTES = {"p": 3, "k": 2, "z": 3, "x": 3}
+_REFERENCE = re.compile("&(?:#x([0-9a-fA-F]+)|#([0-9]+)|(amp|lt|gt|quot|apos));")
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _FORMATS = {"x": "xml", "j": "json", "t": "text"}
 
 
 def element(document: Document, plan: Plan) -> str:
     """A message inside the document of a batch."""
-    _, form, type, body = document
+    _, form, type, body, _ = document
     if form == "xml":
         return f"<d>{without_declaration(body)}</d>"
     if form == "json" and type is not None and type in plan.types:
@@ -125,7 +126,13 @@ def _detail(tag: str, values: list[str], answer: Answer) -> None:
 
 
 def _plain(text: str) -> str:
-    return html.unescape(text) if "&" in text else text
+    """Text as it was before it was written as XML. HTML reads some references differently, so not by its rules."""
+    return _REFERENCE.sub(_character, text) if "&" in text else text
+
+
+def _character(reference: re.Match[str]) -> str:
+    hexadecimal, decimal, name = reference.groups()
+    return _NAMED[name] if name else chr(int(hexadecimal, 16) if hexadecimal else int(decimal))
 
 
 def batch(parts: Iterable[str], sets: Sequence[str] = ()) -> str:

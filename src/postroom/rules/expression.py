@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Final
 
 from postroom.limits import RULE_DEPTH_MAX
-from postroom.rules.body import Binding, Body, Call, Enqueue, Reset, Span, With
+from postroom.rules.body import ELSE, Binding, Body, Call, Enqueue, Reset, Span, With
 from postroom.rules.edits import Edit, Edited, edited, line_column
 from postroom.rules.operands import STATEMENTS, Operands, Walk
 from postroom.rules.scope import Bound, plain
-from postroom.rules.tokens import Token, Unreadable, tokens
+from postroom.rules.tokens import Token, Unreadable, tokens_before
 
 __all__ = [
     "Binding",
@@ -36,7 +36,16 @@ __all__ = [
 
 def read(text: str, start: int, end: int) -> Body:
     """The structure of the body ``text[start:end]``; Unreadable says what is wrong and where."""
-    return _Reader(tokens(text, start, end), end).body()
+    found, problem = tokens_before(text, start, end)
+    if problem is None:
+        return _Reader(found, end).body()
+    try:
+        # A brace too many shows its effect late: what is wrong before it is what the user wants to hear of.
+        _Reader(found, problem.offset).body()
+    except Unreadable as earlier:
+        if earlier.offset < problem.offset:
+            raise earlier from problem
+    raise problem
 
 
 _PROLOG: Final = {
@@ -57,6 +66,8 @@ class _Reader(Operands):
         self.enqueues: list[Enqueue] = []
         self.resets: list[Reset] = []
         self.missing: list[int] = []
+        self.lists: list[Span] = []
+        self.closings: list[tuple[int, str]] = []
         self.bounds: list[Bound] = []
         self.values: list[Span] = []
         self.comma: int | None = None
@@ -80,6 +91,8 @@ class _Reader(Operands):
             enqueues=tuple(self.enqueues),
             resets=tuple(self.resets),
             missing_else=tuple(self.missing),
+            lists=tuple(self.lists),
+            closings=tuple(self.closings),
             calls=tuple(sorted(self.calls, key=lambda call: call.start)),
             bindings=tuple(
                 Binding(bound.kind, bound.name, bound.value, Span(bound.value.end, bound.end), tuple(bound.uses))
@@ -192,12 +205,25 @@ class _Reader(Operands):
         self.at += 1
         yield self._enclosed("in a condition", "(")
         self.need_word("then")
-        yield self._single(place)
+        yield self._listed(place)
         if self.skip_word("else"):
-            yield self._single(place)
+            yield self._listed(place)
         else:
             self.missing.append(self.tokens[self.at - 1].end)
+            self.closings.append((self.missing[-1], ELSE))
         self._passes_on(first)
+
+    def _listed(self, place: str) -> Walk:
+        """A branch. Outside of all brackets it may be a list of actions, as the paper writes it: a body is one
+        conditional, so that a comma there can mean nothing else."""
+        begin = self.at
+        yield self._single(place)
+        if place or self.brackets or not self.symbol(","):
+            return
+        while self.skip_symbol(","):
+            yield self._single(place)
+        self.lists.append(self.since(begin))
+        self.closings.append((self.lists[-1].end, ")"))
 
     def _switch(self, place: str) -> Walk:
         first = self.at
@@ -295,7 +321,7 @@ class _Reader(Operands):
             else:
                 yield self._order(clause)
         self.need_word("return")
-        yield self._single(place)
+        yield self._listed(place)
         self.scope.forget(names)
         for bound in own:
             bound.end = self.tokens[self.at - 1].end

@@ -44,6 +44,7 @@ class Operands(Cursor, ABC):
         self.scope = Scope()
         self.calls: list[Call] = []
         self.actions: list[int] = []  # where each begins
+        self.brackets = 0  # how many are open
         self.ours = ""  # the word that ends the part of a do that we are in, if what we read can end it
         # First and last token of each expression that passes on the results of its parts.
         self.ends: dict[int, int] = {}
@@ -67,8 +68,10 @@ class Operands(Cursor, ABC):
         """An expression in brackets, which may be empty: Saxon knows where it must not."""
         ours, self.ours = self.ours, ""
         self.need_symbol(opener)
+        self.brackets += 1
         if not self.symbol(_CLOSERS[opener]):
             yield self._sequence(place)
+        self.brackets -= 1
         self.need_symbol(_CLOSERS[opener])
         self.ours = ours
 
@@ -247,6 +250,8 @@ class Operands(Cursor, ABC):
             if token.kind == "symbol":
                 yield self._enclosed("inside an element constructor", token.text)
                 continue
+            if token.kind == "end":
+                self.unexpected("the rest of the element")
             depth += 1 if token.kind == "open-constructor" else -1
             self.at += 1
             if depth == 0:

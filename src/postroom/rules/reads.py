@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from postroom.rules.definitions import Program, RuleDefinition
 from postroom.rules.expression import Binding, Body, Call
@@ -16,6 +17,7 @@ from postroom.rules.plan import Key
 from postroom.rules.tokens import Token, decoded, tokens
 
 _PATH = frozenset({"/", "//", "@", ".", "*", "::"})
+_PLACES = frozenset({"position", "last", "fn:position", "fn:last"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,14 @@ class _Finder:
         return len(self._tokens)
 
     def _predicate(self, steps: str, at: int) -> Keyed | None:
-        """The first equality of a predicate (or of its conjunction) that an index can answer."""
-        for part in _split(self._tokens[at + 1 : self._close(at)], "and"):
+        """The first equality of a predicate (or of its conjunction) that an index can answer.
+
+        Not one beside an ``or``, which would find more, and not where places are counted among all messages.
+        """
+        inside = self._tokens[at + 1 : self._close(at)]
+        if len(_split(inside, "or")) > 1 or any(token.text in _PLACES for token in inside):
+            return None
+        for part in _split(inside, "and"):
             sides = _split(part, "=")
             if len(sides) != 2:
                 continue
@@ -174,9 +182,14 @@ class _Finder:
 
 
 def _is_path(part: Sequence[Token]) -> bool:
-    """Names and slashes only: no function, no number, no variable, nothing that looks at a position."""
-    names = [token for token in part if token.kind == "name"]
-    return bool(names) and all(token.kind == "name" or token.text in _PATH for token in part)
+    """Names and slashes only: no function, no number, no variable, nothing that looks at a position.
+
+    Two names side by side are an operator and its operand, as in ``a or b``.
+    """
+    steps = [token.kind == "name" or token.text in (".", "*") for token in part]
+    names = any(token.kind == "name" for token in part)
+    apart = not any(before and after for before, after in pairwise(steps))
+    return names and apart and all(step or token.text in _PATH for step, token in zip(steps, part, strict=True))
 
 
 def _split(part: Sequence[Token], word: str) -> list[Sequence[Token]]:

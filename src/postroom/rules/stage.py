@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Base = Mapping[Granule, Sequence[Document]]
 _PARTS = 8  # into how many pieces a chunk that kills its worker is taken apart
+_BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
 
 #: Chunks and answers cross Spark as Arrow streams in one binary column: taken apart, each of their values would be
@@ -71,6 +72,7 @@ _MEMBER = pa.struct(
         ("format", pa.string()),
         ("type", pa.string()),
         ("body", pa.string()),
+        ("place", pa.int64()),
     ]
 )
 _SET = pa.struct([("kind", pa.string()), ("name", pa.string()), ("value", pa.string()), ("members", pa.list_(_MEMBER))])
@@ -225,12 +227,12 @@ def _stream(rows: pa.RecordBatch) -> bytes:
 
 def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
     members = [(_BEFORE, *document) for document in base.get(granule, ())]
-    members += [(at, *(document or (0, "", None, ""))) for at, document in known.get(granule, ())]
+    members += [(at, *(document or (0, "", None, "", 0))) for at, document in known.get(granule, ())]
     return {
         "kind": granule.kind,
         "name": granule.name,
         "value": granule.value,
-        "members": [dict(zip(("at", "key", "format", "type", "body"), each, strict=True)) for each in members],
+        "members": [dict(zip(("at", *Document._fields), each, strict=True)) for each in members],
     }
 
 
@@ -267,15 +269,17 @@ def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
 def work(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Evaluate every chunk of a partition."""
     for rows in batches:
-        answers = [evaluated(plan, chunk) for chunk in rows.column(0).to_pylist()]
+        answers = []
+        for chunk in rows.column(0).to_pylist():
+            with _Deadline(EVALUATION_SECONDS + len(chunk) / _BYTES_A_SECOND):
+                answers.append(evaluated(plan, chunk))
         yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
 
 
 def evaluated(plan: Plan, chunk: bytes) -> bytes:
     """The answer to one chunk."""
     arrivals, base, given = _chunk(chunk)
-    with _Deadline(EVALUATION_SECONDS + len(arrivals) * 0.01):
-        effects, unsettled = evaluate_chunk(plan, arrivals, base, given)
+    effects, unsettled = evaluate_chunk(plan, arrivals, base, given)
     return _answer([arrival.order for arrival in arrivals], effects, unsettled)
 
 
@@ -303,11 +307,12 @@ def _chunk(packed: bytes) -> tuple[list[Arrival], dict[Granule, list[Document]],
         granules.append(granule)
         base[granule] = []
         for member in each["members"]:
-            document = Document(member["key"], member["format"], member["type"], member["body"])
-            if member["at"] == _BEFORE:
+            at, *fields = member.values()
+            document = Document(*fields)
+            if at == _BEFORE:
                 base[granule].append(document)
             else:
-                given.setdefault(granule, []).append(Change(member["at"], document if member["format"] else None))
+                given.setdefault(granule, []).append(Change(at, document if document.format else None))
     messages = rows.column("messages").flatten()
     *columns, reads, failures = [messages.field(number).to_pylist() for number in range(len(_MESSAGE))]
     arrivals = [

@@ -29,7 +29,7 @@ from postroom.rules.markup import (
     Unreadable,
 )
 
-__all__ = ["OBJECTS", "Statement", "Token", "Unreadable", "decoded", "statements", "tokens", "word_at"]
+__all__ = ["OBJECTS", "Statement", "Token", "Unreadable", "decoded", "statements", "tokens", "tokens_before", "word_at"]
 
 _NAME: Final = rf"Q\{{[^{{}}]*+\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
 _PIECE: Final = re.compile(
@@ -88,6 +88,15 @@ class Statement:
 def tokens(text: str, start: int = 0, end: int | None = None) -> list[Token]:
     """The tokens of ``text[start:end]``; offsets count from the beginning of ``text``."""
     return _Lexer(text, start, len(text) if end is None else end).run()
+
+
+def tokens_before(text: str, start: int, end: int) -> tuple[list[Token], Unreadable | None]:
+    """The tokens up to the first thing that is not one, and what is wrong with that."""
+    lexer = _Lexer(text, start, end)
+    try:
+        return lexer.run(), None
+    except Unreadable as problem:
+        return lexer.found, problem
 
 
 def statements(text: str) -> list[Statement]:

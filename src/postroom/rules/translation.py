@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from postroom.rules.body import ELSE
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import Body, Call, Enqueue, Reset, Span, read
@@ -17,7 +18,6 @@ from postroom.rules.reads import keyed_read
 from postroom.rules.tokens import Token, tokens
 
 NAMESPACE = "urn:postroom:qs"
-_ELSE = " else ()"
 #: What the system knows about every message, and the XQuery type of each.
 SYSTEM = {
     "key": "string",
@@ -70,17 +70,22 @@ class Surroundings:
 
 
 def translated(rule: RuleDefinition, around: Surroundings, number: int = 0, body: Body | None = None) -> Edited:
-    """The rule's body as XQuery over ``$qs:message``, ``$qs:m`` and ``$qs:sets``; ``number`` tells its actions apart."""
+    """The rule's body as XQuery over ``$qs:message``, ``$qs:m`` and ``$qs:sets``; its actions carry ``number``."""
     text = rule.body.text
     body = body or read(text, 0, len(text))
     inner = [at for span in _values(body) for at in read(text, *span).missing_else]
-    edits = [Edit(at, at, _ELSE) for at in inner]  # edits at one place keep their order: the innermost comes first
+    edits = [Edit(at, at, ELSE) for at in inner]  # edits at one place keep their order: the innermost comes first
     for enqueue in body.enqueues:
         edits += _enqueue_edits(enqueue, number, around, body, text)
     for reset in body.resets:
         edits += _reset_edits(reset, number, rule, around)
-    outer = Counter(body.missing_else) - Counter(inner)
-    edits += [Edit(at, at, _ELSE) for at in outer.elements()]
+    edits += [Edit(each.start, each.start, "(") for each in body.lists]
+    done = Counter(inner)
+    for at, closing in body.closings:
+        if closing == ELSE and done[at]:
+            done[at] -= 1
+        else:
+            edits.append(Edit(at, at, closing))
     for call in body.calls:
         replacement = _call(call, rule, around, body)
         if replacement is not None:

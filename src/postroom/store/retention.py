@@ -16,7 +16,8 @@ WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key
 """
 _PROCESSED = """
 SELECT m.key, m.queue FROM messages m WHERE m.queue = ? AND m.state = 0
-    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ORDER BY m.position LIMIT ?
+    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key) ORDER BY m.position LIMIT ?
 """
 _DEPART = "INSERT INTO departed (key, last) SELECT key, coalesce(last, position) FROM messages WHERE key = ?"
 _DELETE = "DELETE FROM messages WHERE key = ?"
@@ -36,7 +37,8 @@ class Retention:
     def sweep(self, unsliced: Sequence[Queue], limit: int) -> int:
         """Remove up to ``limit`` messages that are processed and held by no slice; the journal still answers trace.
 
-        Messages of sliced queues were noted when they became free; of the other queues every processed one is free.
+        Messages of sliced queues were noted when they became free; of the other queues every processed one is free,
+        noted (because someone received it) or not.
         """
         found = self._session.rows(_SPENT, (limit,))
         for queue in unsliced:

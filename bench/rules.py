@@ -1,0 +1,322 @@
+"""Measure the rule engine: through Fig. 5 and Fig. 7 of the Demaq paper, as a room grows, and from an idle start.
+
+End to end, with durable commits, on a warm Spark session. Beside it, in the same run, the same rules by the same
+XQuery engine one message at a time, with a commit each and without Spark. A missed bound is said in the table and is no
+failure of the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import postroom
+from lines import Line, table
+from machine import machine, versions
+from postroom.engine.effects import Arrival, Effects
+from postroom.engine.runner import Totals
+from postroom.engine.serial import Timeline
+from postroom.engine.step import LEASE, run_step
+from postroom.room import Postroom
+from postroom.rules.stage import Base, RulesShare, evaluated, packed, unpacked
+
+FORK = """
+create queue crm kind basic mode persistent
+create queue finance kind basic mode persistent
+create queue legal kind basic mode persistent
+create queue supplier kind basic mode persistent
+create rule newOfferRequest for crm
+if (//offerRequest) then
+  let $customerInfo := <requestCustomerInfo>{//requestID} {//customerID}</requestCustomerInfo>
+  let $exportRestrictionsInfo := <requestRestrictions>{//requestID} {//items}</requestRestrictions>
+  let $plantCapacityInfo := <requestCapacity>{//requestID} {//items}</requestCapacity>
+  return do enqueue $customerInfo into finance,
+    do enqueue $exportRestrictionsInfo into legal,
+    do enqueue $plantCapacityInfo into supplier with Sender value "http://ws.chem.invalid/"
+"""
+JOIN = """
+create queue crm kind basic mode persistent
+create queue customer kind basic mode persistent
+create queue archive kind basic mode persistent
+create property requestID as xs:string fixed queue crm, customer, archive value //requestID
+create slicing requestMsgs on requestID
+create rule joinOrder for requestMsgs
+if (qs:slice()[/customerInfoResult] and qs:slice()[/restrictionsResult] and qs:slice()[/capacityResult]
+    and not(qs:slice()[/offer] or qs:slice()[/refusal])) then
+  if (qs:slice()[/customerInfoResult/accept] and not(qs:slice()[/restrictionsResult/restrictedItem])
+      and qs:slice()[/capacityResult/accept]) then
+    let $request := qs:queue("crm")/offerRequest
+    let $items := $request[//requestID = qs:slicekey()]/items
+    return do enqueue <offer>{//requestID}{$items}</offer> into customer
+  else do enqueue <refusal>{//requestID}</refusal> into customer
+"""
+RATE_MIN, BATCH_RATIO_MIN, JOIN_RATE_MIN, GROWTH_MAX, LATENCY_MAX = 10_000, 4, 3_000, 1.5, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    backlog: int
+    rounds: int
+    singles: int  # one message at a time
+    slices: int
+    rooms: tuple[int, int]
+    grown: int  # messages processed in each room and round
+    reactions: int
+
+
+FULL = Sizes(50_000, 3, 3_000, 10_000, (10_000, 1_000_000), 6_000, 50)
+QUICK = Sizes(2_000, 1, 200, 300, (1_000, 5_000), 600, 5)
+
+
+class Bench:
+    def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
+        self._folder = folder
+        self._sizes = sizes
+        self._master = master
+        self.stages: dict[str, dict[str, float]] = {}
+
+    def lines(self) -> Iterator[Line]:
+        self._warm_up()
+        _tell("the fork of Fig. 5")
+        yield from self._fork()
+        _tell("the join of Fig. 7")
+        yield from self._join()
+        _tell("an idle engine")
+        yield self._reaction()
+        _tell(f"rooms with {self._sizes.rooms[0]:,} and {self._sizes.rooms[1]:,} messages")
+        yield self._growth()
+
+    # --- rooms ---
+
+    def _room(self, name: str, program: str) -> Postroom:
+        place = self._folder / name
+        place.mkdir()
+        (place / "program.demaq").write_text(program)
+        room = postroom.open(place / "room.db")
+        room.load(place / "program.demaq")
+        return room
+
+    def _close(self, room: Postroom) -> None:
+        room.close()
+        shutil.rmtree(Path(room.url).parent)
+
+    def _run(self, room: Postroom, what: str, expected: int) -> float:
+        """Seconds to process everything that waits; the stage times are kept for the report."""
+        spent: dict[str, float] = {}
+
+        def progress(totals: Totals) -> None:
+            assert totals.last is not None
+            for stage, seconds in totals.last.seconds.items():
+                spent[stage] = spent.get(stage, 0.0) + seconds
+
+        start = perf_counter()
+        totals = room.engine_run(until_idle=True, progress=progress, master=self._master)
+        seconds = perf_counter() - start
+        assert (totals.messages, totals.failures) == (expected, 0), totals
+        self.stages[what] = {stage: each / expected * 1e6 for stage, each in spent.items()}
+        return seconds
+
+    def _warm_up(self) -> None:
+        _tell("starting Spark and warming up")
+        for name, program, bodies in (("warm-fork", FORK, requests), ("warm-join", JOIN, results)):
+            room = self._room(name, program)
+            for _ in range(4):
+                room.send_many("crm", bodies(1_500), format="xml")
+                room.run_until_idle(master=self._master)
+            self._close(room)
+
+    # --- measures ---
+
+    def _fork(self) -> Iterator[Line]:
+        backlog, rates, ratios = self._sizes.backlog, [], []
+        singles = []
+        for number in range(self._sizes.rounds):
+            room = self._room(f"fork-{number}", FORK)
+            room.send_many("crm", requests(backlog), format="xml")
+            seconds = self._run(room, "fork of Fig. 5", backlog)
+            assert [count.unprocessed for count in room.accept().queues[:4]] == [0, backlog, backlog, backlog]
+            self._close(room)
+            rates.append(backlog / seconds)
+            singles.append(self._one_at_a_time(number))
+            ratios.append(rates[-1] / singles[-1])
+        rate = median(rates)
+        yield Line("fork of Fig. 5", rate, "/s", rate, min(rates), max(rates), ">=", RATE_MIN)
+        ratio = median(ratios)
+        single = median(singles)
+        yield Line(
+            "fork of Fig. 5",
+            rate,
+            "/s",
+            ratio,
+            min(ratios),
+            max(ratios),
+            ">=",
+            BATCH_RATIO_MIN,
+            "one at a time",
+            single,
+        )
+
+    def _one_at_a_time(self, number: int) -> float:
+        count = self._sizes.singles
+        room = self._room(f"single-{number}", FORK)
+        room.send_many("crm", requests(count), format="xml")
+        share = Here(room.store.read(room._programs.plan))
+        fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "bench", 3600))
+        start = perf_counter()
+        while run_step(room.store, share, 1, fence, _no_spark, {}) is not None:
+            pass
+        seconds = perf_counter() - start
+        assert [queue.unprocessed for queue in room.accept().queues[:4]] == [0, count, count, count]
+        self._close(room)
+        return count / seconds
+
+    def _join(self) -> Iterator[Line]:
+        slices, rates = self._sizes.slices, []
+        for number in range(self._sizes.rounds):
+            room = self._room(f"join-{number}", JOIN)
+            bodies = results(slices)
+            room.send_many("crm", bodies, format="xml")
+            # The offers are processed too: the slicing's rule watches the customers' queue.
+            seconds = self._run(room, "join of Fig. 7", len(bodies) + slices)
+            assert len(room.slice("requestMsgs", "0")) == 5
+            self._close(room)
+            rates.append((len(bodies) + slices) / seconds)
+        rate = median(rates)
+        yield Line("join of Fig. 7", rate, "/s", rate, min(rates), max(rates), ">=", JOIN_RATE_MIN)
+
+    def _growth(self) -> Line:
+        """Cost per message in a room with many stored messages, each in a slice, beside one with few."""
+        rooms = {}
+        for size in self._sizes.rooms:
+            rooms[size] = self._room(f"grown-{size}", JOIN)
+            for start in range(0, size, 50_000):
+                bodies = [
+                    f"<old><requestID>old-{start + n}</requestID></old>" for n in range(min(50_000, size - start))
+                ]
+                rooms[size].send_many("archive", bodies, format="xml")
+            self._run(rooms[size], f"room with {size:,}", size)  # they are processed, and their slices keep them
+        small, large = self._sizes.rooms
+        count, costs = self._sizes.grown // 4, {small: [0.0], large: [0.0]}
+        ratios = []
+        for turn in range(3):
+            taken = {}
+            for size, room in rooms.items():
+                bodies = results(count, f"turn-{turn}-")
+                room.send_many("crm", bodies, format="xml")
+                taken[size] = self._run(room, f"room with {size:,}", len(bodies) + count) / (len(bodies) + count)
+                costs[size].append(taken[size])
+            ratios.append(taken[large] / taken[small])
+        for room in rooms.values():
+            self._close(room)
+        ratio = median(ratios)
+        return Line(
+            f"step with {large:,} stored",
+            median(costs[large][1:]) * 1e6,
+            "µs",
+            ratio,
+            min(ratios),
+            max(ratios),
+            "<=",
+            GROWTH_MAX,
+            f"with {small:,} stored",
+            median(costs[small][1:]) * 1e6,
+        )
+
+    def _reaction(self) -> Line:
+        """From a send to the reaction that someone else receives, when the engine has nothing else to do."""
+        room = self._room("idle", FORK)
+        engine = threading.Thread(target=room.run, kwargs={"master": self._master})
+        engine.start()
+        taken = []
+        with postroom.open(room.url) as sender, postroom.open(room.url) as receiver:
+            for body in requests(self._sizes.reactions + 5):
+                start = perf_counter()
+                sender.send("crm", body, format="xml")
+                assert receiver.receive("finance", wait=30).message is not None
+                taken.append(perf_counter() - start)
+        room.stop()
+        engine.join()
+        self._close(room)
+        taken = taken[5:]
+        seconds = median(taken)
+        return Line("reaction of an idle engine", seconds, "s", seconds, min(taken), max(taken), "<", LATENCY_MAX)
+
+
+class Here(RulesShare):
+    """The rules evaluated in this process."""
+
+    def evaluate(
+        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline
+    ) -> Iterator[Mapping[int, Effects]]:
+        effects, _, orders = unpacked(evaluated(self.plan, packed(arrivals, base, known)))
+        yield {order: tuple(effects.get(order, ())) for order in orders}
+
+
+def _no_spark() -> Any:
+    return None
+
+
+def requests(count: int) -> list[str]:
+    return [
+        f"<offerRequest><requestID>{n}</requestID><customerID>c{n % 700}</customerID>"
+        f"<items><item>x{n}</item><item>y</item></items></offerRequest>"
+        for n in range(count)
+    ]
+
+
+def results(slices: int, prefix: str = "") -> list[str]:
+    """For each request itself and its three answers: first all requests, then the answers of each in turn."""
+    found = [
+        f"<offerRequest><requestID>{prefix}{n}</requestID><items><item>x{n}</item></items></offerRequest>"
+        for n in range(slices)
+    ]
+    for n in range(slices):
+        found += [
+            f"<customerInfoResult><requestID>{prefix}{n}</requestID><accept/></customerInfoResult>",
+            f"<restrictionsResult><requestID>{prefix}{n}</requestID></restrictionsResult>",
+            f"<capacityResult><requestID>{prefix}{n}</requestID><accept/></capacityResult>",
+        ]
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
+    parser.add_argument("--master", default="local[*]", help="the Spark master")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    options = parser.parse_args()
+    start = perf_counter()
+    build = Path("build")
+    build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as name:
+        bench = Bench(Path(name).absolute(), QUICK if options.quick else FULL, options.master)
+        lines = list(bench.lines())
+    for fact, value in {**machine(), **versions()}.items():
+        print(f"{fact}: {value}")
+    print(f"\n{table(lines)}\n\nStage times, microseconds a message:")
+    for what, stages in bench.stages.items():
+        print(f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items()))
+    missed = sum(not line.met for line in lines)
+    print(f"\n{len(lines) - missed} of {len(lines)} bounds met, {missed} missed; {perf_counter() - start:.0f} s")
+    if options.json is not None:
+        figures = {"machine": machine(), "lines": [line.as_dict() for line in lines], "stages": bench.stages}
+        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0
+
+
+def _tell(what: str) -> None:
+    sys.stderr.write(f"… {what}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""An engine whose rules are evaluated in its own process: every step and commit is real, and no Spark has to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from postroom.engine.effects import Arrival, Effects
+from postroom.engine.serial import Timeline
+from postroom.engine.stage import Share
+from postroom.room import Postroom
+from postroom.rules.stage import Base, RulesShare, evaluated, packed, together, unpacked
+from postroom.store.transaction import Transaction
+
+
+class HereShare(RulesShare):
+    def evaluate(
+        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline
+    ) -> Iterator[Mapping[int, Effects]]:
+        for chunk in together(arrivals, min(2, len(arrivals))):
+            effects, unsettled, orders = unpacked(evaluated(self.plan, packed(chunk, base, known)))
+            yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+
+
+class HereStage:
+    def __init__(self, room: Postroom) -> None:
+        self._programs = room._programs
+
+    def share(self, tx: Transaction) -> Share | None:
+        plan = self._programs.plan(tx)
+        return HereShare(plan) if plan.queues or plan.echoes else None
+
+
+def evaluate_here(room: Postroom) -> Postroom:
+    """Let a room's engine do without Spark."""
+    room._runner._stages = (HereStage(room),)
+    return room
