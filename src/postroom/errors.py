@@ -30,7 +30,8 @@
     │   ├── KeyInvalid             key-invalid
     │   ├── MessageCorrupt         message-corrupt     (happened: yes)
     │   ├── MessageGone            message-gone
-    │   └── MessageUnknown         message-unknown
+    │   ├── MessageUnknown         message-unknown
+    │   └── MessageUnsound         message-unsound
     ├── QueueError
     │   ├── PasswordMissing        password-missing
     │   ├── PasswordWrong          password-wrong
@@ -258,6 +259,14 @@ class MessageCorrupt(MessageError):
 class MessageGone(MessageError):
     code = "message-gone"
     template = "message {key} was processed and is no longer kept; its way is told by: postroom trace {key}"
+
+
+class MessageUnsound(MessageError):
+    code = "message-unsound"
+    template = (
+        "message {key} in {queue} no longer matches its hash, so this reading stopped; "
+        "the option corrupt = skip leaves such messages out"
+    )
 
 
 class MessageUnknown(MessageError):

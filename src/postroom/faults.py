@@ -31,6 +31,8 @@ LABELS = (
     "claim",
     "step",
     "sweep",
+    "follow",
+    "deliver",
     "lease",
     "release-lease",
     "outbox-attempt",

@@ -49,11 +49,15 @@ EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart unt
 ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
 
 # --- engine and gateways ---
-STEP_MESSAGES_MAX: Final = 10_000
+STEP_MESSAGES_MAX: Final = 40_000
+STEP_PART_MESSAGES: Final = 10_000  # of a large step; one part is committed while the next is evaluated
 STEP_BYTES_MAX: Final = 32 * 1024 * 1024  # bodies claimed at once
 STEP_SECONDS: Final = 2.0  # a step grows while it is shorter than this
 STEP_ROUNDS_MAX: Final = 8  # Spark jobs to settle conflicts; then the settled part is committed
 TASK_ROUNDS_MAX: Final = 64  # the same inside of one task
+SCAN_MESSAGES: Final = 20_000  # in one partition of a Spark scan, unless the reader says how many partitions
+SCAN_PARTITIONS_MAX: Final = 1_000
+STREAM_RECEIPTS_KEPT: Final = 10  # batches of a streaming query that are remembered; only the newest can come again
 SWEEP_MESSAGES: Final = 5_000  # removed in one transaction
 SWEEP_IDLE_SECONDS: Final = 5.0  # an engine idle for so long sweeps
 ENGINE_LEASE_SECONDS: Final = 15.0

@@ -164,8 +164,11 @@ class Pair:
     def compare(self) -> None:
         engine, oracle = self._engine_messages(), [oracle_state(each) for each in self.oracle.messages]
         for number, (ours, theirs) in enumerate(zip(engine, oracle, strict=False)):
+            said, possible = ours.pop("codes"), theirs.pop("codes")
             assert ours == theirs, f"message {number}:\n  the engine {ours}\n  the oracle {theirs}"
-        assert len(engine) == len(oracle), f"only one has {(engine + oracle)[min(len(engine), len(oracle)) :]}"
+            for code, codes in zip(said, possible, strict=True):
+                assert code in codes.split(), f"message {number}: the engine tells {code}, the oracle {codes}\n{ours}"
+        assert len(engine) == len(oracle), f"only one has {max(engine, oracle, key=len)[min(len(engine), len(oracle)) :]}"
         assert self._engine_slices() == {
             key: [each.number for each in members] for key, members in self.oracle.slices.items() if members
         }
@@ -207,7 +210,7 @@ def engine_state(stored: Stored, numbers: Mapping[int, int]) -> dict[str, Any]:
     return {
         "queue": stored.queue,
         "format": stored.format,
-        "body": plain_body(stored.body, stored.format),
+        **plain_body(stored.body, stored.format),
         "properties": {name: value for name, value in properties.items() if name not in _SYSTEM},
         "processed": stored.processed is not None,
         "cause": None if stored.cause is None else numbers[stored.cause],
@@ -219,28 +222,28 @@ def oracle_state(message: Message) -> dict[str, Any]:
     return {
         "queue": message.queue,
         "format": message.letter.format,
-        "body": plain_body(message.letter.body, message.letter.format),
+        **plain_body(message.letter.body, message.letter.format),
         "properties": {**message.properties, **made_by},
         "processed": message.processed,
         "cause": message.cause,
     }
 
 
-def plain_body(body: str, format: str) -> Any:
-    """A body without what may differ: how it is written down, and in errors the keys and the wording."""
-    if format == "json":
-        return json.loads(body)
-    if format == "text":
-        return body
+def plain_body(body: str, format: str) -> dict[str, Any]:
+    """A body without what may differ: how it is written down, and in errors the keys, the wording and the codes."""
+    if format != "xml":
+        return {"body": json.loads(body) if format == "json" else body, "codes": []}
     root = ElementTree.fromstring(body)
+    codes = []
     for error in root.iter("error"):
         for code in error.iterfind("code"):
-            code.text = (code.text or "").rpartition(":")[2]
+            codes.append((code.text or "").rpartition(":")[2])
+            code.text = None
         for description in error.iterfind("description"):
             description.text = None
         for initial in error.iterfind("initialMessage"):
             initial.attrib.pop("key", None)
-    return ElementTree.canonicalize(ElementTree.tostring(root, encoding="unicode"))
+    return {"body": ElementTree.canonicalize(ElementTree.tostring(root, encoding="unicode")), "codes": codes}
 
 
 def differ(case: Case, folder: Path, *, spark: Callable[[], SparkSession] | None = None) -> Pair:

@@ -18,6 +18,10 @@ from postroom.rules.xquery import saxon
 
 Value = str | int | bool
 
+_FAILED = "<failed code='{local-name-from-QName($err:code)}'/>"
+# Each part of an action by itself, so that all errors of a rule are known. The step makes Saxon finish a part before it
+# writes it: what is written it cannot take back.
+_TRY, _CATCH = "(try {", f"}} catch * {{ {_FAILED} }})/."
 _PROLOG = """
 declare namespace qs = "urn:oracle";
 declare variable $qs:c := /c;
@@ -121,9 +125,9 @@ def value_of(type: str, text: str) -> Value:
 
 @dataclass
 class Failed(Exception):
-    """A rule or a property went wrong."""
+    """A rule or a property went wrong. Several of its actions may have; any of their codes may be the one that is told."""
 
-    code: str
+    codes: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -139,19 +143,30 @@ class Enqueue:
     queue: str
     letter: Letter
     explicit: Mapping[str, Value]
+    failed: frozenset[str] = frozenset()  # the codes of what went wrong
 
 
 def actions(rule: RuleDefinition, program: Program, around: Surroundings) -> list[Enqueue | Reset]:
     """The pending actions of one rule for one message."""
     found: list[Enqueue | Reset] = []
-    for element in _answer(_translated(rule, program), around):
+    answer = _answer(_translated(rule, program), around)
+    for element in answer:
         if element.tag == "reset":
             found.append(Reset(element.get("slicing", ""), element.text or ""))
             continue
         body = element.find("body")
-        assert body is not None
-        found.append(Enqueue(element.get("queue", ""), Letter(body.text or "", body.get("format", "")), _with(element)))
+        if body is None:
+            body = ElementTree.Element("body")  # it has failed
+        made = Letter(body.text or "", body.get("format", ""))
+        found.append(Enqueue(element.get("queue", ""), made, _with(element), _codes(element)))
+    wrong = frozenset(code for element in answer if element.tag == "reset" for code in _codes(element))
+    if wrong:
+        raise Failed(wrong | {code for each in found if isinstance(each, Enqueue) for code in each.failed})
     return found
+
+
+def _codes(element: ElementTree.Element) -> frozenset[str]:
+    return frozenset(each.get("code", "") for each in element.iterfind("failed"))
 
 
 def value(name: str, type: str, expression: str, letter: Letter, queue: str) -> Value | None:
@@ -182,11 +197,11 @@ def _answer(expression: str, around: Surroundings) -> Any:
     # The answer is used twice, so that Saxon holds it back until all is well: what it has written it cannot take back.
     query = (
         f"{_PROLOG} let $answer := try {{ <r>{{\n{expression}\n}}</r> }} "
-        "catch * { <failed code='{local-name-from-QName($err:code)}'/> } return <o n='{count($answer)}'>{$answer}</o>"
+        f"catch * {{ {_FAILED} }} return <o n='{{count($answer)}}'>{{$answer}}</o>"
     )
     answer = ElementTree.fromstring(saxon().run(query, around.document()))[0]
     if answer.tag == "failed":
-        raise Failed(answer.get("code", ""))
+        raise Failed(frozenset({answer.get("code", "")}))
     return answer
 
 
@@ -204,12 +219,13 @@ def _translated(rule: RuleDefinition, program: Program) -> str:
         pieces.append((span[0], rank, span[1], new))
 
     for enqueue in body.enqueues:
-        put(enqueue.keyword, f'<enqueue queue="{enqueue.queue}">{{qs:body((')
-        put(enqueue.into, "))}")
+        put(enqueue.keyword, f'<enqueue queue="{enqueue.queue}">{{{_TRY} qs:body((')
+        put(enqueue.into, f")) {_CATCH}}}")
         for each in enqueue.properties:
             known = program.properties.get(each.name)
-            put(each.keyword, "{qs:one((" if known else f'{{qs:given("{each.name}", (')
-            put((each.value.end,) * 2, f")) ! {_cast(each.name, known.type)}}}" if known else "))}", 1)
+            put(each.keyword, f"{{{_TRY} qs:one((" if known else f'{{{_TRY} qs:given("{each.name}", (')
+            cast = f" ! {_cast(each.name, known.type)}" if known else ""
+            put((each.value.end,) * 2, f")){cast} {_CATCH}}}", 1)
         put((enqueue.span.end,) * 2, "</enqueue>", 2)
     for reset in body.resets:
         slicing = program.slicings[reset.slicing or rule.target]
@@ -217,8 +233,8 @@ def _translated(rule: RuleDefinition, program: Program) -> str:
         if reset.key is None:
             put(reset.span, f'<reset slicing="{slicing.name}">{{string(qs:slicekey())}}</reset>')
         else:
-            put(reset.keyword, f'<reset slicing="{slicing.name}">{{string(xs:{type}((')
-            put((reset.span.end,) * 2, ")))}</reset>", 2)
+            put(reset.keyword, f'<reset slicing="{slicing.name}">{{{_TRY} text {{ string(xs:{type}((')
+            put((reset.span.end,) * 2, f"))) }} {_CATCH}}}</reset>", 2)
     for at in body.missing_else:
         put((at, at), " else ()", 3)
     made, here = [], 0

@@ -215,7 +215,7 @@ class Place:
             "{//n}",
             f"<n>{{count({self.messages()})}}</n>",
             f"<n>{{count({self.messages()})}}</n>",
-            f"<w>{{{self.messages()} ! string()}}</w>",
+            f"<w>{{{self.messages()} ! string((descendant-or-self::k)[1])}}</w>",
         ]
         head = self.one("", "", ' k="{(//k)[1]}"', ' k="a"')
         return f'<m hop="{HOP}"{head}>{self.one(*parts)}{self.one(*parts)}</m>'

@@ -113,7 +113,7 @@ class Oracle:
                 if self._applies(rule, message):
                     todo += self._evaluated(rule, message)
         except Failed as failed:
-            todo = [self._error(message, failed.code, rule)]
+            todo = [self._error(message, failed.codes, rule)]
         for each in todo:
             if isinstance(each, Reset):
                 self.slices.pop((each.slicing, each.key), None)
@@ -128,11 +128,19 @@ class Oracle:
 
     def _evaluated(self, rule: RuleDefinition, message: Message) -> list[Message | Reset]:
         found: list[Message | Reset] = []
+        codes: set[str] = set()
         for action in actions(rule, self.program, self._around(rule, message)):
             if isinstance(action, Reset):
                 found.append(action)
-            else:
-                found.append(self._enqueued(action, rule, message))
+                continue
+            codes |= action.failed
+            try:
+                if not action.failed:
+                    found.append(self._enqueued(action, rule, message))
+            except Failed as failed:
+                codes |= failed.codes
+        if codes:
+            raise Failed(frozenset(codes))
         return found
 
     def _enqueued(self, action: Enqueue, rule: RuleDefinition, trigger: Message) -> Message:
@@ -181,7 +189,7 @@ class Oracle:
             return None
         seconds = properties.get("timeout")
         if properties.get("target") not in self.program.queues or not isinstance(seconds, int) or seconds < 0:
-            raise Failed("PR0004")
+            raise Failed(frozenset({"PR0004"}))
         return self.now + seconds * SECOND
 
     def _enter(self, message: Message, sender: str | None = None) -> None:
@@ -206,9 +214,9 @@ class Oracle:
 
     # --- errors ---
 
-    def _error(self, message: Message, code: str, rule: RuleDefinition | None) -> Message:
+    def _error(self, message: Message, codes: frozenset[str], rule: RuleDefinition | None) -> Message:
         made_by = rule.name if rule else None
-        head = f"<class>application</class><code>{code}</code><description/>"
+        head = f"<class>application</class><code>{' '.join(sorted(codes))}</code><description/>"
         named = f"<rule>{made_by}</rule>" if made_by else ""
         letter = message.letter
         inside = letter.body if letter.format == "xml" else escape(letter.body)

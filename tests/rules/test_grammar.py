@@ -213,7 +213,7 @@ def expressions(draw: st.DrawFn) -> str:
 
 
 few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-many = settings(few, max_examples=5_000)
+many = settings(few, max_examples=3_000)
 
 
 def check_extents(saxon: Saxon, text: str) -> None:
@@ -245,7 +245,8 @@ def test_what_saxon_accepts_is_read_with_the_same_extents_in_many_examples(saxon
 
 def check_calls(saxon: Saxon, text: str) -> None:
     """The calls of qs:f that we find become calls of qs:g; Saxon, which now knows qs:g alone, must miss nothing."""
-    assume("qs:f" in text and not saxon.refusal(text))
+    text = f"{text}, qs:f(1)"
+    assume(not saxon.refusal(text))
     calls = [found for found in read(text, 0, len(text)).calls if found.name in ("qs:f", "Q{qs}f")]
     edits = [Edit(found.start, found.start + len(found.name), "qs:g") for found in calls]
     assert saxon.refusal(edited(text, 0, len(text), edits).text, WITHOUT_F) == ""

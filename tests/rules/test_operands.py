@@ -114,6 +114,9 @@ def test_a_partial_application_is_a_call() -> None:
         "'f(1)', <f>f(1)</f>, <!-- f(1) -->, ``[f(1)]``, (: f(1) :) 1",
         "a/f, (1)",
         "map { } , array { }, element f { }",
+        "validate { a }, validate lax { b }, validate type c { d }, validate strict { e }, validate",
+        "%p:q('x', 1) %r function() { 1 }, 1 instance of %p:q function(*)",
+        "for $x allowing empty in a return 1",
     ],
 )
 def test_what_looks_like_a_call_is_none(text: str) -> None:

@@ -49,7 +49,6 @@ if (//offerRequest) then
     with Sender value "http://ws.chem.invalid/"
 """
 FIG_5_FILLED = FIG_5.replace("...", "<info>{//items}</info>")
-FIG_5_FORKED = FIG_5_FILLED.replace("return do", "return (do") + ")"
 FIG_6 = """create rule checkCreditRating for finance
 if (//requestCustomerInfo) then
   let $result :=
@@ -136,8 +135,10 @@ return do enqueue $requestMail into postalService
 PREFIXED = """create queue chem:orders kind basic mode persistent
 create property chem:id as xs:string queue chem:orders value //id
 create slicing chem:byId on chem:id
+create collection chem:prices
 create rule chem:again for chem:byId
-if (qs:slice()[2]) then do enqueue <a>{qs:property("chem:id")}</a> into chem:orders with chem:id value "1"
+if (qs:slice()[2] and collection("chem:prices")) then
+  do enqueue <a>{qs:property("chem:id")}</a> into chem:orders with chem:id value "1"
 """
 
 #: What loads, under the number of its behaviour.
@@ -153,7 +154,7 @@ LOADS = {
     "queue crm, finance, legal, customer value false",
     "D-20 orderId": ORDER_ID,
     "D-24 the slicing, its property as it is spelled": ORDER_ID + "create slicing orders on orderId",
-    "Fig. 5 repaired": FIG_5_FORKED.replace("$exportRestrictionInfo", "$exportRestrictionsInfo"),
+    "Fig. 5 repaired": FIG_5_FILLED.replace("$exportRestrictionInfo", "$exportRestrictionsInfo"),
     "Fig. 6 repaired": FIG_6.replace('("invoices")}', '("invoices")'),
     # To XQuery 3.1 the slip /[pricelist] is an array of each document's price list.
     "Fig. 7 filled": FIG_7_FILLED,
@@ -183,8 +184,7 @@ REFUSED = {
     "D-61 type": ("create rule r for crm if (1 + <a/> eq xs:date(2)) then do enqueue <a/> into legal", 1, "rule r"),
     "D-61 syntax": ("create rule r for crm if (//a[) then do enqueue <a/> into legal", 1, "[syntax]"),
     "Fig. 5 as printed": (FIG_5, 7, "[syntax]"),
-    "Fig. 5 filled": (FIG_5_FILLED, 9, "put several actions into parentheses"),
-    "Fig. 5 forked": (FIG_5_FORKED, 10, "$exportRestrictionsInfo"),
+    "Fig. 5 filled": (FIG_5_FILLED, 10, "$exportRestrictionsInfo"),
     "Fig. 6 as printed": (FIG_6, 11, "}"),
     "Fig. 7 as printed": (FIG_7, 16, "[syntax]"),
     "Fig. 9 as printed": (FIG_9, 18, "[syntax]"),

@@ -147,6 +147,7 @@ def test_a_literal_has_a_value_unless_a_reference_means_nothing(literal: str, va
         "$x instance of empty-sequence() <b",
         "a!b <c",
         "f(?) <b",
+        "(typeswitch (a)) <b",
     ],
 )
 def test_after_an_operand_it_compares(text: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from postroom import faults
 from postroom.engine.stage import Stage
-from postroom.engine.step import LEASE, Result, run_step
+from postroom.engine.step import LEASE, Result, in_use, run_step
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import (
     ENGINE_LEASE_SECONDS,
@@ -282,4 +282,4 @@ class Runner:
 
 def _is_held(tx: Transaction, name: str) -> bool:
     queue = tx.queues.named_to_read(name)
-    return queue is not None and (queue.hold != Hold.NONE or queue.lock_owner is not None)
+    return queue is not None and (queue.hold != Hold.NONE or in_use(tx, queue))

@@ -6,19 +6,24 @@ the engine's lease. A step that is abandoned anywhere before it has changed noth
 
 from __future__ import annotations
 
+import gc
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.stage import Share
-from postroom.limits import STEP_BYTES_MAX, STEP_ROUNDS_MAX
+from postroom.limits import STEP_BYTES_MAX, STEP_PART_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import Draft, Stored
 from postroom.store.base import Store
 from postroom.store.batch import NOWHERE, Batch, Change, Places, Put, Reset, Stale, Take
+from postroom.store.owner import is_alive
 from postroom.store.queues import Hold, Queue
 from postroom.store.timers import Timer
 from postroom.store.transaction import Transaction
@@ -56,17 +61,27 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
 
+    def spend(self, stage: str, seconds: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    def add(self, part: Result) -> None:
+        self.messages += part.messages
+        self.created += part.created
+        self.failures += part.failures
+        self.blocked = part.blocked
+
 
 def claim(tx: Transaction, share: Share, size: int, fence: int, waiting: Mapping[str, str]) -> Claim | None:
     """The next messages in the order of priority and arrival; None if there is nothing to take."""
     tx.leases.check(LEASE, fence)
     names = [*share.watched, *share.echoes]
-    by_name = _locked(tx, names)
-    due = tx.timers.due(size)
-    timers = {int(timer.payload["message"]): timer for timer in due if timer.kind == "echo"}
-    stored = list(_due(tx, timers, by_name))
-    free = [by_name[name] for name in share.watched if name in by_name and name not in waiting]
-    stored += _next(tx, free, share.watched, size - len(stored))
+    by_name = {name: queue for name, queue in _locked(tx, names).items() if name not in waiting}
+    stored, timers = _due(tx, by_name, size)
+    free = [by_name[name] for name in share.watched if name in by_name]
+    sound, found = False, list[Stored]()
+    while not found and not sound:  # those behind a damaged message move up
+        found, sound = _next(tx, free, share.watched, size - len(stored))
+    stored += found
     if not stored:
         return None
     arrivals = share.arrivals(tx, stored)
@@ -85,26 +100,65 @@ def _locked(tx: Transaction, names: Sequence[str]) -> dict[str, Queue]:
     """The queues, each locked and read; one on hold, or in someone's hands, is left alone."""
     ids = sorted(queue.id for name in names if (queue := tx.queues.named_to_read(name)) is not None)
     queues = [tx.queues.locked(id) for id in ids]
-    return {
-        queue.name: queue
-        for queue in queues
-        if not queue.retired and queue.hold != Hold.FULL and queue.lock_owner is None
-    }
+    return {queue.name: queue for queue in queues if not queue.retired and _releases(tx, queue)}
 
 
-def _due(tx: Transaction, timers: dict[int, Timer], queues: Mapping[str, Queue]) -> Iterator[Stored]:
-    for key, timer in list(timers.items()):
-        stored = tx.messages.find(key)
-        if stored is None or stored.processed is not None:
-            tx.timers.remove(timer)  # someone has received the message meanwhile
-            del timers[key]
-        elif stored.queue in queues and _sound(tx, queues[stored.queue], stored):
-            yield stored
+def _releases(tx: Transaction, queue: Queue) -> bool:
+    return queue.hold != Hold.FULL and not in_use(tx, queue)
 
 
-def _next(tx: Transaction, queues: Sequence[Queue], priorities: Mapping[str, int], size: int) -> list[Stored]:
-    """Messages of the highest priority first, and of one priority in the order of their arrival."""
+def in_use(tx: Transaction, queue: Queue) -> bool:
+    """Whether someone reads a message of the queue in segments. Such a lock ends with its owner or its lease."""
+    return (
+        queue.lock_owner is not None and (queue.lock_expires or 0) > tx.now and is_alive(queue.lock_owner) is not False
+    )
+
+
+def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[Stored], dict[int, Timer]]:
+    """Messages whose time has come, with their timers. Those of a queue that waits hide none of the others."""
     found: list[Stored] = []
+    timers: dict[int, Timer] = {}
+    looked_at: set[int] = set()
+    limit = size
+    while True:
+        due = tx.timers.due(limit)
+        for timer in due:
+            if timer.id not in looked_at and len(found) < size:
+                looked_at.add(timer.id)
+                stored = _waited_for(tx, timer, queues)
+                if stored is not None:
+                    found.append(stored)
+                    timers[stored.key] = timer
+        if len(due) < limit or len(found) >= size:
+            return found, timers
+        limit *= 2
+
+
+def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> Stored | None:
+    stored = tx.messages.find(int(timer.payload["message"]))
+    if stored is None or stored.processed is not None:
+        tx.timers.remove(timer)  # someone has received the message meanwhile
+        return None
+    if stored.queue not in queues:
+        return None
+    if stored.sound:
+        return stored
+    last = tx.journal.last(stored.key)
+    if last is None or last.verb != "set-aside":  # someone who wanted to receive it may have found it first
+        tx.messages.set_aside(queues[stored.queue], stored)
+    tx.timers.remove(timer)
+    return None
+
+
+def _next(
+    tx: Transaction, queues: Sequence[Queue], priorities: Mapping[str, int], size: int
+) -> tuple[list[Stored], bool]:
+    """Messages of the highest priority first, and of one priority in the order of their arrival.
+
+    Also tells whether all that were looked at are sound.
+    """
+    found: list[Stored] = []
+    sound = True
     room = STEP_BYTES_MAX
     for priority in sorted({priorities[queue.name] for queue in queues}, reverse=True):
         peers = [queue for queue in queues if priorities[queue.name] == priority and queue.unprocessed]
@@ -121,7 +175,9 @@ def _next(tx: Transaction, queues: Sequence[Queue], priorities: Mapping[str, int
             queue = next(each for each in peers if each.name == stored.queue)
             if _sound(tx, queue, stored):
                 found.append(stored)
-    return found
+            else:
+                sound = False
+    return found, sound
 
 
 def _sound(tx: Transaction, queue: Queue, stored: Stored) -> bool:
@@ -159,8 +215,8 @@ def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[in
         return claimed.share.evaluate(spark(), some, claimed.base, known)
 
     effects, unsettled = settle(claimed.arrivals, on_spark, STEP_ROUNDS_MAX)
-    settled = min(unsettled, default=len(claimed.arrivals))
-    return effects, settled
+    first = claimed.arrivals[0].order
+    return effects, min(unsettled, default=first + len(claimed.arrivals)) - first
 
 
 def commit(tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], settled: int, fence: int) -> Result:
@@ -186,7 +242,10 @@ class _Commit:
 
     def write(self, settled: int) -> Result:
         queues = self._queues(settled)
-        held = {name for name, queue in queues.items() if queue.hold or queue.lock_owner is not None}
+        sources = {stored.queue for stored in self._claimed.stored[:settled]}
+        if not all(_releases(self._tx, queues[name]) for name in sources):
+            raise Stale  # put on hold since the claim, or someone began to read
+        held = {name for name, queue in queues.items() if queue.hold or in_use(self._tx, queue)}
         sliced, timers = self._claimed.share.sliced, self._claimed.timers
         result = Result(claimed=len(self._claimed.arrivals), more=self._claimed.more)
         changes: list[Change] = []
@@ -249,18 +308,70 @@ def run_step(
     spark: Callable[[], SparkSession],
     waiting: Mapping[str, str],
 ) -> Result | None:
-    """One whole step; None if there was nothing to do. ``Stale`` means that the world moved: try again."""
+    """One whole step; None if there was nothing to do. ``Stale`` means that the world moved: try again.
+
+    A large claim whose messages look at nothing but themselves is committed in parts, and while one part is committed
+    the next is evaluated. Each part is a step of its own.
+    """
     began = perf_counter()
     claimed = store.transact("claim", lambda tx: claim(tx, share, size, fence, waiting))
     if claimed is None:
         return None
-    claimed_at = perf_counter()
-    effects, settled = evaluate(claimed, spark)
-    evaluated_at = perf_counter()
-    result = store.transact("step", lambda tx: commit(tx, claimed, effects, settled, fence))
-    result.seconds = {
-        "claim": claimed_at - began,
-        "evaluate": evaluated_at - claimed_at,
-        "commit": perf_counter() - evaluated_at,
-    }
-    return result
+    total = Result(claimed=len(claimed.arrivals), more=claimed.more)
+    total.spend("claim", perf_counter() - began)
+    with _collector_off():
+        for part, effects, settled in _evaluated(_parts(claimed), spark, total):
+            began = perf_counter()
+            work = partial(commit, claimed=part, effects=effects, settled=settled, fence=fence)
+            result = store.transact("step", work)
+            total.add(result)
+            total.spend("commit", perf_counter() - began)
+            if result.messages < len(part.arrivals):
+                break  # the rest of the claim must wait for what was left out
+    return total
+
+
+def _parts(claimed: Claim) -> list[Claim]:
+    if any(arrival.reads for arrival in claimed.arrivals) or len(claimed.arrivals) <= STEP_PART_MESSAGES:
+        return [claimed]
+    return [
+        replace(
+            claimed,
+            stored=claimed.stored[start : start + STEP_PART_MESSAGES],
+            arrivals=claimed.arrivals[start : start + STEP_PART_MESSAGES],
+        )
+        for start in range(0, len(claimed.arrivals), STEP_PART_MESSAGES)
+    ]
+
+
+def _evaluated(
+    parts: Sequence[Claim], spark: Callable[[], SparkSession], total: Result
+) -> Iterator[tuple[Claim, dict[int, Effects], int]]:
+    """Every part with its effects; the next one is under way while the caller works on this one."""
+    if len(parts) == 1:
+        began = perf_counter()
+        effects, settled = evaluate(parts[0], spark)
+        total.spend("evaluate", perf_counter() - began)
+        yield parts[0], effects, settled
+        return
+    with ThreadPoolExecutor(1, "postroom-evaluate") as ahead:
+        coming = ahead.submit(evaluate, parts[0], spark)
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            began = perf_counter()
+            effects, settled = coming.result()
+            total.spend("evaluate", perf_counter() - began)
+            if following is not None:
+                coming = ahead.submit(evaluate, following, spark)
+            yield part, effects, settled
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """A step makes very many objects and no cycles; looking for some took a fifth of a commit."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

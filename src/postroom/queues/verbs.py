@@ -124,14 +124,15 @@ class Verbs:
         if len(drafts) > BATCH_MESSAGES_MAX:
             raise ArgumentInvalid(argument="bodies", why=f"at most {BATCH_MESSAGES_MAX} messages in one send")
 
-        def work(tx: Transaction) -> Sequence[int]:
-            target = _open_queue(tx, names)
-            for draft in drafts:
-                if draft.type is not None:
-                    check_typed(tx, draft)
-            return self._put(tx, target, drafts)
+        return SentMany(KeyTexts(self._store.transact("send-many", lambda tx: self.enter(tx, names, drafts))))
 
-        return SentMany(KeyTexts(self._store.transact("send-many", work)))
+    def enter(self, tx: Transaction, queue: Names, drafts: Sequence[Draft]) -> Sequence[int]:
+        """Let many messages into one queue inside of a transaction; for senders that commit more along with them."""
+        target = _open_queue(tx, names_of(queue))
+        for draft in drafts:
+            if draft.type is not None:
+                check_typed(tx, draft)
+        return self._put(tx, target, drafts)
 
     def distribute(self, destinations: Sequence[Names], draft: Draft) -> Distributed:
         """One message to several queues, as a COBOL SEND does: those that can take it get it, in one commit."""

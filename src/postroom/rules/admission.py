@@ -21,6 +21,7 @@ from postroom.rules.failures import Failure
 from postroom.rules.plan import Plan, Target
 from postroom.rules.translation import SYSTEM
 from postroom.rules.xquery import QueryFailed, saxon
+from postroom.store.slices import SLICE_KEY_BYTES_MAX
 
 #: Written by the system alone: a sender or a rule may not claim them.
 RESERVED = frozenset(SYSTEM) | {"errors"}
@@ -99,8 +100,12 @@ def finish(
 ) -> Entry | Failure:
     """The last part, when all values are known: schema, slices, echo, limits."""
     everything = {**properties, **system}
+    try:
+        said = _said(tuple(everything.items()), tuple(map(type, everything.values())))
+    except PropertyInvalid as error:
+        return Failure("message", error.code, str(error))
     if target.plain:
-        return _checked_size(document) or Entry(_said(tuple(everything.items())))
+        return _checked_size(document) or Entry(said)
     if target.schema is not None:
         try:
             check_schema(target.schema, document.body if document.format == "xml" else None)
@@ -115,14 +120,18 @@ def finish(
         if isinstance(waited, Failure):
             return waited
         delay = waited
-    try:
-        said = _said(tuple(everything.items()))
-    except PropertyInvalid as error:
-        return Failure("message", error.code, str(error))
-    slices = tuple(
-        (name, text_of(everything[property])) for name, property in target.slicings if property in everything
-    )
-    return Entry(said, slices, entries, delay)
+    slices = _slices(target, everything)
+    return slices if isinstance(slices, Failure) else Entry(said, slices, entries, delay)
+
+
+def _slices(target: Target, properties: Mapping[str, Any]) -> tuple[tuple[str, str], ...] | Failure:
+    """The slices that a message enters: each is known by a property's value."""
+    found = tuple((name, text_of(properties[property])) for name, property in target.slicings if property in properties)
+    for name, value in found:
+        if len(value.encode()) > SLICE_KEY_BYTES_MAX:
+            why = f"a slice of {name} is known by at most {SLICE_KEY_BYTES_MAX} bytes"
+            return Failure("message", PropertyInvalid.code, why)
+    return found
 
 
 def _checked_size(document: Document) -> Failure | None:
@@ -132,8 +141,8 @@ def _checked_size(document: Document) -> Failure | None:
 
 
 @lru_cache(maxsize=10_000)
-def _said(properties: tuple[tuple[str, Any], ...]) -> str:
-    """Their canonical JSON; most messages of a rule have the same, or one of few."""
+def _said(properties: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> str:
+    """Their canonical JSON; most messages of a rule have the same, or one of few. By type too: True equals 1."""
     return check_properties(dict(properties)) if properties else NO_PROPERTIES
 
 

@@ -10,6 +10,7 @@ from postroom.engine.effects import Arrival, Granule
 from postroom.model.message import Stored
 from postroom.rules import admission
 from postroom.rules.plan import Key, Plan
+from postroom.store.slices import INDEXED_CHARS
 from postroom.store.transaction import Transaction
 
 
@@ -54,7 +55,10 @@ def _reads(plan: Plan, stored: Stored, values: Mapping[str, list[str]]) -> tuple
         if read.key is None:
             found.append((Granule("queue", read.name),))
         else:
-            found.append(tuple(Granule(read.kind, read.name, each) for each in _keys(read.key, properties, values)))
+            known = INDEXED_CHARS if read.kind == "index" else None
+            found.append(
+                tuple(Granule(read.kind, read.name, each[:known]) for each in _keys(read.key, properties, values))
+            )
     return tuple(found)
 
 

@@ -192,8 +192,8 @@ class _Load:
     def _set_doors(self, plan: Plan) -> None:
         for queue in self._tx.queues.all():
             watched = plan.queues.get(queue.name)
-            # A sender is noted at the door alone, so a queue whose rules ask for it has one.
-            asked = watched is not None and "sender" in watched.system
+            # A sender is noted, and what it may not claim refused, at the door alone: a queue whose rules ask has one.
+            asked = watched is not None and not {"sender", "rule", "connection"}.isdisjoint(watched.system)
             door = asked or not plan.target(queue.name).plain
             if door or queue.door:
                 queue = self._tx.queues.locked(queue.id)  # whoever is sending to it finishes first

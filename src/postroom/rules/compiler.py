@@ -9,7 +9,16 @@ from postroom.rules.definitions import Expression, Program, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import read
 from postroom.rules.plan import Index, Plan, PlannedProperty, QueuePlan, Target
-from postroom.rules.translation import SYSTEM, Surroundings, casts, computed, indexed, prolog, translated
+from postroom.rules.translation import (
+    SYSTEM,
+    Surroundings,
+    casts,
+    collection_variable,
+    computed,
+    indexed,
+    prolog,
+    translated,
+)
 
 
 def compiled(
@@ -44,7 +53,7 @@ def compiled(
         for rule in program.rules_of(queue):
             errors[f"{queue} {rule.name}"] = tuple(program.error_queues(queue, rule.name))
     echoes = tuple(each.name for each in program.queues.values() if each.kind == "echo")
-    parameters = {f"collection-{name}": text for name, text in masters.items()}
+    parameters = {collection_variable(name): text for name, text in masters.items()}
     return Plan(version, mark, queues, targets, indexes, parameters, types or {}, errors, echoes, known)
 
 

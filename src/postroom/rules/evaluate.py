@@ -118,11 +118,7 @@ class _Chunk:
     # --- from answers to effects ---
 
     def _effects(self, plan: QueuePlan, arrival: Arrival, answer: Answer) -> Effects:
-        if answer.failed is not None:
-            number, code, description = answer.failed
-            kind = "message" if code == "schema-invalid" else "application"
-            return self._failed(arrival, Failure(kind, code, description, plan.rules[number]))
-        if not answer.made:
+        if not answer.made and answer.failed is None:
             return ()
         size = sum(len(made.body) for made in answer.made)
         if len(answer.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
@@ -130,7 +126,10 @@ class _Chunk:
             return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[answer.made[0].rule]))
         trigger = admission.stored(arrival.properties) if arrival.properties != NO_PROPERTIES else {}
         found: list[Action] = []
+        number, code, description = answer.failed or (len(plan.rules), "", "")
         for made in answer.made:
+            if made.rule >= number:
+                break
             rule = plan.rules[made.rule]
             if made.slicing is not None:
                 found.append(ResetSlice(rule, made.slicing, made.value))
@@ -139,6 +138,8 @@ class _Chunk:
             if isinstance(action, Failure):
                 return self._failed(arrival, action)
             found.append(action)
+        if answer.failed is not None:  # only now: the first rule that fails is the one that is told
+            return self._failed(arrival, Failure("application", code, description, plan.rules[number]))
         return tuple(found)
 
     def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any]) -> Enqueue | Failure:
@@ -174,7 +175,8 @@ class _Chunk:
     def _failed(self, arrival: Arrival, failure: Failure) -> Effects:
         """An error message in the place of everything else, in the most specific error queue that can take it."""
         trigger = admission.stored(arrival.properties)
-        depth = int(trigger.get("errors", 0)) + 1
+        counted = trigger.get("errors", 0)  # where no door stands, a sender may have written anything there
+        depth = (max(counted, 0) if type(counted) is int else 0) + 1
         original = Document(arrival.key, arrival.format, arrival.type, arrival.body)
         document = Document(0, "xml", None, error_body(failure, arrival.queue, arrival.key, original))
         system = {**_made_by(failure.rule or arrival.queue, trigger), "errors": depth}

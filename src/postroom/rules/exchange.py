@@ -13,7 +13,7 @@ from postroom.model.body import Format
 from postroom.model.views import as_xml, record
 from postroom.rules.plan import Plan
 
-_DECLARATION = re.compile(r"\s*<\?xml\s[^>]*\?>")
+_DECLARATION = re.compile(r"\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")  # with a byte order mark, which is none of the text
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VALUES = re.compile(r'="([^"]*)"')
 _ATTRIBUTES = {"p": 3, "k": 2, "z": 3, "x": 3}
@@ -38,7 +38,7 @@ def element(document: Document, plan: Plan) -> str:
 
 def without_declaration(body: str) -> str:
     declaration = _DECLARATION.match(body)
-    return body[declaration.end() :] if declaration else body
+    return body[declaration.end() :] if declaration and declaration.end() else body
 
 
 def escaped(text: str) -> str:

@@ -6,7 +6,9 @@ most conflicts are settled inside of one task.
 
 from __future__ import annotations
 
+import gc
 import json
+import resource
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ Base = Mapping[Granule, Sequence[Document]]
 _PARTS = 8  # into how many pieces a chunk that kills its worker is taken apart
 _BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
+MEMORY_BYTES = 4 * 1024**3  # of a worker. Saxon alone would take four fifths of the machine before it gives up
 
 #: Chunks and answers cross Spark as Arrow streams in one binary column: taken apart, each of their values would be
 #: converted four times on its way through the JVM, which costs more than evaluating a rule.
@@ -123,7 +126,7 @@ class _Job:
         self._base = base
         self._known = known
 
-    def run(self, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
+    def run(self, arrivals: Sequence[Arrival], again: bool = True) -> Iterator[Mapping[int, Effects]]:
         if not arrivals:
             return
         tasks = self._spark.sparkContext.defaultParallelism
@@ -136,10 +139,12 @@ class _Job:
                 size = -(-len(arrivals) // _PARTS)
                 for start in range(0, len(arrivals), size):
                     yield from self.run(arrivals[start : start + size])
+            elif again:  # machines and workers die by themselves, too: guilty is who does it alone, twice
+                yield from self.run(arrivals, again=False)
             elif arrivals[0].failure is None:
                 yield from self.run([arrivals[0]._replace(failure=reason)])
-            else:  # even its error message kills the worker
-                raise
+            else:  # even its error message kills the worker: then it is not the message
+                raise self._broken(error) from error
 
     def _reason(self, error: Exception) -> str:
         """Why a job failed, if that can be a message's fault."""
@@ -148,12 +153,27 @@ class _Job:
 
         if not isinstance(error, (Py4JError, PySparkException)):
             raise error
-        context = self._spark.sparkContext
-        if context._jsc is None or context._jsc.sc().isStopped():
+        if self._has_ended():
             raise SparkUnavailable(
                 master="the engine", why="the session has ended", advice="start the engine again"
             ) from error
         return f"evaluation killed its worker, or took longer than {EVALUATION_SECONDS:.0f} seconds"
+
+    def _has_ended(self) -> bool:
+        from py4j.protocol import Py4JError
+
+        context = self._spark.sparkContext
+        try:
+            return context._jsc is None or bool(context._jsc.sc().isStopped())
+        except (Py4JError, OSError):  # there is no Java any more that could answer
+            return True
+
+    def _broken(self, error: Exception) -> SparkUnavailable:
+        from postroom.engine.launch import one_line
+
+        return SparkUnavailable(
+            master=self._spark.sparkContext.master, why=one_line(error), advice="check the settings for Spark"
+        )
 
     def _evaluated(self, chunks: Sequence[Sequence[Arrival]]) -> Iterator[Mapping[int, Effects]]:
         frame = frame_of_chunks(self._spark, [packed(chunk, self._base, self._known) for chunk in chunks])
@@ -168,7 +188,7 @@ def frame_of_chunks(spark: SparkSession, chunks: Sequence[bytes]) -> DataFrame:
 
 def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
     """Arrivals in, pending actions out."""
-    return chunks.mapInArrow(partial(work, plan), _PACKED)
+    return chunks.mapInArrow(partial(work, plan, EVALUATION_SECONDS, MEMORY_BYTES), _PACKED)
 
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
@@ -266,13 +286,17 @@ def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
 # --- in the worker -----------------------------------------------------------------------------------------------
 
 
-def work(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Evaluate every chunk of a partition."""
+def work(plan: Plan, seconds: float, memory: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Evaluate every chunk of a partition, within bounds that the driver sets."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory if most == resource.RLIM_INFINITY else min(memory, most), most))
     for rows in batches:
         answers = []
+        gc.disable()  # a chunk makes many objects and no cycles
         for chunk in rows.column(0).to_pylist():
-            with _Deadline(EVALUATION_SECONDS + len(chunk) / _BYTES_A_SECOND):
+            with _Deadline(seconds + len(chunk) / _BYTES_A_SECOND):
                 answers.append(evaluated(plan, chunk))
+        gc.enable()
         yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
 
 

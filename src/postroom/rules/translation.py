@@ -15,7 +15,8 @@ from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import Body, Call, Enqueue, Reset, Span, read
 from postroom.rules.plan import Index, Key, Read
 from postroom.rules.reads import keyed_read
-from postroom.rules.tokens import Token, tokens
+from postroom.rules.tokens import Token, decoded, tokens
+from postroom.store.slices import INDEXED_CHARS
 
 NAMESPACE = "urn:postroom:qs"
 #: What the system knows about every message, and the XQuery type of each.
@@ -113,10 +114,23 @@ def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Bo
         known = around.program.properties.get(each.name)
         maker = f"qs:as-{known.type}" if known else "qs:as-given"
         comma = ", " if place or element else ""
+        literal = _literal(text, each.value)
+        if literal is not None and (known is None or known.type == "string"):
+            kind = ' k="string"' if known is None else ""
+            made = f'{comma}<p-{around.mark} n="{each.name}" v="{escaped(literal)}"{kind}/>'
+            edits.append(Edit(each.keyword.start, each.value.end, made))
+            continue
         edits.append(Edit(*each.keyword, f'{comma}{maker}("{each.name}", ('))
         edits.append(Edit(each.value[1], each.value[1], "))"))
     edits.append(Edit(enqueue.span[1], enqueue.span[1], ")" if element else "), $qs:h)"))
     return edits
+
+
+def _literal(text: str, span: Span) -> str | None:
+    """The value of an expression that is one string literal on one line."""
+    found = tokens(text, span.start, span.end)
+    value = decoded(found[0]) if len(found) == 1 and found[0].kind == "string" else None
+    return value if value is not None and value.isprintable() else None
 
 
 def _is_element(span: Span, body: Body, text: str) -> bool:
@@ -167,7 +181,7 @@ def _call(call: Call, rule: RuleDefinition, around: Surroundings, body: Body) ->
     if name == "qs:property":
         return property_access(call.literals[0] or "", around)
     if name == "collection":
-        return f"$qs:collection-{call.literals[0]}"
+        return f"$qs:{collection_variable(call.literals[0] or '')}"
     return None
 
 
@@ -215,6 +229,15 @@ def property_access(name: str, around: Surroundings) -> str:
 # --- the text around the rules -----------------------------------------------------------------------------------
 
 
+def collection_variable(name: str) -> str:
+    """The variable of a collection; a name with a prefix is none for a variable.
+
+    >>> collection_variable("prices"), collection_variable("chem:price_list")
+    ('collection-prices', 'collection-chem_-price__list')
+    """
+    return "collection-" + name.replace("_", "__").replace(":", "_-")
+
+
 def prolog(mark: str, collections: Sequence[str]) -> str:
     """Declarations that every query begins with, on one line."""
     declared = [
@@ -225,8 +248,9 @@ def prolog(mark: str, collections: Sequence[str]) -> str:
         *_FUNCTIONS,
     ]
     for name in collections:
-        declared.append(f"declare variable $collection-{name} external;")
-        declared.append(f"declare variable $qs:collection-{name} := $collection-{name}/c/d ! document {{ node() }};")
+        variable = collection_variable(name)
+        declared.append(f"declare variable ${variable} external;")
+        declared.append(f"declare variable $qs:{variable} := ${variable}/c/d ! document {{ node() }};")
     return " ".join(declared).replace("-MARK", f"-{mark}")
 
 
@@ -287,7 +311,8 @@ def computed(definition: PropertyDefinition, value: Expression, mark: str) -> st
 def indexed(index: Index, mark: str) -> str:
     """The elements of an index's values; a message that the expression does not fit has none."""
     return (
-        f"(try {{ for $qs:v in distinct-values(data($qs:message ! ({index.expression})) ! string(.)) "
+        f"(try {{ for $qs:v in distinct-values(data($qs:message ! ({index.expression})) "
+        f"! substring(string(.), 1, {INDEXED_CHARS})) "
         f'return <k-{mark} n="{escaped(index.name)}" v="{{$qs:v}}"/> }} catch * {{ () }})'
     )
 

@@ -8,7 +8,7 @@ from postroom.rules.checks import Subject, at
 from postroom.rules.definitions import RuleDefinition
 from postroom.rules.edits import Edited
 from postroom.rules.language import fail
-from postroom.rules.translation import Surroundings, computed, prolog, translated
+from postroom.rules.translation import Surroundings, collection_variable, computed, prolog, translated
 from postroom.rules.xquery import QueryFailed, saxon
 
 _MARK = "check"
@@ -49,7 +49,7 @@ def _rules(subject: Subject) -> list[Problem]:
         call = compiler.rule_call(program, around, 0, rule, body.text)
         query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(around, call)}"
         try:
-            saxon().check(query, [f"collection-{name}" for name in collections])
+            saxon().check(query, [collection_variable(name) for name in collections])
         except QueryFailed as error:
             where = _place(rule, query, body, error, subject)
             problems.append(Problem(where, f"rule {rule.name}: {error.what}", error.code))

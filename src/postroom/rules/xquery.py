@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from saxonche import PyXQueryProcessor
 
-_CLOSED = ("http://saxon.sf.net/feature/allowedProtocols", "none")  # doc, unparsed-text, json-doc, collection
+_FEATURE = "http://saxon.sf.net/feature/"
+_CLOSED = (
+    (f"{_FEATURE}allowedProtocols", "none"),  # doc, unparsed-text, json-doc, collection
+    # Entities of what parse-xml() reads: the parser that it uses a second time has forgotten the line above.
+    (f"{_FEATURE}parserFeature?uri=http://apache.org/xml/features/disallow-doctype-decl", "true"),
+)
 _PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
 _CHARACTER = re.compile(r"at char (\d+)")
 _CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
@@ -42,7 +47,8 @@ class Saxon:
 
         self._process = os.getpid()
         self._saxon = PySaxonProcessor(license=False)
-        self._saxon.set_configuration_property(*_CLOSED)
+        for name, value in _CLOSED:
+            self._saxon.set_configuration_property(name, value)
         self._queries: dict[str, PyXQueryProcessor] = {}
 
     @property

@@ -165,9 +165,9 @@ class Batch:
         if self._marked and session.many(_MARK, self._marked) != len(self._marked):
             raise Stale
         if self._discarded:
-            session.many(_DEPART, [(key, seq) for key, _, seq in self._discarded])
             if session.many(_DISCARD, [(key, queue) for key, queue, _ in self._discarded]) != len(self._discarded):
                 raise Stale
+            session.many(_DEPART, [(key, seq) for key, _, seq in self._discarded])
         session.many(_INSERT, self._messages)
         session.many(_JOURNAL, self._journal)
         for slicing, value in dict.fromkeys(self._resets):

@@ -7,6 +7,7 @@ from postroom.store.session import Session
 
 _FIND = "SELECT message, fingerprint FROM receipts WHERE name = ?"
 _INSERT = "INSERT INTO receipts (name, message, fingerprint, at) VALUES (?, ?, ?, ?)"
+_FORGET = "DELETE FROM receipts WHERE name >= ? AND name < ?"
 
 
 class Receipts:
@@ -24,3 +25,7 @@ class Receipts:
 
     def add(self, name: str, message: int, fingerprint: bytes) -> None:
         self._session.run(_INSERT, (name, message, fingerprint, self._session.now))
+
+    def forget(self, first: str, end: str) -> None:
+        """Drop the receipts from one name up to another, which stays."""
+        self._session.run(_FORGET, (first, end))

@@ -13,6 +13,7 @@ from postroom.store.principals import Principals
 from postroom.store.queues import Queues
 from postroom.store.receipts import Receipts
 from postroom.store.retention import Retention
+from postroom.store.scans import Scans
 from postroom.store.session import Session
 from postroom.store.slices import Slices
 from postroom.store.timers import Timers
@@ -35,6 +36,7 @@ class Transaction:
         self.receipts = Receipts(session)
         self.leases = Leases(session, self.journal)
         self.timers = Timers(session, self.journal)
+        self.scans = Scans(session)
         self.retention = Retention(session, self.journal, self.queues, self.counts)
         self._wake = False
 

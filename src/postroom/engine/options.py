@@ -1,0 +1,94 @@
+"""The options of the Spark data source: which room and queue, and how to read or write there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from postroom.errors import ArgumentInvalid, QueueUnknown
+from postroom.limits import ACTOR_CHARS_MAX, BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
+from postroom.store import open_store
+from postroom.store.base import Store
+from postroom.store.queues import Queue
+from postroom.store.transaction import Transaction
+
+READING = ("room", "path", "queue", "partitions", "corrupt")
+STREAMING = (*READING, "maxPerBatch", "startingOffset")
+WRITING = ("room", "path", "queue", "actor", "checkpointLocation")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One queue of one room, as a program elsewhere finds it."""
+
+    url: str
+    queue: str
+    actor: str = "spark"
+
+    def open(self) -> Store:
+        return open_store(self.url, actor=self.actor, create=False)
+
+    def find(self, tx: Transaction) -> Queue:
+        """The queue by its name or its path. One that was retired can still be read."""
+        found = tx.queues.named_to_read(self.queue)
+        if found is None:
+            found = next((queue for queue in tx.queues.below(self.queue) if queue.path == self.queue), None)
+        if found is None:
+            near = get_close_matches(self.queue, [name for pair in tx.queues.names() for name in pair], n=1)
+            raise QueueUnknown(queue=self.queue, nearest=f"; did you mean {near[0]}?" if near else "")
+        return found
+
+
+def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
+    """Where to read or write. An option that means nothing is an error: a misspelt one would be ignored silently."""
+    names = {name.lower() for name in known}
+    for name in options:
+        if name.lower() not in names:
+            near = get_close_matches(name.lower(), sorted(names), n=1)
+            raise ArgumentInvalid(
+                argument=f"option {name}", why=f"there is none{f'; did you mean {near[0]}?' if near else ''}"
+            )
+    room = options.get("room") or options.get("path")
+    if not room:
+        raise ArgumentInvalid(argument="option room", why="give the path or the PostgreSQL URL of a room")
+    queue = options.get("queue")
+    if not queue:
+        raise ArgumentInvalid(argument="option queue", why="give the name of a queue")
+    actor = options.get("actor") or "spark"
+    if len(actor) > ACTOR_CHARS_MAX or not actor.isprintable():
+        raise ArgumentInvalid(argument="option actor", why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+    # Tasks may run in another folder than the one where the path was meant.
+    return Place(room if "://" in room else os.path.abspath(room), queue, actor)
+
+
+def choice(options: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
+    """One of a few words; the first is meant where none is given."""
+    value = options.get(name, known[0])
+    if value not in known:
+        raise ArgumentInvalid(argument=f"option {name}", why=f"{value!r} is not one of: {', '.join(known)}")
+    return value
+
+
+def partitions(options: Mapping[str, str]) -> int | None:
+    return _count(options, "partitions", SCAN_PARTITIONS_MAX)
+
+
+def batch_max(options: Mapping[str, str]) -> int | None:
+    return _count(options, "maxPerBatch", BATCH_MESSAGES_MAX)
+
+
+def parts(wish: int | None, messages: int) -> int:
+    """Into how many partitions to cut; more than there are messages are of no use."""
+    wanted = wish or min(-(-messages // SCAN_MESSAGES), SCAN_PARTITIONS_MAX)
+    return max(1, min(wanted, messages))
+
+
+def _count(options: Mapping[str, str], name: str, most: int) -> int | None:
+    value = options.get(name)
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit() and 1 <= int(value) <= most):
+        raise ArgumentInvalid(argument=f"option {name}", why=f"{value!r} is not a number from 1 to {most}")
+    return int(value)

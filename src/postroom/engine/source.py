@@ -1,0 +1,58 @@
+"""A room as a Spark data source: ``spark.read.format("postroom")``, and the same for streams and for writing."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from postroom.engine import options
+from postroom.engine.delivery import Put
+from postroom.engine.frames import SCHEMA, Frames
+from postroom.engine.options import READING, STREAMING, WRITING
+from postroom.engine.scan import Scan
+from postroom.engine.sink import BatchSink, Sheet, StreamSink
+from postroom.engine.stream import Stream
+from postroom.errors import ArgumentInvalid
+from postroom.store.base import Store
+
+
+class Source(DataSource):
+    """What every room offers to Spark. How messages enter a queue is the room's to say: ``postroom.spark`` does."""
+
+    @staticmethod
+    @abstractmethod
+    def door(store: Store) -> Put:
+        """How messages enter the queues of this store."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "postroom"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> Scan:
+        place = options.place(self.options, READING)
+        return Scan(place, self._frames(schema), options.partitions(self.options))
+
+    def streamReader(self, schema: StructType) -> Stream:
+        place = options.place(self.options, STREAMING)
+        start = options.choice(self.options, "startingOffset", ("earliest", "latest"))
+        frames = self._frames(schema)
+        return Stream(place, frames, options.partitions(self.options), options.batch_max(self.options), start)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+        return BatchSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).door)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
+        return StreamSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).door)
+
+    def _frames(self, schema: StructType) -> Frames:
+        return Frames(schema, options.choice(self.options, "corrupt", ("fail", "skip")))
+
+    def _sheet(self, schema: StructType, overwrite: bool) -> Sheet:
+        if overwrite:
+            raise ArgumentInvalid(argument="mode", why="a queue is only ever appended to; use the mode append")
+        return Sheet(schema)

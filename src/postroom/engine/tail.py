@@ -1,0 +1,43 @@
+"""Following a queue: how far a reader may go without passing over a message that is still on its way."""
+
+from __future__ import annotations
+
+from postroom.errors import QueueUnknown
+from postroom.store.base import Store
+from postroom.store.scans import END
+from postroom.store.transaction import Transaction
+
+
+class Tail:
+    """The end of one queue's arrivals, by journal number.
+
+    Numbers are drawn before they are committed, so a higher one may be seen first. But a sender draws a queue's numbers
+    under the lock of its row: whoever holds that lock sees all numbers so far, and later ones will be higher.
+    """
+
+    def __init__(self, store: Store, queue: str) -> None:
+        self._store = store
+        self._queue = queue
+        self._quiet = (-1, -1)  # from the first number to the second nothing came to this queue
+
+    def last(self, after: int, limit: int = END) -> int:
+        """The number of the newest of the next ``limit`` arrivals; ``after`` itself if there is none."""
+        since, until = self._quiet
+        if since > after:
+            until = after
+        if until == self._store.read(lambda tx: tx.journal.newest()):  # a look without a lock, for the idle
+            return after
+        first = max(after, until)
+
+        def work(tx: Transaction) -> tuple[int, int | None]:
+            queue = tx.queues.named(self._queue)
+            if queue is None:
+                raise QueueUnknown(queue=self._queue, nearest="")
+            newest = tx.journal.newest()
+            return newest, tx.scans.last_arrival(queue, first, newest, limit)
+
+        newest, found = self._store.transact("follow", work)
+        if found is None:
+            self._quiet = (after, newest)
+            return after
+        return found

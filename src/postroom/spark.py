@@ -1,0 +1,57 @@
+"""Postroom for programs that use Spark: a session, and rooms as a data source of any session.
+
+from postroom import spark
+
+session = spark.session("local[*]")                  # or: spark.register(a_session_of_your_own)
+session.read.format("postroom").option("queue", "orders").load("room.db").show()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from postroom.engine import spark as engine
+from postroom.engine.delivery import Put
+from postroom.engine.source import Source
+from postroom.model.message import Draft
+from postroom.queues.locks import User
+from postroom.queues.verbs import Verbs
+from postroom.rules.catalog import Programs
+from postroom.rules.door import Door
+from postroom.store.base import Store
+from postroom.store.owner import process_token
+from postroom.store.transaction import Transaction
+
+__all__ = ["register", "session", "stop"]
+
+_PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
+
+stop = engine.stop
+
+
+def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The Spark session of this process, started if there is none, with the data source in it."""
+    found = engine.session(master, conf)
+    register(found)
+    return found
+
+
+def register(session: SparkSession) -> None:
+    """Teach a Spark session the format ``postroom``."""
+    session.conf.set(_PUSH_DOWN, "true")  # off by default, and Spark then refuses sources that can filter
+    session.dataSource.register(RoomSource)
+
+
+class RoomSource(Source):
+    """The data source with the room's own way in: what comes from Spark enters a queue as everything else does."""
+
+    @staticmethod
+    def door(store: Store) -> Put:
+        verbs = Verbs(store, User(f"{process_token()}/spark", "spark"), Door(Programs()))
+
+        def put(tx: Transaction, queue: str, drafts: Sequence[Draft]) -> Sequence[int]:
+            return verbs.enter(tx, (queue,), drafts)
+
+        return put

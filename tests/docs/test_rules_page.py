@@ -1,0 +1,83 @@
+"""The pages on rules say all there is: every keyword, type, function, check and code; and their programs load."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import postroom
+from postroom.rules import functions, language
+from postroom.rules.checks import CHECKS
+from postroom.rules.translation import SYSTEM
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "postroom" / "rules"
+PAGE = (ROOT / "docs" / "reference" / "rules.md").read_text()
+GUIDE = (ROOT / "docs" / "guide" / "rules.md").read_text()
+
+
+def keywords() -> set[str]:
+    """Every word that the reader of statements asks for."""
+    text = (SOURCE / "language.py").read_text()
+    asked = re.findall(r"self\._(?:keyword|is)\(([^()]*)\)", text) + re.findall(
+        r"^ {12}(\"[a-z]+\"): self\._", text, re.M
+    )
+    return {word for call in asked for word in re.findall(r'"([a-zA-Z]+)"', call)}
+
+
+def test_every_keyword_is_in_the_grammar() -> None:
+    found = keywords()
+    assert {"queue", "system", "priority", "inherited", "value", "errorqueue"} <= found, "the search still works"
+    for word in found | {
+        *language.KINDS,
+        *language.MODES,
+        "do",
+        "enqueue",
+        "into",
+        "with",
+        "reset",
+        "key",
+        "if",
+        "then",
+    }:
+        assert f'"{word}"' in PAGE, word
+
+
+def test_every_type_is_listed() -> None:
+    for name in language.TYPES:
+        assert f"`xs:{name}`" in PAGE, name
+
+
+def test_every_function_is_listed() -> None:
+    for name in functions.OURS:
+        assert re.search(rf'`{name}\(("name")?\)`', PAGE), name
+    for prefix, names in functions._BY_PREFIX.items():
+        for name in names:
+            assert f"`{prefix}:{name}`" in PAGE or (prefix in ("", "fn") and f"`{name}`" in PAGE), f"{prefix}:{name}"
+    for name in functions._OUTSIDE:
+        assert f"`{name}`" in PAGE, name
+    for name in SYSTEM:
+        assert f"`{name}`" in PAGE, name
+
+
+def test_every_check_and_every_code_is_listed() -> None:
+    texts = [file.read_text() for file in SOURCE.glob("*.py")]
+    checks = {check.__name__.replace("_", "-") for check in CHECKS} | {"syntax", "one-module"}
+    codes = {code for text in texts for code in re.findall(r"\bPR\d{4}\b", text)} - {"PR0000"}  # cannot happen
+    for name in checks | codes:
+        assert re.search(rf"^\| `{name}` \|", PAGE, re.M), name
+
+
+def test_what_is_listed_exists() -> None:
+    section = PAGE.partition("## Checks")[2].partition("## Codes")[0]
+    rows = set(re.findall(r"^\| `([a-z-]+)` \| ", section, re.M))
+    assert rows == {check.__name__.replace("_", "-") for check in CHECKS} | {"syntax", "one-module"}
+
+
+def test_the_pieces_of_program_in_the_guide_are_one_program_that_loads(sqlite_url: str, tmp_path: Path) -> None:
+    pieces = re.findall(r"^```demaq\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    assert len(pieces) > 4
+    program = tmp_path / "pieces.demaq"
+    program.write_text("\n".join(pieces))
+    with postroom.open(sqlite_url) as room:
+        assert room.load(program).version == 1

@@ -1,0 +1,117 @@
+"""Messages that loop, recurse, eat memory or never stop talking: each is found and told of, and harms no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import postroom
+from postroom.limits import MESSAGE_ACTIONS_MAX
+from postroom.room import Postroom
+from postroom.rules import stage
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+MASTER = "local[2]"
+PROGRAM = """
+create queue in kind basic mode persistent
+create queue out kind basic mode persistent
+create queue errors kind basic mode persistent
+create rule work for in errorqueue errors
+if (/m/@kind = "loop") then
+  do enqueue <r>{count(for $i in 1 to 1000000000, $j in 1 to 1000000000 where $i * $j = count(/m) return $i)}</r> into out
+else if (/m/@kind = "recurse") then
+  do enqueue <r>{let $f := function($g, $n) {1 + $g($g, $n + 1)} return $f($f, count(/m))}</r> into out
+else if (/m/@kind = "memory") then
+  do enqueue <r>{let $a := array {for $i in 1 to 1000000000 return concat("item number ", $i * count(/m))}
+                 return array:size($a) + count($a?*[. = "x"])}</r> into out
+else if (/m/@kind = "long") then
+  do enqueue <r>{string-join(for $i in 1 to 4000000 return "0123456789")}</r> into out
+else if (/m/@kind = "many") then for $i in 1 to 10001 return do enqueue <r>{$i}</r> into out
+else do enqueue <r>{string(/m)}</r> into out
+"""
+
+
+@pytest.fixture
+def room(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Postroom:
+    monkeypatch.setattr(stage, "EVALUATION_SECONDS", 3.0)
+    monkeypatch.setattr(stage, "MEMORY_BYTES", 800 * 1024**2)
+    file = tmp_path / "program.demaq"
+    file.write_text(PROGRAM)
+    opened = postroom.open(sqlite_url)
+    opened.load(file)
+    return opened
+
+
+def send(room: Postroom, *kinds: str) -> dict[str, str]:
+    """Fifty good messages with some others among them; the keys of the others."""
+    bad = {}
+    for number in range(50):
+        if number in (3, 30) and kinds:
+            kind, *kinds = kinds  # type: ignore[assignment]
+            bad[kind] = room.send("in", f'<m kind="{kind}">bad</m>', format="xml").key
+        room.send("in", f"<m>{number}</m>", format="xml")
+    return bad
+
+
+def check(room: Postroom, bad: dict[str, str], code: str) -> None:
+    """The good ones were answered once and in order; each bad one led to one error message of class system."""
+    assert [message.body for message in room.info("out")] == [f"<r>{number}</r>" for number in range(50)]
+    told = {}
+    for message in room.info("errors"):
+        assert "<class>system</class>" in message.body, message.body[:500]
+        assert f"{code}</code>" in message.body, message.body[:500]
+        (key,) = re.findall(r'<initialMessage key="([0-9.]+)"', message.body)
+        assert key not in told
+        told[key] = message.cause
+    assert told == {key: key for key in bad.values()}
+    for key in bad.values():
+        assert [event.verb for event in room.trace(key)] == ["put", "take"]
+    assert room.info("in").messages == room.info("postroom-errors").messages == ()
+
+
+def work_off(room: Postroom) -> tuple[int, int]:
+    totals = room.engine_run(until_idle=True, master=MASTER)
+    return totals.messages, totals.failures
+
+
+@pytest.mark.parametrize("kind", ["loop", "recurse", "memory"])
+def test_a_message_that_kills_its_worker_is_found_among_fifty(room: Postroom, kind: str) -> None:
+    bad = send(room, kind)
+    assert work_off(room) == (51, 1)
+    check(room, bad, "PR0005")
+
+
+def test_two_guilty_ones_in_one_step_are_both_found(room: Postroom) -> None:
+    bad = send(room, "recurse", "loop")
+    assert work_off(room) == (52, 2)
+    check(room, bad, "PR0005")
+
+
+@pytest.mark.parametrize("kind", ["long", "many"])
+def test_a_message_whose_answer_is_over_the_budget_is_told_so(room: Postroom, kind: str) -> None:
+    assert MESSAGE_ACTIONS_MAX == 10_000, "the program makes one more"
+    bad = send(room, kind)
+    assert work_off(room) == (51, 1)
+    check(room, bad, "PR0006")
+
+
+def test_a_lone_message_whose_worker_was_killed_by_another_hand_is_tried_again(
+    room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deadline of the first try is over before it begins; only the second one counts."""
+    deadlines = iter([-1e-3])
+    evaluated = stage._Job._evaluated
+
+    def first_too_short(job: stage._Job, chunks: object) -> object:
+        with monkeypatch.context() as brief:
+            brief.setattr(stage, "EVALUATION_SECONDS", next(deadlines, 60.0))
+            return list(evaluated(job, chunks))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage._Job, "_evaluated", first_too_short)
+    room.send("in", "<m>alone</m>", format="xml")
+    assert work_off(room) == (1, 0)
+    assert [message.body for message in room.info("out")] == ["<r>alone</r>"]

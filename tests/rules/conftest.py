@@ -1,0 +1,33 @@
+"""Rooms with a program in force, and an engine that evaluates rules in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import postroom
+from postroom.room import Postroom
+from tests.faults.here import evaluate_here
+
+Load = Callable[..., Postroom]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[Load]:
+    """``load("create …")`` makes a room with the program; ``load("create …", room)`` loads it into one."""
+    rooms: list[Postroom] = []
+
+    def load(text: str, room: Postroom | None = None, *, module: str = "p", drop: bool = False) -> Postroom:
+        file = tmp_path / f"{module}.demaq"
+        file.write_text(text)
+        if room is None:
+            room = evaluate_here(postroom.open(tmp_path / f"room{len(rooms)}.db", actor="tester"))
+            rooms.append(room)
+        room.load(file, drop=drop)
+        return room
+
+    yield load
+    for room in rooms:
+        room.close()

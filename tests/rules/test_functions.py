@@ -1,0 +1,210 @@
+"""What rules may call: nothing that reaches outside, under whatever name; and what runs all the same finds no way."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from postroom.errors import ProgramInvalid
+from postroom.rules import functions
+from postroom.rules.checks import check
+from postroom.rules.definitions import Program
+from postroom.rules.language import parse
+from postroom.rules.verification import verify
+from postroom.rules.xquery import QueryFailed, Saxon, saxon
+
+FN = "http://www.w3.org/2005/xpath-functions"
+#: Every function of XPath, XQuery and XSLT that reaches what is not its argument, with its number of arguments.
+OUTSIDE = {
+    "available-environment-variables": 0,
+    "collection": 0,
+    "doc": 1,
+    "doc-available": 1,
+    "document": 1,
+    "environment-variable": 1,
+    "function-lookup": 2,
+    "json-doc": 1,
+    "load-xquery-module": 1,
+    "put": 2,
+    "stream-available": 1,
+    "trace": 1,
+    "transform": 1,
+    "unparsed-text": 1,
+    "unparsed-text-available": 1,
+    "unparsed-text-lines": 1,
+    "uri-collection": 0,
+}
+ARGUMENTS = ["", "'x'", "'x', 1"]
+QUEUES = "create queue a kind basic mode persistent create queue b kind basic mode persistent\n"
+
+
+def forms(name: str) -> dict[str, str]:
+    """A function's call in every way that XQuery has for it."""
+    number = OUTSIDE[name]
+    given = ARGUMENTS[number]
+    first, _, more = given.partition(", ")
+    said = {
+        "plain": f"{name}({given})",
+        "blanks": f"{name} (: a comment :) ({given})",
+        "prefix": f"fn:{name}({given})",
+        "name": f"Q{{{FN}}}{name}({given})",
+        "reference": f"{name}#{number}",
+        "prefixed reference": f"fn:{name}#{number}",
+        "named reference": f"Q{{{FN}}}{name}#{number}",
+        "partial": f"{name}({', '.join('?' * number)})",
+        "applied": f"apply(fn:{name}#{number}, [{given}])",
+        "inside a text": f"<t>{{{name}({given})}}</t>",
+        "inside an attribute": f"<t a='{{{name}({ARGUMENTS[0]})}}'/>",
+        "inside a template": f"``[`{{{name}({given})}}`]``",
+    }
+    for prefix in ("math", "map", "array", "xs", "fn", "mine", "err", "local"):
+        said[f"{prefix} bound anew"] = f'<t xmlns:{prefix}="{FN}">{{{prefix}:{name}({given})}}</t>'
+        said[f"{prefix} bound anew, reference"] = f'<t xmlns:{prefix}="{FN}">{{{prefix}:{name}#{number}}}</t>'
+    if number:
+        said["arrow"] = f"{first} => {name}({more})"
+        said["arrow to a reference"] = f"{first} => (fn:{name}#{number})({more})"
+    return said
+
+
+def refused(text: str) -> bool:
+    """Whether a program with this expression is refused by the names it calls, before anything compiles it."""
+    try:
+        verify(check(Program(parse(QUEUES + text, "f.demaq")), frozenset()))
+    except ProgramInvalid as error:
+        wanted = {"function-allowed", "function-arguments", "property-value"}
+        assert wanted & {each.rule for each in error.facts["problems"]}, error
+        return True
+    return False
+
+
+def rebound_ours(name: str, how: str) -> bool:
+    """``map:put`` and ``array:put`` are functions that rules may call; bound anew they are nothing that Saxon has."""
+    return name == "put" and how.partition(" ")[0] in ("map", "array")
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_reaches_outside_is_refused_in_rules_under_every_name(name: str) -> None:
+    for how, expression in forms(name).items():
+        if not rebound_ours(name, how):
+            assert refused(f"create rule r for a if (/x) then do enqueue {expression} into b"), how
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_reaches_outside_is_refused_in_values_of_properties(name: str) -> None:
+    for how, expression in forms(name).items():
+        if not rebound_ours(name, how):
+            assert refused(f"create property p as xs:string queue a value {expression}"), how
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_reaches_outside_is_refused_in_conditions_keys_and_values_set(name: str) -> None:
+    call = forms(name)["plain"]
+    assert refused(f"create rule r for a if ({call}) then do enqueue . into b")
+    assert refused(f"create rule r for a if (/x) then do enqueue . into b with p value {call}")
+    assert refused(
+        f"create property p as xs:string queue a create slicing s on p create rule r for a if (/x) then do reset s key {call}"
+    )
+    assert refused(f"create rule r for a if (/x) then let $f := {call} return do enqueue $f into b")
+
+
+@pytest.mark.parametrize("prefix", ["fn:", "math:", "map:", "array:", "xs:", ""])
+def test_a_name_is_on_no_list_that_fits_what_reaches_outside(prefix: str) -> None:
+    allowed = {name for name in OUTSIDE if functions.refusal(prefix + name) is None}
+    ours = {"collection"} if prefix in ("", "fn:") else {"put"} if prefix in ("map:", "array:") else set()
+    assert allowed == ours
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["xs:integer('1')", "xs:untypedAtomic('1')", "xs:dayTimeDuration('PT1S')", "map:put(map{}, 1, 2)", "array:head([1])",
+     "math:pi()", "fn:abs(1)", "abs#1(1)", "(1, 2) => sum()", "parse-xml('<a/>')", "sort((2, 1), (), function($x) { -$x })"],
+)  # fmt: skip
+def test_what_only_looks_at_its_arguments_is_allowed(call: str) -> None:
+    assert not refused(f"create rule r for a if (/x) then do enqueue {call} into b")
+
+
+def test_every_name_on_the_list_is_a_function_that_saxon_has() -> None:
+    missing = [name for name in sorted(functions._FN) if not _known(f"Q{{{FN}}}{name}")]
+    for prefix, names in (("map", functions._MAP), ("array", functions._ARRAY), ("math", functions._MATH)):
+        missing += [f"{prefix}:{name}" for name in sorted(names) if not _known(f"Q{{{FN}/{prefix}}}{name}")]
+    missing += [
+        f"xs:{name}" for name in sorted(functions._XS) if not _known(f"Q{{http://www.w3.org/2001/XMLSchema}}{name}")
+    ]
+    assert missing == []
+
+
+def _known(name: str) -> bool:
+    """Whether Saxon has a function of this name with some number of arguments."""
+    uri, _, local = name[2:].partition("}")
+    found = " or ".join(f"exists(function-lookup(QName('{uri}', '{local}'), {number}))" for number in range(6))
+    return saxon().run(f"{found} or '{local}' = 'concat'", "<b/>").strip() == "true"
+
+
+# --- at run time -------------------------------------------------------------------------------------------------
+
+
+def ways(file: Path) -> dict[str, str]:
+    uri, folder = file.as_uri(), file.parent.as_uri()
+    return {
+        "doc": f"string(doc('{uri}'))",
+        "doc-available": f"doc-available('{uri}')",
+        "unparsed-text": f"unparsed-text('{uri}')",
+        "unparsed-text, a path": f"unparsed-text('{file}')",
+        "unparsed-text-lines": f"unparsed-text-lines('{uri}')",
+        "unparsed-text-available": f"unparsed-text-available('{uri}')",
+        "json-doc": f"json-doc('{uri}')",
+        "collection": f"collection('{folder}') ! string(.)",
+        "collection with a pattern": f"collection('{folder}?select=*') ! string(.)",
+        "uri-collection": f"uri-collection('{folder}')",
+        "function-lookup": f"function-lookup(QName('{FN}', 'unparsed-text'), 1)('{uri}')",
+        "reference": f"unparsed-text#1('{uri}')",
+        "transform": f"transform(map {{ 'stylesheet-location': '{uri}', 'source-node': / }})",
+        "load-xquery-module": f"load-xquery-module('urn:x', map {{ 'location-hints': '{uri}' }})",
+        "an entity": f"parse-xml('<!DOCTYPE a [<!ENTITY e SYSTEM \"{uri}\">]><a>&amp;e;</a>') ! string(.)",
+        "XInclude": f'parse-xml(\'<a xmlns:x="http://www.w3.org/2001/XInclude"><x:include href="{uri}"/></a>\') ! string(.)',
+    }
+
+
+WAYS = list(ways(Path("/x")))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("suffix", ["xml", "json", "txt"])
+def test_a_query_past_all_checks_reads_no_file(
+    way: str, suffix: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = {"xml": "<a>canary</a>", "json": '{"a": "canary"}', "txt": "canary"}[suffix]
+    file = tmp_path / f"file.{suffix}"
+    file.write_text(said)
+    try:
+        saxon().run("parse-xml('<a/>')", "<b/>")  # a parser that has been used is used again, and may have forgotten
+        answer = saxon().run(ways(file)[way], "<b/>")
+    except QueryFailed:
+        answer = ""
+    assert "canary" not in answer
+    assert file.name not in answer
+    assert answer.strip() in ("", "false", '<?xml version="1.0" encoding="UTF-8"?>')
+
+
+def test_a_failed_query_says_where() -> None:
+    with pytest.raises(QueryFailed) as caught:
+        saxon().run("1 +\n  $nothing", "<b/>")
+    assert (caught.value.code, caught.value.line) == ("XPST0008", 2)
+    assert str(caught.value).startswith("XPST0008: ")
+
+
+def test_a_process_has_one_saxon_and_knows_its_own() -> None:
+    assert saxon() is saxon()
+    assert saxon().ours
+    other = Saxon()
+    other._process = os.getppid()
+    assert not other.ours
+
+
+def test_what_a_process_keeps_of_queries_is_bounded() -> None:
+    mine = Saxon()
+    for number in range(203):
+        assert mine.run(f"{number} + 0", "<b/>").endswith(str(number))
+    assert len(mine._queries) <= 201
