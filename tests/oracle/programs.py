@@ -243,7 +243,7 @@ class Place:
             body,
             body,
             f"document {{ {body} }}",
-            f"({body}, <b/>)",
+            f"({body}, //b)",
             "(//k)",
             "string((//k)[1])",
             f"count({self.messages()})",
@@ -327,7 +327,7 @@ def inputs(draw: Draw[str], names: Names) -> Input:
     queue = draw(st.sampled_from(names.queues))
     given: list[tuple[str, Value]] = []
     for each in names.properties:
-        if draw(st.sampled_from("nnnny")) == "y":
+        if queue in each.queues and draw(st.sampled_from("nnnny")) == "y":
             given.append((each.name, draw(st.sampled_from(KEYS)) if each.type == "string" else 1))
     kind = draw(st.sampled_from(["xml"] * 8 + ["text"] + ["json"] * names.json))
     if kind == "text":

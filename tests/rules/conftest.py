@@ -14,6 +14,13 @@ from tests.faults.here import evaluate_here
 Load = Callable[..., Postroom]
 
 
+def without_spark(room: Postroom) -> Postroom:
+    """A room whose steps are evaluated in this process, and which asks for no session."""
+    run = evaluate_here(room)._runner.run
+    setattr(room._runner, "run", lambda **options: run(**{**options, "spark": lambda: None}))  # noqa: B010
+    return room
+
+
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Load]:
     """``load("create …")`` makes a room with the program; ``load("create …", room)`` loads it into one."""
@@ -23,7 +30,7 @@ def load(tmp_path: Path) -> Iterator[Load]:
         file = tmp_path / f"{module}.demaq"
         file.write_text(text)
         if room is None:
-            room = evaluate_here(postroom.open(tmp_path / f"room{len(rooms)}.db", actor="tester"))
+            room = without_spark(postroom.open(tmp_path / f"room{len(rooms)}.db", actor="tester"))
             rooms.append(room)
         room.load(file, drop=drop)
         return room

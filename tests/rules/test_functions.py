@@ -118,9 +118,20 @@ def test_a_name_is_on_no_list_that_fits_what_reaches_outside(prefix: str) -> Non
 
 @pytest.mark.parametrize(
     "call",
-    ["xs:integer('1')", "xs:untypedAtomic('1')", "xs:dayTimeDuration('PT1S')", "map:put(map{}, 1, 2)", "array:head([1])",
-     "math:pi()", "fn:abs(1)", "abs#1(1)", "(1, 2) => sum()", "parse-xml('<a/>')", "sort((2, 1), (), function($x) { -$x })"],
-)  # fmt: skip
+    [
+        "xs:integer('1')",
+        "xs:untypedAtomic('1')",
+        "xs:dayTimeDuration('PT1S')",
+        "map:put(map{}, 1, 2)",
+        "array:head([1])",
+        "math:pi()",
+        "fn:abs(1)",
+        "abs#1(1)",
+        "(1, 2) => sum()",
+        "parse-xml('<a/>')",
+        "sort((2, 1), (), function($x) { -$x })",
+    ],
+)
 def test_what_only_looks_at_its_arguments_is_allowed(call: str) -> None:
     assert not refused(f"create rule r for a if (/x) then do enqueue {call} into b")
 

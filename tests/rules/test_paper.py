@@ -16,7 +16,7 @@ import pytest
 
 import postroom
 from postroom import Message, Postroom
-from postroom.errors import EntryRefused, ProgramInvalid
+from postroom.errors import CollectionUnknown, EntryRefused, ProgramInvalid
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -216,6 +216,13 @@ def test_what_is_wrong_is_found_when_it_is_loaded_with_its_place(name: str, empt
     before = SURROUNDINGS.count("\n")
     assert f"paper.demaq:{before + line}:" in refused.value.facts["where"]
     assert empty.catalog() == []
+
+
+def test_master_data_is_for_a_collection_that_was_created(empty: Postroom, tmp_path: Path) -> None:
+    """D-56."""
+    (tmp_path / "prices.xml").write_text("<prices/>")
+    with pytest.raises(CollectionUnknown, match="create collection prices"):
+        empty.load_collection("prices", tmp_path / "prices.xml")
 
 
 # --- what holds when it runs -------------------------------------------------------------------------------------

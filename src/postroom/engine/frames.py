@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, MapType, StringType, StructField, StructType, TimestampType
 
 from postroom.errors import ArgumentInvalid, MessageUnsound
 from postroom.model.key import key_text
@@ -16,20 +16,22 @@ from postroom.store.scans import Found
 
 STATES = ("processed", "unprocessed")
 
-#: Each column with its type in Spark's words and what stands in it.
-COLUMNS: dict[str, tuple[str, Callable[[Found], Any]]] = {
-    "key": ("string", lambda found: key_text(found.stored.key)),
-    "queue": ("string", lambda found: found.stored.queue),
-    "type": ("string", lambda found: found.stored.type),
-    "format": ("string", lambda found: found.stored.format),
-    "body": ("string", lambda found: found.stored.body),
-    "properties": ("map<string,string>", lambda found: _texts(found.stored.properties)),
-    "created": ("timestamp", lambda found: found.stored.created),
-    "processed": ("timestamp", lambda found: found.stored.processed),
-    "cause": ("string", lambda found: None if found.stored.cause is None else key_text(found.stored.cause)),
-    "state": ("string", lambda found: STATES[found.state]),
+_TEXT, _TIME = StringType(), TimestampType()
+
+#: Each column with its type in Spark and what stands in it.
+COLUMNS: dict[str, tuple[DataType, Callable[[Found], Any]]] = {
+    "key": (_TEXT, lambda found: key_text(found.stored.key)),
+    "queue": (_TEXT, lambda found: found.stored.queue),
+    "type": (_TEXT, lambda found: found.stored.type),
+    "format": (_TEXT, lambda found: found.stored.format),
+    "body": (_TEXT, lambda found: found.stored.body),
+    "properties": (MapType(_TEXT, _TEXT), lambda found: _texts(found.stored.properties)),
+    "created": (_TIME, lambda found: found.stored.created),
+    "processed": (_TIME, lambda found: found.stored.processed),
+    "cause": (_TEXT, lambda found: None if found.stored.cause is None else key_text(found.stored.cause)),
+    "state": (_TEXT, lambda found: STATES[found.state]),
 }
-SCHEMA = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
+SCHEMA = StructType([StructField(name, kind) for name, (kind, _) in COLUMNS.items()])
 
 
 class Frames:
@@ -37,9 +39,9 @@ class Frames:
 
     def __init__(self, schema: StructType, corrupt: str) -> None:
         for field in schema.fields:
-            kind = COLUMNS[field.name][0] if field.name in COLUMNS else None
-            if field.dataType.simpleString() != kind:
-                why = f"a message has no {field.name} {field.dataType.simpleString()}; it has {SCHEMA}"
+            if field.name not in COLUMNS or COLUMNS[field.name][0] != field.dataType:
+                has = ", ".join(f"{name} {kind.simpleString()}" for name, (kind, _) in COLUMNS.items())
+                why = f"a message has no {field.name} {field.dataType.simpleString()}; it has {has}"
                 raise ArgumentInvalid(argument="schema", why=why)
         self._schema = schema
         self._skip = corrupt == "skip"

@@ -52,8 +52,16 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
         why = _reason(error, ear)
         end()
         raise SparkUnavailable(master=master, why=why, advice="check the master and the settings for Spark") from error
+    _hush_tasks(session)
     ear.pass_on()
     return session
+
+
+def _hush_tasks(session: SparkSession) -> None:
+    """Why a task failed is told to whoever asked for it; Spark would also print it, a page for each."""
+    log4j = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # a new session has one
+    for name in ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager"):
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def running() -> SparkSession | None:

@@ -30,7 +30,7 @@ class Source(DataSource):
     def name(cls) -> str:
         return "postroom"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         return SCHEMA
 
     def reader(self, schema: StructType) -> Scan:

@@ -157,12 +157,12 @@ def _reset_edits(reset: Reset, number: int, rule: RuleDefinition, around: Surrou
     program = around.program
     name = reset.slicing or rule.target
     type = _slicing_type(program, name)
-    begin = f'<z-{around.mark} s="{name}" r="{number}" v="{{'
+    begin = f'qs:reset("{name}", "{number}", '
     if reset.key is None:
-        return [Edit(*reset.span, f'{begin}{_slicekey(rule, around)}}}"/>')]
+        return [Edit(*reset.span, f"{begin}{_slicekey(rule, around)})")]
     return [
         Edit(*reset.keyword, f"{begin}xs:{type}(("),
-        Edit(reset.span[1], reset.span[1], '))}"/>'),
+        Edit(reset.span[1], reset.span[1], ")))"),
     ]
 
 
@@ -278,6 +278,9 @@ _FUNCTIONS = (
     'let $a := qs:single($n, $v) return if (empty($a)) then () else <p-MARK n="{$n}" v="{string($a)}" k="{'
     'if ($a instance of xs:boolean) then "boolean" else if ($a instance of xs:integer) then "integer" else "string"'
     '}"/> };',
+    # A function, and not an attribute in the rule: there Saxon would tell errors without their line.
+    "declare function qs:reset($s as xs:string, $r as xs:string, $v as xs:anyAtomicType?) as element() { "
+    '<z-MARK s="{$s}" r="{$r}" v="{$v}"/> };',
     "declare function qs:given($p as element()*) as xs:anyAtomicType? { "
     'if ($p/@k = "boolean") then xs:boolean($p) else if ($p/@k = "integer") then xs:integer($p) else '
     "if ($p) then string($p) else () };",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+
 from postroom.model.catalog import Position, Problem
 from postroom.rules import compiler
 from postroom.rules.checks import Subject, at
 from postroom.rules.definitions import RuleDefinition
 from postroom.rules.edits import Edited
+from postroom.rules.expression import Call
+from postroom.rules.functions import OURS
 from postroom.rules.language import fail
 from postroom.rules.translation import Surroundings, collection_variable, computed, prolog, translated
 from postroom.rules.xquery import QueryFailed, saxon
@@ -16,9 +21,31 @@ _MARK = "check"
 
 def verify(subject: Subject) -> None:
     """Raise with every error that the XQuery compiler finds, at its place in the user's file."""
-    problems = [*_properties(subject), *_rules(subject)]
+    problems = {problem.position: problem for problem in (*_calls(subject), *_properties(subject), *_rules(subject))}
     if problems:
-        fail(sorted(problems, key=lambda problem: problem.position))
+        fail(sorted(problems.values(), key=lambda problem: problem.position))
+
+
+def _calls(subject: Subject) -> Iterator[Problem]:
+    """Calls with more or fewer arguments than the function takes: in a branch Saxon would tell it only when it runs."""
+    for rule, body in subject.rules():
+        for call in body.calls:
+            why = None if call.name.removeprefix("fn:") in OURS or call.reference else _unfit(call.name, _arity(call))
+            if why is not None:
+                yield Problem(at(rule, rule.body, call.start), f"rule {rule.name}: {why.what}", why.code)
+
+
+def _arity(call: Call) -> int:
+    return len(call.arguments) + call.arrow
+
+
+@lru_cache(maxsize=1000)
+def _unfit(name: str, arity: int) -> QueryFailed | None:
+    try:
+        saxon().check(f"{prolog(_MARK, ())} exists({name}#{arity})")
+    except QueryFailed as error:
+        return error
+    return None
 
 
 def _properties(subject: Subject) -> list[Problem]:

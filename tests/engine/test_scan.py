@@ -1,0 +1,209 @@
+"""A queue read in partitions, as Spark's processes do it: real stores, the calls in Spark's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+from pyspark.sql.types import StructType
+
+import postroom
+from postroom.engine import scan
+from postroom.engine.frames import SCHEMA
+from postroom.engine.scan import Scan
+from postroom.errors import ArgumentInvalid, MessageUnsound, QueueUnknown, RoomMissing
+from postroom.model.types import Field, MessageType
+from postroom.room import Postroom
+from postroom.spark import RoomSource
+
+
+def scanned(url: str, *filters: Filter, queue: str = "orders", schema: StructType = SCHEMA, **options: str) -> Scan:
+    source = RoomSource(CaseInsensitiveDict({"room": url, "queue": queue, **options}))
+    found = source.reader(schema)
+    assert found.pushFilters(list(filters)) == []
+    return found
+
+
+def rows(reading: Scan, partitions: Sequence[InputPartition] | None = None) -> list[dict[str, Any]]:
+    parts = reading.partitions() if partitions is None else partitions
+    return [row for part in parts for batch in reading.read(part) for row in batch.to_pylist()]
+
+
+def keys(url: str, *filters: Filter, **options: Any) -> list[str]:
+    return sorted(row["key"] for row in rows(scanned(url, *filters, **options)))
+
+
+@pytest.fixture
+def orders(room: Postroom) -> list[str]:
+    """Ten messages, the first of them processed."""
+    queue = room.create_queue("orders")
+    sent = [queue.send(f"body {n}", properties={"n": n, "odd": n % 2 == 1, "no": None}).key for n in range(10)]
+    queue.receive()
+    return sent
+
+
+def test_every_column_says_what_the_message_says(url: str, room: Postroom, orders: list[str]) -> None:
+    found = {row["key"]: row for row in rows(scanned(url))}
+    assert sorted(found) == orders
+    for key, row in found.items():
+        message = room.show(key)
+        assert (row["queue"], row["type"], row["format"], row["body"]) == ("orders", None, "text", message.body)
+        assert (row["created"], row["processed"], row["cause"]) == (message.created, message.processed, None)
+        assert row["state"] == ("processed" if key == orders[0] else "unprocessed")
+    assert found[orders[3]]["properties"] == [("n", "3"), ("no", None), ("odd", "true")]
+
+
+def test_partitions_cut_a_queue_into_like_parts_and_each_message_is_in_one(url: str, orders: list[str]) -> None:
+    reading = scanned(url, partitions="3")
+    sizes = [len(rows(reading, [part])) for part in reading.partitions()]
+    assert sorted(sizes) == [3, 3, 4]
+    assert keys(url, partitions="3") == keys(url, partitions="99") == keys(url) == orders
+    assert len(scanned(url, partitions="99").partitions()) == 10
+    assert len(scanned(url).partitions()) == 1
+
+
+def test_an_empty_queue_and_no_partition_are_empty_tables(url: str, room: Postroom) -> None:
+    room.create_queue("orders")
+    assert rows(scanned(url)) == []
+    assert rows(scanned(url), [InputPartition(None)]) == []
+
+
+def test_a_schema_chooses_columns(url: str, orders: list[str]) -> None:
+    found = rows(scanned(url, schema=StructType([SCHEMA["state"], SCHEMA["key"]])))
+    assert found[0] == {"state": "unprocessed", "key": orders[1]}
+    with pytest.raises(ArgumentInvalid, match="a message has no key int; it has key string, queue string"):
+        scanned(url, schema=StructType().add("key", "integer"))
+    with pytest.raises(ArgumentInvalid, match="a message has no colour string"):
+        scanned(url, schema=StructType().add("colour", "string"))
+
+
+def test_filters_find_what_they_say(url: str, room: Postroom, orders: list[str]) -> None:
+    room.define_type(MessageType("Note", (Field("Text"),)))
+    note = room.send("orders", {"Text": "x"}, type="Note").key
+    moment = room.show(orders[5]).created
+    instant = timedelta(microseconds=1)
+
+    def found(*filters: Filter) -> list[str]:
+        return keys(url, *filters, partitions="2")
+
+    assert found(EqualTo(("state",), "processed")) == orders[:1]
+    assert found(EqualTo(("state",), "unprocessed")) == [*orders[1:], note]
+    assert found(EqualTo(("state",), "processed"), EqualTo(("state",), "unprocessed")) == []
+    assert found(EqualTo(("key",), orders[3]), IsNotNull(("key",))) == [orders[3]]
+    assert found(In(("key",), (orders[3], orders[0], "no key", None))) == [orders[0], orders[3]]
+    assert found(In(("key",), (orders[3], orders[0])), EqualTo(("key",), orders[0])) == [orders[0]]
+    assert found(EqualTo(("key",), orders[0]), EqualTo(("state",), "unprocessed")) == []
+    assert found(EqualTo(("key",), orders[0]), GreaterThan(("created",), moment)) == []
+    assert found(EqualTo(("type",), "Note")) == [note]
+    assert found(EqualTo(("created",), moment)) == [orders[5]]
+    assert found(GreaterThan(("created",), moment)) == [*orders[6:], note]
+    assert found(GreaterThanOrEqual(("created",), moment), LessThan(("created",), moment + instant)) == [orders[5]]
+    assert found(LessThan(("created",), moment)) == orders[:5]
+    assert found(LessThanOrEqual(("created",), moment), GreaterThan(("created",), moment - instant)) == [orders[5]]
+
+
+def test_a_message_of_another_queue_is_not_found_by_its_key(url: str, room: Postroom, orders: list[str]) -> None:
+    other = room.create_queue("other").send("x").key
+    assert keys(url, EqualTo(("key",), other)) == []
+
+
+def test_other_filters_are_left_to_spark(sqlite_url: str) -> None:
+    source = RoomSource(CaseInsensitiveDict({"room": sqlite_url, "queue": "q"}))
+    others: list[Filter] = [
+        GreaterThan(("created",), datetime(2026, 1, 1)),  # Spark has such times, too
+        GreaterThan(("key",), "00001.00001"),
+        Not(EqualTo(("state",), "processed")),
+        IsNotNull(("type",)),
+        EqualTo(("type",), None),
+        EqualTo(("properties", "x"), "y"),
+    ]
+    assert source.reader(SCHEMA).pushFilters(others) == others
+    both: list[Filter] = [EqualTo(("type",), "A"), EqualTo(("type",), "B")]
+    assert source.reader(SCHEMA).pushFilters(both) == both[1:]
+    assert source.reader(SCHEMA).pushFilters([LessThan(("created",), datetime(2026, 1, 1, tzinfo=UTC))]) == []
+
+
+def test_messages_processed_while_others_are_read_come_once(
+    url: str, room: Postroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "PAGE_ROWS", 2)
+    queue = room.create_queue("orders")
+    sent = [queue.send(f"{n}").key for n in range(7)]
+    reading = scanned(url)
+    (part,) = reading.partitions()
+    found: list[str] = []
+    for batch in reading.read(part):
+        found += batch.column("key").to_pylist()
+        queue.receive()
+    assert sorted(found) == sent
+
+
+def test_what_comes_in_after_the_planning_may_be_read_too_but_never_twice(url: str, room: Postroom) -> None:
+    queue = room.create_queue("orders")
+    sent = [queue.send(f"{n}").key for n in range(4)]
+    reading = scanned(url, partitions="2")
+    parts = reading.partitions()
+    late = queue.send("late").key
+    assert sorted(row["key"] for row in rows(reading, parts)) == [*sent, late]
+
+
+def test_a_message_that_rotted_stops_the_reading_or_is_left_out(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room:
+        queue = room.create_queue("orders")
+        sent = [queue.send(f"body {n}").key for n in range(3)]
+        rot = apsw.Connection(sqlite_url)
+        rot.execute("UPDATE messages SET body = 'other' WHERE body = 'body 1'")
+        rot.close()
+        with pytest.raises(MessageUnsound, match=f"message {sent[1]} in orders no longer matches.*corrupt = skip"):
+            keys(sqlite_url)
+        assert keys(sqlite_url, corrupt="skip") == [sent[0], sent[2]]
+        assert room.accept("orders").queues[0].unprocessed == 3, "nothing is set aside by looking"
+
+
+def test_a_message_that_was_set_aside_is_for_nobody(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room:
+        queue = room.create_queue("orders")
+        queue.send("rots")
+        sound = queue.send("sound").key
+        rot = apsw.Connection(sqlite_url)
+        rot.execute("UPDATE messages SET body = 'other' WHERE body = 'rots'")
+        rot.close()
+        with pytest.raises(postroom.PostroomError):
+            queue.receive()
+        assert keys(sqlite_url) == [sound]
+
+
+def test_a_queue_is_found_by_name_or_path_and_a_retired_one_too(url: str, room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "tree.qdl").write_text("01 INPUT-QUEUE (M)\n 02 SUB-QUEUE-1 (A)\n99\n")
+    room.load(tmp_path / "tree.qdl")
+    sent = room.send(("M", "A"), "x").key
+    assert keys(url, queue="M/A") == [sent]
+    gone = room.create_queue("gone").send("y").key
+    room.receive("gone")
+    room.remove_queue("gone")
+    assert keys(url, queue="gone") == [gone]
+    with pytest.raises(QueueUnknown, match=r"there is no queue M/B; did you mean M/A\?"):
+        keys(url, queue="M/B")
+
+
+def test_no_room_is_made_by_reading(tmp_path: Path) -> None:
+    with pytest.raises(RoomMissing):
+        keys(str(tmp_path / "none.db"))
+    assert list(tmp_path.iterdir()) == []
