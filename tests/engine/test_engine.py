@@ -46,6 +46,13 @@ Act = Callable[[], object]
 
 
 @pytest.fixture
+def one_room(sqlite_url: str) -> Iterator[Postroom]:
+    """For what is the same on both stores."""
+    with postroom.open(sqlite_url) as opened:
+        yield opened
+
+
+@pytest.fixture
 def load(tmp_path: Path) -> Callable[..., None]:
     """Load one program of one module; a second call replaces the first."""
 
@@ -186,9 +193,9 @@ def test_stop_ends_it_after_the_step_in_hand(room: Postroom, load: Load) -> None
     assert work_off(room).messages == 2
 
 
-def test_progress_is_told_after_each_step_and_the_totals_add_up(room: Postroom, load: Load) -> None:
-    load(room, ECHO, "create rule fail for in if (string(/m) = 'bad') then do enqueue <r>{1 idiv 0}</r> into out")
-    send(room, "a", "bad", "b", "c", "d")
+def test_progress_is_told_after_each_step_and_the_totals_add_up(one_room: Postroom, load: Load) -> None:
+    load(one_room, ECHO, "create rule fail for in if (string(/m) = 'bad') then do enqueue <r>{1 idiv 0}</r> into out")
+    send(one_room, "a", "bad", "b", "c", "d")
     told: list[tuple[int, int, int, int]] = []
 
     def progress(totals: Totals) -> None:
@@ -196,17 +203,17 @@ def test_progress_is_told_after_each_step_and_the_totals_add_up(room: Postroom, 
         assert set(totals.last.seconds) == {"claim", "evaluate", "commit"}
         told.append((totals.steps, totals.messages, totals.created, totals.failures))
 
-    totals = work_off(room, step_messages=2, progress=progress)
+    totals = work_off(one_room, step_messages=2, progress=progress)
     assert told == [(1, 2, 2, 1), (2, 4, 4, 1), (3, 5, 5, 1)]
     assert (totals.steps, totals.messages, totals.created, totals.failures) == told[-1]
-    assert answers(room) == ["a", "b", "c", "d"]
-    assert "FOAR0001" in bodies(room, "errors")[0]
+    assert answers(one_room) == ["a", "b", "c", "d"]
+    assert "FOAR0001" in bodies(one_room, "errors")[0]
 
 
 def test_steps_grow_while_they_are_short_and_shrink_when_they_are_long(
-    room: Postroom, load: Load, monkeypatch: pytest.MonkeyPatch
+    one_room: Postroom, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(room, "create rule nothing for in if (/never) then do enqueue <r/> into out")
+    load(one_room, "create rule nothing for in if (/never) then do enqueue <r/> into out")
     claimed: list[int] = []
 
     def progress(totals: Totals) -> None:
@@ -216,10 +223,10 @@ def test_steps_grow_while_they_are_short_and_shrink_when_they_are_long(
             monkeypatch.setattr(runner, "STEP_SECONDS", 0.0)
 
     monkeypatch.setattr(runner, "STEP_SECONDS", 1000.0)
-    room.send_many("in", ["<m/>"] * 3000, format="xml")
-    assert work_off(room, progress=progress).messages == 3000
+    one_room.send_many("in", ["<m/>"] * 3000, format="xml")
+    assert work_off(one_room, progress=progress).messages == 3000
     assert claimed == [256, 512, 1024, 1208]
-    assert room._runner._size == 1024, "the last one was too long"
+    assert one_room._runner._size == 1024, "the last one was too long"
 
 
 def test_an_engine_idle_for_a_while_sweeps_what_nothing_holds(
@@ -242,29 +249,29 @@ def test_an_engine_idle_for_a_while_sweeps_what_nothing_holds(
 # --- order ---
 
 
-def test_a_higher_priority_goes_first_and_equals_in_the_order_of_arrival(room: Postroom, load: Load) -> None:
+def test_a_higher_priority_goes_first_and_equals_in_the_order_of_arrival(one_room: Postroom, load: Load) -> None:
     queues = "create system errorqueue errors create queue errors kind basic mode persistent\n" + "\n".join(
         f"create queue {name} kind basic mode persistent {more}"
         for name, more in (("low", ""), ("same", ""), ("high", "priority 5"), ("out", ""))
     )
     rules = [f"create rule r{name} for {name} if (/m) then do enqueue <r>{{string(/m)}}</r> into out"
              for name in ("low", "same", "high")]  # fmt: skip
-    load(room, *rules, queues=queues)
+    load(one_room, *rules, queues=queues)
     for number, queue in enumerate(["low", "same", "low", "high", "same", "high"]):
-        send(room, f"{queue}{number}", queue=queue)
-    work_off(room, step_messages=2)
-    assert answers(room) == ["high3", "high5", "low0", "same1", "low2", "same4"]
+        send(one_room, f"{queue}{number}", queue=queue)
+    work_off(one_room, step_messages=2)
+    assert answers(one_room) == ["high3", "high5", "low0", "same1", "low2", "same4"]
 
 
-def test_a_rule_may_feed_its_own_queue_for_a_while(room: Postroom, load: Load) -> None:
+def test_a_rule_may_feed_its_own_queue_for_a_while(one_room: Postroom, load: Load) -> None:
     load(
-        room,
+        one_room,
         "create rule down for in if (/m > 0) then do enqueue <m>{/m - 1}</m> into in else do enqueue <end/> into out",
     )
-    send(room, 12, 7)
-    totals = work_off(room)
+    send(one_room, 12, 7)
+    totals = work_off(one_room)
     assert (totals.messages, totals.steps) == (21, 13)
-    assert bodies(room) == ["<end/>", "<end/>"]
+    assert bodies(one_room) == ["<end/>", "<end/>"]
 
 
 def test_echoes_come_back_in_the_order_of_their_time_also_after_a_restart(url: str, load: Load) -> None:
@@ -304,14 +311,14 @@ def test_a_clock_that_jumps_back_and_forth_loses_and_doubles_nothing(url: str, l
         assert sorted(bodies(room, "other")) == [f"<m>{number}</m>" for number in range(5)]
 
 
-def test_the_clock_may_jump_in_the_middle_of_a_step(url: str, load: Load) -> None:
+def test_the_clock_may_jump_in_the_middle_of_a_step(sqlite_url: str, load: Load) -> None:
     day = 86_400_000_000
     now = [1_000_000_000_000_000]
 
     def jump(by: int) -> Act:
         return lambda: now.__setitem__(0, now[0] + by)
 
-    with postroom.open(url, clock=lambda: now[0]) as room:
+    with postroom.open(sqlite_url, clock=lambda: now[0]) as room:
         load(room, ECHO)
         send(room, *"abc")
         interrupt(room, jump(day), jump(-3 * day), jump(2 * day))
@@ -322,20 +329,20 @@ def test_the_clock_may_jump_in_the_middle_of_a_step(url: str, load: Load) -> Non
 # --- what rules see ---
 
 
-def test_json_and_typed_forms_pass_through_rules(room: Postroom, load: Load) -> None:
-    room.define_type(MessageType("Claim", (Field("Name"), Field("Amount"))))
+def test_json_and_typed_forms_pass_through_rules(one_room: Postroom, load: Load) -> None:
+    one_room.define_type(MessageType("Claim", (Field("Name"), Field("Amount"))))
     load(
-        room,
+        one_room,
         """create rule json for in if (. instance of map(*)) then
             do enqueue map {"double": ?n * 2, "list": array {?list?*}} into out""",
         "create rule form for other if (/Claim/Name) then do enqueue <r>{string(/Claim/Name)}</r> into out",
         "create rule text for other if (starts-with(string(.), 'plain')) then do enqueue string(.) || '!' into out",
     )
-    room.send("in", {"n": 21, "list": [1, "zwei", None]})
-    room.send("other", {"Name": "Smith", "Amount": "12"}, type="Claim")
-    room.send("other", "plain <text> & more")
-    assert work_off(room).failures == 0, bodies(room, "errors")
-    found = [(message.format, message.body) for message in room.info("out")]
+    one_room.send("in", {"n": 21, "list": [1, "zwei", None]})
+    one_room.send("other", {"Name": "Smith", "Amount": "12"}, type="Claim")
+    one_room.send("other", "plain <text> & more")
+    assert work_off(one_room).failures == 0, bodies(one_room, "errors")
+    found = [(message.format, message.body) for message in one_room.info("out")]
     assert found[1:] == [("xml", "<r>Smith</r>"), ("text", "plain <text> & more!")]
     assert found[0][0] == "json"
     assert '"double":42' in found[0][1].replace(" ", "")
@@ -360,16 +367,18 @@ def test_a_target_on_hold_blocks_its_source_and_the_others_go_on(room: Postroom,
         wait_until(lambda: answers(room) == ["a", "b"])
 
 
-def test_a_message_before_the_blocked_one_is_done_and_one_behind_it_waits(room: Postroom, load: Load) -> None:
-    load(room, "create rule sort for in if (/m = 'b') then do enqueue <r/> into out else do enqueue <r/> into other")
-    room.set_password("out", password="pw")
-    room.disable("out", password="pw")
-    send(room, *"abc")
-    assert work_off(room).messages == 1
-    assert bodies(room, "in") == ["<m>b</m>", "<m>c</m>"]
-    room.enable("out", password="pw")
-    assert work_off(room).messages == 2
-    assert (bodies(room, "other"), bodies(room)) == (["<r/>"] * 2, ["<r/>"])
+def test_a_message_before_the_blocked_one_is_done_and_one_behind_it_waits(one_room: Postroom, load: Load) -> None:
+    load(
+        one_room, "create rule sort for in if (/m = 'b') then do enqueue <r/> into out else do enqueue <r/> into other"
+    )
+    one_room.set_password("out", password="pw")
+    one_room.disable("out", password="pw")
+    send(one_room, *"abc")
+    assert work_off(one_room).messages == 1
+    assert bodies(one_room, "in") == ["<m>b</m>", "<m>c</m>"]
+    one_room.enable("out", password="pw")
+    assert work_off(one_room).messages == 2
+    assert (bodies(one_room, "other"), bodies(one_room)) == (["<r/>"] * 2, ["<r/>"])
 
 
 def test_a_watched_queue_on_hold_waits(room: Postroom, load: Load) -> None:
@@ -420,26 +429,26 @@ def test_an_echo_whose_target_is_on_hold_waits_and_stops_nobody_else(room: Postr
     assert bodies(room, "other") == ["<late/>"]
 
 
-def test_due_echoes_of_a_queue_on_hold_do_not_hide_those_of_another(room: Postroom, load: Load) -> None:
+def test_due_echoes_of_a_queue_on_hold_do_not_hide_those_of_another(one_room: Postroom, load: Load) -> None:
     load(
-        room,
+        one_room,
         "create queue second kind echo mode persistent",
         """create rule wait for in if (/m = 'held') then
               do enqueue <late/> into later with target value "out" with timeout value 0
            else do enqueue <free/> into second with target value "out" with timeout value 0""",
     )
-    room.set_password("later", password="pw")
-    send(room, *["held"] * 4, "free")
-    interrupt(room, lambda: None)
-    room._runner._size = 16
-    done = work_off(room, step_messages=5, progress=lambda totals: room.stop())
+    one_room.set_password("later", password="pw")
+    send(one_room, *["held"] * 4, "free")
+    interrupt(one_room, lambda: None)
+    one_room._runner._size = 16
+    done = work_off(one_room, step_messages=5, progress=lambda totals: one_room.stop())
     assert done.steps == 1
-    room.disable("later", password="pw")
-    work_off(room, step_messages=2)
-    assert bodies(room) == ["<free/>"]
-    room.enable("later", password="pw")
-    work_off(room)
-    assert bodies(room) == ["<free/>"] + ["<late/>"] * 4
+    one_room.disable("later", password="pw")
+    work_off(one_room, step_messages=2)
+    assert bodies(one_room) == ["<free/>"]
+    one_room.enable("later", password="pw")
+    work_off(one_room)
+    assert bodies(one_room) == ["<free/>"] + ["<late/>"] * 4
 
 
 def test_a_lock_of_a_process_that_ended_does_not_stop_the_engine(room: Postroom, url: str, load: Load) -> None:

