@@ -26,8 +26,6 @@ from postroom.store.transaction import Transaction
 
 __all__ = ["register", "session", "stop"]
 
-_PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
-
 stop = engine.stop
 
 
@@ -40,7 +38,6 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> 
 
 def register(session: SparkSession) -> None:
     """Teach a Spark session the format ``postroom``."""
-    session.conf.set(_PUSH_DOWN, "true")  # off by default, and Spark then refuses sources that can filter
     session.dataSource.register(RoomSource)
 
 

@@ -9,10 +9,23 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
 
-from postroom.engine.options import READING, STREAMING, WRITING, Place, batch_max, choice, partitions, parts, place
-from postroom.errors import ArgumentInvalid
+from postroom.engine.options import (
+    READING,
+    STREAMING,
+    WRITING,
+    Choice,
+    Place,
+    batch_max,
+    choice,
+    partitions,
+    parts,
+    place,
+    word,
+)
+from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.limits import SCAN_MESSAGES, SCAN_PARTITIONS_MAX
 from postroom.spark import RoomSource
+from postroom.store.scans import Wanted
 
 
 def test_a_path_is_made_absolute_where_it_was_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,11 +72,29 @@ def test_a_number_is_a_number(value: str) -> None:
 
 
 def test_a_choice_is_one_of_its_words() -> None:
-    assert choice({}, "corrupt", ("fail", "skip")) == "fail"
-    assert choice({"corrupt": "skip"}, "corrupt", ("fail", "skip")) == "skip"
+    assert word({}, "corrupt", ("fail", "skip")) == "fail"
+    assert word({"corrupt": "skip"}, "corrupt", ("fail", "skip")) == "skip"
     source = RoomSource(CaseInsensitiveDict({"room": "a.db", "queue": "q", "startingOffset": "middle"}))
     with pytest.raises(ArgumentInvalid, match="option startingOffset: 'middle' is not one of: earliest, latest"):
         source.streamReader(StructType())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"state": "gone"}, "option state: 'gone' is not one of: processed, unprocessed"),
+        ({"since": "yesterday"}, "option since: 'yesterday' is not a time such as"),
+        ({"until": ""}, "option until"),
+        ({"key": "1"}, "'1' is not a message key"),
+    ],
+)
+def test_a_filter_that_means_nothing_is_refused(options: dict[str, str], words: str) -> None:
+    with pytest.raises(PostroomError, match=words):
+        choice(options)
+
+
+def test_without_filters_all_is_wanted() -> None:
+    assert choice({}) == Choice(("processed", "unprocessed"), None, Wanted())
 
 
 def test_partitions_follow_the_number_of_messages() -> None:

@@ -12,16 +12,20 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import pytest
+
 import postroom
+from postroom.engine import step
 from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.serial import Timeline
 from postroom.engine.step import LEASE, run_step
 from postroom.errors import EntryRefused
+from postroom.limits import STEP_ROUNDS_MAX
 from postroom.model.message import Stored
 from postroom.room import Postroom
-from postroom.rules import catalog, evaluate
-from postroom.rules.language import parse
+from postroom.rules import evaluate
 from postroom.rules.definitions import SYSTEM_ERRORS, Program
+from postroom.rules.language import parse
 from postroom.rules.stage import RulesShare, evaluated, packed, together, unpacked
 from postroom.store.transaction import Transaction
 
@@ -134,8 +138,7 @@ class Pair:
 
     def step(self, size: int, random: Random) -> int:
         """One step of the engine, and the same of the oracle."""
-        plan = self.room.store.read(lambda tx: catalog.planned(tx, catalog.read(tx), tx.definitions.version(), "x1y2"))
-        share = RulesShare(plan)
+        share = RulesShare(self.room.store.read(self.room._programs.plan))
         chosen = HereShare(share, random) if self._spark is None else share
         result = run_step(self.room.store, chosen, size, self._fence, self._spark or no_spark, {})
         claimed = len(self.oracle.claim(size))
@@ -168,34 +171,43 @@ class Pair:
             assert ours == theirs, f"message {number}:\n  the engine {ours}\n  the oracle {theirs}"
             for code, codes in zip(said, possible, strict=True):
                 assert code in codes.split(), f"message {number}: the engine tells {code}, the oracle {codes}\n{ours}"
-        assert len(engine) == len(oracle), f"only one has {max(engine, oracle, key=len)[min(len(engine), len(oracle)) :]}"
-        assert self._engine_slices() == {
-            key: [each.number for each in members] for key, members in self.oracle.slices.items() if members
-        }
+        assert len(engine) == len(oracle), (
+            f"only one has {max(engine, oracle, key=len)[min(len(engine), len(oracle)) :]}"
+        )
+        slices = self._engine_slices()
+        expected = {key: [each.number for each in members] for key, members in self.oracle.slices.items() if members}
+        assert slices == expected, f"slices:\n  the engine {slices}\n  the oracle {expected}"
 
     def _engine_messages(self) -> list[dict[str, Any]]:
         stored = self._stored()
         numbers = {each.key: number for number, each in enumerate(stored)}
-        for name in [*self.program.queues, SYSTEM_ERRORS]:
-            found = self.room.store.read(lambda tx, name=name: tx.slices.queue(name))
+        for name, found in self._by_queue().items():
             assert [each.key for each in found] == [each.key for each in stored if each.queue == name]
         return [engine_state(each, numbers) for each in stored]
 
-    def _stored(self) -> list[Stored]:
+    def _by_queue(self) -> dict[str, list[Stored]]:
         names = [*self.program.queues, SYSTEM_ERRORS]
-        found = self.room.store.read(lambda tx: [each for name in names for each in tx.slices.queue(name)])
+        return self.room.store.read(lambda tx: {name: tx.slices.queue(name) for name in names})
+
+    def _stored(self) -> list[Stored]:
+        found = [each for some in self._by_queue().values() for each in some]
         return sorted(found, key=lambda each: each.key)  # one process makes all keys: they grow as messages arrive
 
     def _engine_slices(self) -> dict[tuple[str, str], list[int]]:
         numbers = {each.key: number for number, each in enumerate(self._stored())}
-        holds: dict[tuple[str, str], list[int]] = {}
-        for key in numbers:
-            for held in self.room.store.read(lambda tx, key=key: tx.slices.holds(key)):
-                holds.setdefault(held, [])
-        for slicing, value in holds:
-            found = self.room.store.read(lambda tx, s=slicing, v=value: tx.slices.slice(tx.slices.slicing(s), v))
-            holds[slicing, value] = [numbers[each.key] for each in found]
-        return holds
+
+        def work(tx: Transaction) -> dict[tuple[str, str], list[int]]:
+            held = {(slicing, value) for key in numbers for slicing, value in tx.slices.holds(key)}
+            return {
+                (slicing, value): [numbers[each.key] for each in tx.slices.slice(tx.slices.slicing(slicing), value)]
+                for slicing, value in held
+            }
+
+        return self.room.store.read(work)
+
+    def give_back(self) -> None:
+        """Let the room's own engine run."""
+        self.room.store.transact("release-lease", lambda tx: tx.leases.release(LEASE, self._fence))
 
     def close(self) -> None:
         self.room.close()
@@ -250,7 +262,9 @@ def differ(case: Case, folder: Path, *, spark: Callable[[], SparkSession] | None
     """Run a case on both sides and compare."""
     pair = Pair(folder, case.program, spark=spark)
     random = Random(case.split)
-    before, evaluate.TASK_ROUNDS_MAX = evaluate.TASK_ROUNDS_MAX, case.rounds
+    limits = pytest.MonkeyPatch()
+    limits.setattr(evaluate, "TASK_ROUNDS_MAX", case.rounds)
+    limits.setattr(step, "STEP_ROUNDS_MAX", min(case.rounds + 1, STEP_ROUNDS_MAX))
     try:
         for sent in case.inputs[: case.before]:
             pair.send(sent)
@@ -261,6 +275,6 @@ def differ(case: Case, folder: Path, *, spark: Callable[[], SparkSession] | None
         pair.run(case.size, random)
         pair.compare()
     finally:
-        evaluate.TASK_ROUNDS_MAX = before
+        limits.undo()
         pair.close()
     return pair

@@ -125,7 +125,7 @@ def value_of(type: str, text: str) -> Value:
 
 @dataclass
 class Failed(Exception):
-    """A rule or a property went wrong. Several of its actions may have; any of their codes may be the one that is told."""
+    """A rule or a property went wrong, perhaps in several actions; any of their codes may be the one that is told."""
 
     codes: frozenset[str]
 
@@ -146,10 +146,10 @@ class Enqueue:
     failed: frozenset[str] = frozenset()  # the codes of what went wrong
 
 
-def actions(rule: RuleDefinition, program: Program, around: Surroundings) -> list[Enqueue | Reset]:
-    """The pending actions of one rule for one message."""
+def actions(rule: str, around: Surroundings) -> list[Enqueue | Reset]:
+    """The pending actions of one rule, as it was translated, for one message."""
     found: list[Enqueue | Reset] = []
-    answer = _answer(_translated(rule, program), around)
+    answer = _answer(rule, around)
     for element in answer:
         if element.tag == "reset":
             found.append(Reset(element.get("slicing", ""), element.text or ""))
@@ -184,9 +184,7 @@ def converted(name: str, type: str, given: Value) -> Value:
 
 
 def _with(parent: ElementTree.Element) -> dict[str, Value]:
-    return {
-        each.get("name", ""): value_of(each.get("type", ""), each.text or "") for each in parent.iterfind("with")
-    }
+    return {each.get("name", ""): value_of(each.get("type", ""), each.text or "") for each in parent.iterfind("with")}
 
 
 def _cast(name: str, type: str) -> str:
@@ -205,7 +203,7 @@ def _answer(expression: str, around: Surroundings) -> Any:
     return answer
 
 
-def _translated(rule: RuleDefinition, program: Program) -> str:
+def translated(rule: RuleDefinition, program: Program) -> str:
     """The rule with elements in the place of its actions.
 
     Where several pieces meet at one place, what closes an action comes before an ``else`` that was left out: an if

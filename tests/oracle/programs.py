@@ -225,7 +225,9 @@ class Place:
         text = ""
         if settable:
             name = self.one(*(each.name for each in settable))
-            text = self.one("", f" with {name} value {self.explicit(name)}", f" with {name} value {self.explicit(name)}")
+            text = self.one(
+                "", f" with {name} value {self.explicit(name)}", f" with {name} value {self.explicit(name)}"
+            )
         return text + self.one("", "", "", "", " with u value 5", ' with u value "x"', " with u value //b = //b")
 
     def explicit(self, name: str) -> str:

@@ -22,6 +22,7 @@ from .evaluation import (
     actions,
     converted,
     text_of,
+    translated,
     value,
 )
 
@@ -54,6 +55,7 @@ class Oracle:
     now: int = 0
     messages: list[Message] = field(default_factory=list)
     slices: dict[tuple[str, str], list[Message]] = field(default_factory=dict)
+    translations: dict[str, str] = field(default_factory=dict)  # of rules, by their names
 
     # --- from outside ---
 
@@ -129,7 +131,9 @@ class Oracle:
     def _evaluated(self, rule: RuleDefinition, message: Message) -> list[Message | Reset]:
         found: list[Message | Reset] = []
         codes: set[str] = set()
-        for action in actions(rule, self.program, self._around(rule, message)):
+        if rule.name not in self.translations:
+            self.translations[rule.name] = translated(rule, self.program)
+        for action in actions(self.translations[rule.name], self._around(rule, message)):
             if isinstance(action, Reset):
                 found.append(action)
                 continue

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.faults.here import evaluate_here
 
 import postroom
 from postroom.room import Postroom
-from tests.faults.here import evaluate_here
 
 Load = Callable[..., Postroom]
 

@@ -147,6 +147,10 @@ CASES = [
     ("function-arguments", f"{RULE} do enqueue 'a' => qs:queue() into b", "2:52", "must be called by its name"),
     ("function-arguments", f"{RULE} do enqueue collection('d') into b", "2:45", "no collection d"),
     ("function-arguments", f"{RULE} do enqueue fn:collection() into b", "2:45", "takes 1 arguments, not 0"),
+    ("variable-name", f"{RULE} do enqueue\n  $qs:m into b", "3:3", "$qs:m: names with qs: are not for variables"),
+    ("variable-name", f"{RULE} let $qs:message := 1 return do enqueue . into b", "2:38", "names with qs:"),
+    ("variable-name", f"{RULE} do enqueue $Q{{urn:postroom:qs}}m into b", "2:45", "names with qs:"),
+    ("variable-name", "create property q as xs:string queue a value $qs:m", "2:46", "names with qs:"),
 ]
 
 
@@ -198,7 +202,8 @@ def test_what_surrounds_the_cases_breaks_no_check() -> None:
         f"{RULE} do reset s key 1",
         f"{RULE} do enqueue . into postroom-errors",
         "create rule r for s if (qs:slice()) then do reset",
-        "create property target as xs:string queue wait value 'a' create property timeout as xs:integer queue wait value 1 "
+        "create property target as xs:string queue wait value 'a' "
+        "create property timeout as xs:integer queue wait value 1 "
         f"{RULE} do enqueue . into wait",
         "create slicing t on connection",
         "create module m errorqueue postroom-errors",
@@ -209,7 +214,10 @@ def test_what_is_right_passes(text: str) -> None:
 
 
 def test_queues_and_collections_of_the_room_count_too() -> None:
-    text = "create rule r for hand if (/x) then do enqueue collection('old') into made create property q as xs:int queue hand"
+    text = (
+        "create rule r for hand if (/x) then do enqueue collection('old') into made "
+        "create property q as xs:int queue hand"
+    )
     assert [each.rule for each in problems(text)] == [
         "rule-target",
         "function-arguments",

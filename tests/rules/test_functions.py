@@ -74,8 +74,7 @@ def refused(text: str) -> bool:
         verify(check(Program(parse(QUEUES + text, "f.demaq")), frozenset()))
     except ProgramInvalid as error:
         wanted = {"function-allowed", "function-arguments", "property-value"}
-        assert wanted & {each.rule for each in error.facts["problems"]}, error
-        return True
+        return not wanted.isdisjoint(each.rule for each in error.facts["problems"])
     return False
 
 
@@ -104,7 +103,8 @@ def test_what_reaches_outside_is_refused_in_conditions_keys_and_values_set(name:
     assert refused(f"create rule r for a if ({call}) then do enqueue . into b")
     assert refused(f"create rule r for a if (/x) then do enqueue . into b with p value {call}")
     assert refused(
-        f"create property p as xs:string queue a create slicing s on p create rule r for a if (/x) then do reset s key {call}"
+        "create property p as xs:string queue a create slicing s on p "
+        f"create rule r for a if (/x) then do reset s key {call}"
     )
     assert refused(f"create rule r for a if (/x) then let $f := {call} return do enqueue $f into b")
 
@@ -158,6 +158,7 @@ def _known(name: str) -> bool:
 
 def ways(file: Path) -> dict[str, str]:
     uri, folder = file.as_uri(), file.parent.as_uri()
+    include = '<a xmlns:x="http://www.w3.org/2001/XInclude"><x:include href="URI"/></a>'
     return {
         "doc": f"string(doc('{uri}'))",
         "doc-available": f"doc-available('{uri}')",
@@ -174,7 +175,7 @@ def ways(file: Path) -> dict[str, str]:
         "transform": f"transform(map {{ 'stylesheet-location': '{uri}', 'source-node': / }})",
         "load-xquery-module": f"load-xquery-module('urn:x', map {{ 'location-hints': '{uri}' }})",
         "an entity": f"parse-xml('<!DOCTYPE a [<!ENTITY e SYSTEM \"{uri}\">]><a>&amp;e;</a>') ! string(.)",
-        "XInclude": f'parse-xml(\'<a xmlns:x="http://www.w3.org/2001/XInclude"><x:include href="{uri}"/></a>\') ! string(.)',
+        "XInclude": f"parse-xml('{include.replace('URI', uri)}') ! string(.)",
     }
 
 

@@ -72,17 +72,15 @@ def shown(definition: Any_) -> str:
 
 def outcome(text: str) -> str:
     try:
-        found = parse(text, "some/file.demaq")
+        return "".join(f"{shown(each)}\n" for each in parse(text, "some/file.demaq"))
     except ProgramInvalid as error:
         problems = error.facts["problems"]
-        assert str(error).startswith(str(problems[0]))
-        lines = text.split("\n")
-        for problem in problems:
-            assert problem.position.file == "some/file.demaq"
-            assert 1 <= problem.position.line <= len(lines)
-            assert 1 <= problem.position.column <= len(lines[problem.position.line - 1]) + 1
-        return "".join(f"error {each.position.line}:{each.position.column} [{each.rule}]\n" for each in problems)
-    return "".join(f"{shown(each)}\n" for each in found)
+    lines = text.split("\n")
+    for problem in problems:
+        assert problem.position.file == "some/file.demaq"
+        assert 1 <= problem.position.line <= len(lines)
+        assert 1 <= problem.position.column <= len(lines[problem.position.line - 1]) + 1
+    return "".join(f"error {each.position.line}:{each.position.column} [{each.rule}]\n" for each in problems)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -10,11 +10,10 @@ import pyarrow
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, MapType, StringType, StructField, StructType, TimestampType
 
+from postroom.engine.options import STATES
 from postroom.errors import ArgumentInvalid, MessageUnsound
 from postroom.model.key import key_text
 from postroom.store.scans import Found
-
-STATES = ("processed", "unprocessed")
 
 _TEXT, _TIME = StringType(), TimestampType()
 

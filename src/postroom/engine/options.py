@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 
 from postroom.errors import ArgumentInvalid, QueueUnknown
 from postroom.limits import ACTOR_CHARS_MAX, BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
+from postroom.model.key import key_number
+from postroom.model.moment import to_datetime
 from postroom.store import open_store
 from postroom.store.base import Store
 from postroom.store.queues import Queue
+from postroom.store.scans import END, Wanted
 from postroom.store.transaction import Transaction
 
-READING = ("room", "path", "queue", "partitions", "corrupt")
-STREAMING = (*READING, "maxPerBatch", "startingOffset")
+STATES = ("processed", "unprocessed")  # by their number in the store
+READING = ("room", "path", "queue", "partitions", "corrupt", "key", "state", "type", "since", "until")
+STREAMING = ("room", "path", "queue", "partitions", "corrupt", "maxPerBatch", "startingOffset")
 WRITING = ("room", "path", "queue", "actor", "checkpointLocation")
 
 
@@ -41,6 +46,15 @@ class Place:
         return found
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Which messages of a queue are wanted."""
+
+    states: tuple[str, ...]
+    keys: tuple[int, ...] | None
+    wanted: Wanted
+
+
 def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
     """Where to read or write. An option that means nothing is an error: a misspelt one would be ignored silently."""
     names = {name.lower() for name in known}
@@ -63,7 +77,18 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
     return Place(room if "://" in room else os.path.abspath(room), queue, actor)
 
 
-def choice(options: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
+def choice(options: Mapping[str, str]) -> Choice:
+    """The filters that the store applies: it then sends less to Spark."""
+    states = (word(options, "state", STATES),) if "state" in options else STATES
+    keys = [key_number(key.strip()) for key in options.get("key", "").split(",")] if "key" in options else None
+    since = _moment(options, "since")
+    until = _moment(options, "until")
+    created = (-END if since is None else since, END if until is None else until - 1)
+    once = None if keys is None else tuple(dict.fromkeys(keys))
+    return Choice(states, once, Wanted(created=created, type=options.get("type")))
+
+
+def word(options: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
     """One of a few words; the first is meant where none is given."""
     value = options.get(name, known[0])
     if value not in known:
@@ -83,6 +108,18 @@ def parts(wish: int | None, messages: int) -> int:
     """Into how many partitions to cut; more than there are messages are of no use."""
     wanted = wish or min(-(-messages // SCAN_MESSAGES), SCAN_PARTITIONS_MAX)
     return max(1, min(wanted, messages))
+
+
+def _moment(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        why = f"{text!r} is not a time such as 2026-01-31T12:00:00Z"
+        raise ArgumentInvalid(argument=f"option {name}", why=why) from None
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - to_datetime(0)) // timedelta(microseconds=1)
 
 
 def _count(options: Mapping[str, str], name: str, most: int) -> int | None:

@@ -1,40 +1,22 @@
-"""Reading a queue as a table: in partitions of keys, with the filters that the store can apply itself."""
+"""Reading a queue as a table, in partitions of keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 import pyarrow
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from postroom.engine.frames import STATES, Frames
-from postroom.engine.options import Place, parts
-from postroom.errors import KeyInvalid
+from postroom.engine.frames import Frames
+from postroom.engine.options import STATES, Choice, Place, parts
 from postroom.limits import PAGE_ROWS
-from postroom.model.key import key_number
-from postroom.model.moment import to_datetime
 from postroom.store.base import Store
 from postroom.store.messages import State
 from postroom.store.queues import Queue
 from postroom.store.scans import END, Found, Wanted
 from postroom.store.transaction import Transaction
-
-_NEVER_NULL = {"key", "queue", "format", "body", "properties", "created", "state"}
 
 
 @dataclass
@@ -49,69 +31,24 @@ class KeyList(InputPartition):
 
 
 class Scan(DataSourceReader):
-    """One reading of a queue. What is there is read as it is at that moment: not all partitions at the same one."""
+    """One reading of a queue. What is there is read as it is at that moment: not all partitions at the same one.
 
-    def __init__(self, place: Place, frames: Frames, partitions: int | None) -> None:
+    The store's filters are options. Spark would give us those of a query by ``pushFilters``, but it keeps what it gave
+    with the table: the next query on the same frame, or the other half of a union, then reads what the first asked for.
+    """
+
+    def __init__(self, place: Place, frames: Frames, partitions: int | None, choice: Choice) -> None:
         self._place = place
         self._frames = frames
         self._partitions = partitions
-        self._states = set(STATES)
-        self._keys: set[int] | None = None
-        self._wanted = Wanted()
-
-    # --- filters ---
-
-    def pushFilters(self, filters: list[Filter]) -> list[Filter]:
-        """Take what the store can tell by itself; the rest is Spark's to apply."""
-        return [each for each in filters if not (self._take(each) or self._take_time(each))]
-
-    def _take(self, wish: Filter) -> bool:
-        match wish:
-            case IsNotNull((name,)):
-                return name in _NEVER_NULL
-            case EqualTo(("key",), str(value)):
-                return self._take_keys([value])
-            case In(("key",), values):
-                return self._take_keys(values)
-            case EqualTo(("state",), str(value)):
-                self._states &= {value}
-                return True
-            case EqualTo(("type",), str(value)) if self._wanted.type in (None, value):
-                self._wanted = self._wanted._replace(type=value)
-                return True
-        return False
-
-    def _take_keys(self, texts: Iterable[Any]) -> bool:
-        numbers = {number for number in map(_number, filter(None, texts)) if number is not None}
-        self._keys = numbers if self._keys is None else self._keys & numbers
-        return True
-
-    def _take_time(self, wish: Filter) -> bool:
-        first, last = self._wanted.created
-        match wish:
-            case EqualTo(("created",), datetime(tzinfo=zone) as moment) if zone is not None:
-                first, last = max(first, _microseconds(moment)), min(last, _microseconds(moment))
-            case GreaterThanOrEqual(("created",), datetime(tzinfo=zone) as moment) if zone is not None:
-                first = max(first, _microseconds(moment))
-            case GreaterThan(("created",), datetime(tzinfo=zone) as moment) if zone is not None:
-                first = max(first, _microseconds(moment) + 1)
-            case LessThanOrEqual(("created",), datetime(tzinfo=zone) as moment) if zone is not None:
-                last = min(last, _microseconds(moment))
-            case LessThan(("created",), datetime(tzinfo=zone) as moment) if zone is not None:
-                last = min(last, _microseconds(moment) - 1)
-            case _:
-                return False
-        self._wanted = self._wanted._replace(created=(first, last))
-        return True
-
-    # --- reading ---
+        self._choice = choice
 
     def partitions(self) -> list[InputPartition]:
         store = self._place.open()
         try:
             queue = store.read(self._place.find)
-            if self._keys is not None:
-                return [KeyList(tuple(sorted(self._keys)))]
+            if self._choice.keys is not None:
+                return [KeyList(self._choice.keys)]
             cut = parts(self._partitions, store.read(lambda tx: tx.scans.count(queue)))
             bounds = store.read(lambda tx: tx.scans.key_bounds(queue, cut))
         finally:
@@ -125,10 +62,10 @@ class Scan(DataSourceReader):
             queue = store.read(self._place.find)
             if isinstance(partition, KeyList):
                 keys = partition.keys
-                found = store.read(lambda tx: tx.scans.find(queue, keys, self._wanted))
-                yield self._frames.batch([each for each in found if STATES[each.state] in self._states])
+                found = store.read(lambda tx: tx.scans.find(queue, keys, self._choice.wanted))
+                yield self._frames.batch([each for each in found if STATES[each.state] in self._choice.states])
             elif isinstance(partition, KeyRange):
-                wanted = self._wanted._replace(keys=(partition.first, partition.last))
+                wanted = self._choice.wanted._replace(keys=(partition.first, partition.last))
                 yield from map(self._frames.batch, self._pages(store, queue, wanted))
         finally:
             store.close()
@@ -141,7 +78,7 @@ class Scan(DataSourceReader):
         """
         seen: set[int] = set()
         for state in (State.UNPROCESSED, State.PROCESSED):
-            if STATES[state] in self._states:
+            if STATES[state] in self._choice.states:
                 for page in _pages_of(store, queue, state, wanted):
                     yield [found for found in page if found.stored.key not in seen]
                     if state is State.UNPROCESSED:
@@ -160,15 +97,3 @@ def _pages_of(store: Store, queue: Queue, state: State, wanted: Wanted) -> Itera
 
 def _page(queue: Queue, state: State, wanted: Wanted, after: int, tx: Transaction) -> list[Found]:
     return tx.scans.page(queue, state, wanted, after, PAGE_ROWS)
-
-
-def _number(text: str) -> int | None:
-    """A key that is none is nobody's key."""
-    try:
-        return key_number(text)
-    except KeyInvalid:
-        return None
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - to_datetime(0)) // timedelta(microseconds=1)

@@ -35,11 +35,11 @@ class Source(DataSource):
 
     def reader(self, schema: StructType) -> Scan:
         place = options.place(self.options, READING)
-        return Scan(place, self._frames(schema), options.partitions(self.options))
+        return Scan(place, self._frames(schema), options.partitions(self.options), options.choice(self.options))
 
     def streamReader(self, schema: StructType) -> Stream:
         place = options.place(self.options, STREAMING)
-        start = options.choice(self.options, "startingOffset", ("earliest", "latest"))
+        start = options.word(self.options, "startingOffset", ("earliest", "latest"))
         frames = self._frames(schema)
         return Stream(place, frames, options.partitions(self.options), options.batch_max(self.options), start)
 
@@ -50,7 +50,7 @@ class Source(DataSource):
         return StreamSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).door)
 
     def _frames(self, schema: StructType) -> Frames:
-        return Frames(schema, options.choice(self.options, "corrupt", ("fail", "skip")))
+        return Frames(schema, options.word(self.options, "corrupt", ("fail", "skip")))
 
     def _sheet(self, schema: StructType, overwrite: bool) -> Sheet:
         if overwrite:

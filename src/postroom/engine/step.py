@@ -20,9 +20,9 @@ from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue,
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.stage import Share
 from postroom.limits import STEP_BYTES_MAX, STEP_PART_MESSAGES, STEP_ROUNDS_MAX
-from postroom.model.message import Draft, Stored
+from postroom.model.message import Stored
 from postroom.store.base import Store
-from postroom.store.batch import NOWHERE, Batch, Change, Places, Put, Reset, Stale, Take
+from postroom.store.batch import NOWHERE, Batch, Places, Stale
 from postroom.store.owner import is_alive
 from postroom.store.queues import Hold, Queue
 from postroom.store.timers import Timer
@@ -242,30 +242,34 @@ class _Commit:
 
     def write(self, settled: int) -> Result:
         queues = self._queues(settled)
-        sources = {stored.queue for stored in self._claimed.stored[:settled]}
-        if not all(_releases(self._tx, queues[name]) for name in sources):
-            raise Stale  # put on hold since the claim, or someone began to read
-        held = {name for name, queue in queues.items() if queue.hold or in_use(self._tx, queue)}
-        sliced, timers = self._claimed.share.sliced, self._claimed.timers
+        held = {name for name, queue in queues.items() if queue.hold or queue.lock_owner is not None}
         result = Result(claimed=len(self._claimed.arrivals), more=self._claimed.more)
-        changes: list[Change] = []
+        steps = []
         for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False):
             made = self._effects[arrival.order]
             goal = _held(made, held) if held else None
             if goal is not None:
                 result.blocked = (stored.queue, goal)
                 break
-            changes.append(Take(queues[stored.queue], stored, stored.queue in sliced))
-            for action in made:
-                changes.append(self._change(action, stored.key, queues))
-            result.messages += 1
+            steps.append((stored, made))
             result.created += len(made)
+        result.messages = len(steps)
+        self._write(steps, queues, result)
+        return result
+
+    def _write(self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue], result: Result) -> None:
+        batch, sliced, timers = Batch(self._tx), self._claimed.share.sliced, self._claimed.timers
+        resets = sum(type(action) is ResetSlice for _, made in steps for action in made)
+        batch.reserve(len(steps) + result.created, result.created - resets)
+        for stored, made in steps:
+            batch.take(queues[stored.queue], stored, stored.queue in sliced)
+            for action in made:
+                self._apply(batch, action, stored.key, queues)
             if made and type(made[0]) is Enqueue and made[0].failed:
                 result.failures += 1
             if stored.key in timers:
                 self._tx.timers.remove(timers[stored.key])
-        Batch(self._tx).write(changes, self._claimed.snapshot)
-        return result
+        batch.finish(self._claimed.snapshot)
 
     def _queues(self, settled: int) -> dict[str, Queue]:
         """Every queue that is taken from or put into, locked in the order of numbers."""
@@ -280,10 +284,11 @@ class _Commit:
             ids.append(queue.id)
         return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(ids))}
 
-    def _change(self, action: Action, cause: int, queues: Mapping[str, Queue]) -> Change:
+    def _apply(self, batch: Batch, action: Action, cause: int, queues: Mapping[str, Queue]) -> None:
         if type(action) is not Enqueue:
             assert type(action) is ResetSlice
-            return Reset(self._slicings[action.slicing], action.value, action.slicing, f"rule {action.rule}")
+            batch.reset(self._slicings[action.slicing], action.value, action.slicing, f"rule {action.rule}")
+            return
         rule, queue, form, type_, body, properties, slices, entries, delay, _ = action
         places = NOWHERE
         if slices or entries:
@@ -292,7 +297,7 @@ class _Commit:
                 tuple([(self._indexes[name], value) for name, value in entries]),
             )
         due = None if delay is None else self._tx.now + delay
-        return Put(queues[queue], Draft(body, form, type_, properties), cause, f"rule {rule}", places, due)
+        batch.put(queues[queue], body, form, type_, properties, cause, f"rule {rule}", places, due)
 
 
 def _held(made: Effects, held: set[str]) -> str | None:

@@ -13,8 +13,8 @@ from postroom.rules.definitions import SYSTEM_ERRORS, Expression, Program, Prope
 from postroom.rules.edits import line_column
 from postroom.rules.expression import Body, Call, read
 from postroom.rules.language import fail
-from postroom.rules.tokens import Unreadable
-from postroom.rules.translation import SYSTEM
+from postroom.rules.tokens import Unreadable, tokens_before
+from postroom.rules.translation import NAMESPACE, SYSTEM
 
 
 @dataclass
@@ -261,6 +261,16 @@ def function_arguments(subject: Subject) -> Found:
                 yield at(rule, rule.body, call.start), f"rule {rule.name}: {what}"
 
 
+def variable_name(subject: Subject) -> Found:
+    """Variables of our own namespace hold what surrounds a rule: through them it would see its neighbours."""
+    expressions = [(rule, rule.body) for rule in subject.program.rules.values()]
+    values = [(each, value.value) for each in subject.program.properties.values() for value in each.values]
+    for definition, expression in [*expressions, *((each, value) for each, value in values if value is not None)]:
+        for token in tokens_before(expression.text, 0, len(expression.text))[0]:
+            if token.kind == "variable" and token.text.replace(" ", "").startswith(("$qs:", f"$Q{{{NAMESPACE}}}")):
+                yield at(definition, expression, token.start), f"{token.text}: names with qs: are not for variables"
+
+
 def _misused(call: Call, wanted: tuple[int, ...], rule: RuleDefinition, subject: Subject) -> str | None:
     name = call.name.removeprefix("fn:")
     if call.reference or call.arrow:
@@ -307,4 +317,5 @@ CHECKS: tuple[Check, ...] = (
     reset_slicing,
     function_allowed,
     function_arguments,
+    variable_name,
 )

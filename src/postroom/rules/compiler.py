@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 
 from postroom.model.types import MessageType
 from postroom.rules.definitions import Expression, Program, RuleDefinition
@@ -44,9 +45,12 @@ def compiled(
         rules = enumerate(program.rules_of(queue))
         bodies[queue] = [(rule, translated(rule, around, number)) for number, rule in rules]
     masters = dict.fromkeys(program.collections, "<c/>") | dict(collections or {})
+    # A worker reads the documents of a query it has not seen: other documents are another query.
+    edition = blake2b("".join(masters.values()).encode(), digest_size=8).hexdigest()
     targets = {name: target(program, name, indexes, mark) for name in _reachable(program)}
     queues = {
-        queue: _queue_plan(program, arounds[queue], bodies[queue], indexes, tuple(masters)) for queue in program.watched
+        queue: _queue_plan(program, arounds[queue], bodies[queue], indexes, masters, edition)
+        for queue in program.watched
     }
     errors = {queue: tuple(program.error_queues(queue, None)) for queue in [*program.watched, *program.queues]}
     for queue in program.watched:
@@ -156,13 +160,14 @@ def _queue_plan(
     around: Surroundings,
     bodies: list[tuple[RuleDefinition, Edited]],
     indexes: Mapping[str, Index],
-    collections: tuple[str, ...],
+    collections: Iterable[str],
+    edition: str,
 ) -> QueuePlan:
     for rule, _ in bodies:
         if rule.target in program.slicings:
             around.slicing(rule.target)
     inherited = tuple(each.name for each in program.properties.values() if each.inherited)
-    before = head(program, around, indexes, collections)
+    before = f"{head(program, around, indexes, tuple(collections))} (: {edition} :)"
 
     def query(careful: bool) -> str:
         calls = (

@@ -12,9 +12,16 @@ from typing import Any
 
 from postroom.engine.effects import Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.serial import Timeline, before, documents, settle
-from postroom.limits import ERROR_DEPTH_MAX, MESSAGE_ACTIONS_MAX, MESSAGE_OUTPUT_BYTES_MAX, TASK_ROUNDS_MAX
+from postroom.errors import PropertyInvalid
+from postroom.limits import (
+    BODY_BYTES_MAX,
+    ERROR_DEPTH_MAX,
+    MESSAGE_ACTIONS_MAX,
+    MESSAGE_OUTPUT_BYTES_MAX,
+    TASK_ROUNDS_MAX,
+)
 from postroom.model.key import key_text
-from postroom.model.message import NO_PROPERTIES, check_properties
+from postroom.model.message import check_properties
 from postroom.model.moment import to_datetime, to_iso
 from postroom.rules import admission
 from postroom.rules.admission import Candidate, Entry
@@ -24,6 +31,7 @@ from postroom.rules.failures import Failure, error_body
 from postroom.rules.plan import Plan, QueuePlan, Target
 from postroom.rules.xquery import QueryFailed, saxon
 
+_SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes
 #: The sets of a chunk as they stood when it was claimed.
 Base = Mapping[Granule, Sequence[Document]]
 
@@ -124,7 +132,7 @@ class _Chunk:
         if len(answer.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
             what = f"{len(answer.made)} actions with {size} characters; the budget of one message is smaller"
             return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[answer.made[0].rule]))
-        trigger = admission.stored(arrival.properties) if arrival.properties != NO_PROPERTIES else {}
+        trigger = admission.stored(arrival.properties)
         found: list[Action] = []
         number, code, description = answer.failed or (len(plan.rules), "", "")
         for made in answer.made:
@@ -146,8 +154,12 @@ class _Chunk:
         if self._plan.known and made.queue not in self._plan.known:
             return Failure("system", "PR0007", f"the queue {made.queue} is gone", rule)
         target = self._plan.target(made.queue)
-        if target.plain and not made.properties and not trigger:  # most messages of most programs
-            return Enqueue(rule, made.queue, made.format, None, made.body, _by_rule(rule))
+        if target.plain and "connection" not in trigger and len(made.body) < _SMALL:  # most messages of most programs
+            try:
+                said = _set_by_rule(rule, tuple(made.properties))
+                return Enqueue(rule, made.queue, made.format, None, made.body, said)
+            except PropertyInvalid as error:
+                return Failure("message", error.code, str(error), rule)
         properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
         properties |= admission.inherited(target, trigger, properties)
         document = Document(0, made.format, None, made.body)
@@ -232,8 +244,11 @@ class _Sets:
 
 
 @lru_cache(maxsize=1000)
-def _by_rule(rule: str) -> str:
-    return check_properties({"rule": rule})
+def _set_by_rule(rule: str, properties: tuple[tuple[str, str | None, str], ...]) -> str:
+    """The properties of a message for a queue that has none of its own; most messages of a rule have the same."""
+    target = Target("")
+    given = {name: admission.value_of(name, kind, text, target) for name, kind, text in properties}
+    return check_properties({**given, "rule": rule})
 
 
 def _entering(rule: str, target: Target, document: Document, entry: Entry) -> Enqueue:

@@ -38,7 +38,8 @@ def element(document: Document, plan: Plan) -> str:
 
 def without_declaration(body: str) -> str:
     declaration = _DECLARATION.match(body)
-    return body[declaration.end() :] if declaration and declaration.end() else body
+    # White space around the root is no part of a document either.
+    return (body[declaration.end() :] if declaration and declaration.end() else body).strip(" \t\r\n")
 
 
 def escaped(text: str) -> str:
@@ -91,7 +92,9 @@ def answers(said: str, mark: str) -> Iterator[Answer]:
             attributes, _, body = part.partition("/>")
             _, queue, _, rule, _, form, _ = attributes.split('"')
             body = body[:-2] if number < len(parts) else body
-            answer.made.append(Made(int(rule), queue, _FORMATS[form], body if form == "x" else _plain(body)))
+            text = body if form == "x" else _plain(body)
+            # The constructor's half cost counts here.
+            answer.made.append(tuple.__new__(Made, (int(rule), queue, _FORMATS[form], text, (), (), None, "")))
         elif tag == "r":
             if answer is not None:
                 yield answer
@@ -110,7 +113,10 @@ def _detail(tag: str, values: list[str], answer: Answer) -> None:
         name, value, *kind = values
         found = (name, kind[0] if kind else None, value)
         if answer.made:
-            answer.made[-1] = answer.made[-1]._replace(properties=(*answer.made[-1].properties, found))
+            last = answer.made[-1]
+            answer.made[-1] = Made(
+                last.rule, last.queue, last.format, last.body, (*last.properties, found), last.entries
+            )
         else:
             answer.properties.append(found)
     elif tag == "k":

@@ -5,6 +5,7 @@ Each message is looked at alone, against the sets as they are now; a changed pro
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,7 +49,7 @@ def tried(store: Store, proposed: Sequence[Any_], since: datetime | None) -> Ite
     def work(tx: Transaction) -> tuple[Plan, list[Stored]]:
         program = catalog.check(tx, proposed)
         mine = {each.name for each in proposed if each.what == "rule"}
-        plan = catalog.planned(tx, program, 0, "try")
+        plan = catalog.planned(tx, program, 0, secrets.token_hex(4))
         watched = [queue for queue, each in plan.queues.items() if mine & set(each.rules)]
         found = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
         after = 0 if since is None else int(since.timestamp() * 1_000_000)

@@ -6,8 +6,9 @@ The journal reads as if they had been made one after another; the database sees 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
@@ -81,15 +82,26 @@ def no_door(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[
 
 
 class Batch:
-    """Changes in their order. ``write`` makes them; queues must be locked by this transaction before."""
+    """Changes in their order. ``write`` makes them; queues must be locked by this transaction before.
+
+    Or, where objects for each change cost too much: ``reserve`` numbers for so many changes, call the verbs, and
+    ``finish``.
+    """
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
         self._session = tx.session
+        self._now = tx.session.now
+        self._actor = tx.journal.actor
+        self._numbers: Iterator[int] = iter(())
+        self._keys: Iterator[int] = iter(())
         self._journal: list[tuple[Any, ...]] = []
         self._marked: list[tuple[Any, ...]] = []
         self._discarded: list[tuple[Any, ...]] = []
         self._messages: list[tuple[Any, ...]] = []
+        self._arrived: dict[int, Iterator[int]] = {}
+        self._arrivals: Counter[int] = Counter()
+        self._queues: dict[int, Queue] = {}
         self._fresh: defaultdict[tuple[int, str], list[Member]] = defaultdict(list)
         self._entries: list[Member] = []
         self._resets: list[tuple[int, str]] = []
@@ -101,38 +113,46 @@ class Batch:
 
         Raises ``Stale`` if a message to be taken is not there any more; then the transaction must not go on.
         """
-        puts = [change for change in changes if type(change) is Put]
-        numbers = self._session.journal_numbers(len(changes)) if changes else ()
-        keys = self._tx.keys.take(len(puts)) if puts else ()
-        next_key = iter(keys)
-        arrivals = self._numbered(puts)
-        for seq, change in zip(numbers, changes, strict=True):
+        keys = self.reserve(len(changes), sum(type(change) is Put for change in changes))
+        for change in changes:
             if type(change) is Put:
-                self._put(seq, next(next_key), next(arrivals[change.queue.id]), change)
+                self.put(change.queue, *change.draft, change.cause, change.actor, change.places, change.due)
             elif type(change) is Take:
-                self._take(seq, change)
+                self.take(*change)
             else:
                 assert type(change) is Reset
-                self._reset(seq, change)
-        self._flush(snapshot)
+                self.reset(*change)
+        self.finish(snapshot)
         return keys
 
-    def _numbered(self, puts: Sequence[Put]) -> dict[int, Any]:
-        counts: defaultdict[int, int] = defaultdict(int)
-        queues = {}
-        for put in puts:
-            counts[put.queue.id] += 1
-            queues[put.queue.id] = put.queue
-        arrive = self._tx.counts.arrive
-        firsts = {id: arrive(queues[id], count) for id, count in counts.items()}
-        return {id: iter(range(first, first + counts[id])) for id, first in firsts.items()}
+    def reserve(self, changes: int, puts: int) -> Sequence[int]:
+        """Numbers in the journal for so many changes, and keys for the new messages among them."""
+        keys = self._tx.keys.take(puts) if puts else ()
+        self._numbers = iter(self._session.journal_numbers(changes) if changes else ())
+        self._keys = iter(keys)
+        return keys
 
-    def _put(self, seq: int, key: int, number: int, put: Put) -> None:
-        queue, (body, form, type, properties), cause, actor, places, due = put
-        now = self._session.now
-        self._journal.append((seq, now, "put", key, None, None, queue.id, actor, None))
+    def put(
+        self,
+        queue: Queue,
+        body: str,
+        form: str,
+        type: str | None,
+        properties: str,
+        cause: int | None,
+        actor: str,
+        places: Places = NOWHERE,
+        due: int | None = None,
+    ) -> None:
+        seq, key, now, id = next(self._numbers), next(self._keys), self._now, queue.id
+        arrived = self._arrived.get(id)
+        if arrived is None:
+            self._queues[id] = queue
+            arrived = self._arrived[id] = count(self._tx.counts.arrive(queue, 0))
+        self._journal.append((seq, now, "put", key, None, None, id, actor, None))
         hash = message_hash(key, now, cause, body, form, type, properties)
-        self._messages.append((key, queue.id, seq, number, now, body, form, type, properties, hash, cause))
+        self._messages.append((key, id, seq, next(arrived), now, body, form, type, properties, hash, cause))
+        self._arrivals[id] += 1
         if places is not NOWHERE:
             for set, value in places.slices:
                 self._fresh[set, value].append(Member(set, value, seq, key))
@@ -140,12 +160,10 @@ class Batch:
         if due is not None:
             self._timers.append((due, key))
 
-    def _take(self, seq: int, take: Take) -> None:
-        queue, stored, sliced = take
-        now, kept = self._session.now, bool(queue.keep)
+    def take(self, queue: Queue, stored: Stored, sliced: bool) -> None:
+        seq, now, kept = next(self._numbers), self._now, bool(queue.keep)
         target = queue.id if kept else None
-        actor = self._tx.journal.actor
-        self._journal.append((seq, now, "take", stored.key, stored.last, queue.id, target, actor, None))
+        self._journal.append((seq, now, "take", stored.key, stored.last, queue.id, target, self._actor, None))
         if kept:
             self._marked.append((seq, now, stored.key, queue.id))
             if sliced and queue.keep == Keep.SLICED:
@@ -154,14 +172,16 @@ class Batch:
             self._discarded.append((stored.key, queue.id, seq))
         self._tx.counts.depart(queue, stored.number, kept=kept)
 
-    def _reset(self, seq: int, reset: Reset) -> None:
-        said = json.dumps({"slicing": reset.name, "slicekey": reset.value}, ensure_ascii=False)
-        self._journal.append((seq, self._session.now, "reset", None, None, None, None, reset.actor, said))
-        self._fresh.pop((reset.slicing, reset.value), None)
-        self._resets.append((reset.slicing, reset.value))
+    def reset(self, slicing: int, value: str, name: str, actor: str) -> None:
+        said = json.dumps({"slicing": name, "slicekey": value}, ensure_ascii=False)
+        self._journal.append((next(self._numbers), self._now, "reset", None, None, None, None, actor, said))
+        self._fresh.pop((slicing, value), None)
+        self._resets.append((slicing, value))
 
-    def _flush(self, snapshot: int) -> None:
+    def finish(self, snapshot: int) -> None:
         session, slices = self._session, self._tx.slices
+        for id, arrived in self._arrivals.items():
+            self._tx.counts.arrive(self._queues[id], arrived)
         if self._marked and session.many(_MARK, self._marked) != len(self._marked):
             raise Stale
         if self._discarded:
