@@ -12,7 +12,10 @@ from pathlib import Path
 import postroom
 from tests.faults.here import evaluate_here
 from postroom import faults
+from postroom.engine.delivery import Receipt, deliver
+from postroom.engine.tail import Tail
 from postroom.errors import PostroomError
+from postroom.model.message import Draft
 from postroom.model.types import Field, MessageType
 
 PROGRAM = """
@@ -65,6 +68,7 @@ def work(url: str, folder: Path) -> None:
         room.remove_queue("spare")
         effects(room)
         rules(room, folder)
+        deliveries(room)
         leave_a_lock(room)
 
 
@@ -119,6 +123,22 @@ def rules(room: postroom.Postroom, folder: Path) -> None:
         say("ok", "request", sent.key, f"r{number}")
     evaluate_here(room).run_until_idle(step_messages=4)
     room.sweep()
+
+
+def deliveries(room: postroom.Postroom) -> None:
+    """What the Spark data source does with a room: a batch that comes twice, and a look at how far a queue has got."""
+    bodies = [f"batch-{number}" for number in range(3)]
+    say("begin", "send", "keep", *bodies)
+    for _ in range(2):
+        deliver(
+            room.store,
+            "keep",
+            Draft.many(bodies),
+            lambda tx, queue, drafts: room._verbs.enter(tx, (queue,), drafts),
+            Receipt("query", 0),
+        )
+    say("ok", "send-many", *(message.key for message in room.info("keep") if message.body in bodies))
+    assert Tail(room.store, "keep").last(0) > 0
 
 
 def leave_a_lock(room: postroom.Postroom) -> None:

@@ -321,6 +321,36 @@ def test_an_error_is_told_with_its_own_code_and_rule_however_much_was_done(
     assert bodies(pair, "out") == ["<fine/>", "<good/>"] * 2
 
 
+def test_the_first_rule_that_fails_is_the_one_that_is_told(play_at_once: Play) -> None:
+    pair = play_at_once(
+        f"""{QUEUES}
+        create queue later kind echo mode persistent
+        create rule first for in errorqueue errors
+        if (true()) then do enqueue <a/> into later with target value "out" with timeout value "soon"
+        create rule second for in errorqueue out if (true()) then do enqueue <a>{{error()}}</a> into out""",
+        ("in", "<m/>"),
+    )
+    assert codes(pair, "errors") == [("PR0004", "first")]
+
+
+# --- timers ------------------------------------------------------------------------------------------------------
+
+
+def test_echoes_come_back_by_their_time_and_before_everything_else(play: Play) -> None:
+    pair = play(
+        f"""{QUEUES}
+        create queue later kind echo mode persistent
+        create rule wait for in if (//wait) then
+            for $w in //wait return do enqueue <w>{{string($w)}}</w> into later
+            with target value "in" with timeout value xs:integer($w) with kept value "yes"
+        create rule note for in if (/w) then do enqueue <n>{{/w/text()}}{{qs:property("kept")}}</n> into out""",
+        ("in", "<m><wait>5</wait><wait>0</wait></m>"),
+        ("in", "<m><wait>2</wait><wait>0</wait><wait>5</wait></m>"),
+        ("in", "<m/>"),
+    )
+    assert bodies(pair, "out") == [f"<n>{seconds}yes</n>" for seconds in (0, 0, 2, 5, 5)]
+
+
 # --- what messages say -------------------------------------------------------------------------------------------
 
 
@@ -336,6 +366,17 @@ def test_text_comes_through_a_rule_and_a_property_as_it_was(play_at_once: Play, 
     )
     assert bodies(pair, "out") == [text]
     assert [value for _, value in pair.oracle.slices] == [text]
+
+
+def test_a_truth_value_and_a_number_are_kept_apart(play_at_once: Play) -> None:
+    pair = play_at_once(
+        f"""{QUEUES}
+        create rule say for in if (true()) then
+            (do enqueue <a/> into out with u value 1, do enqueue <a/> into out with u value true())
+        create rule ask for out if (true()) then do enqueue <u>{{qs:property("u")}}</u> into errors""",
+        ("in", "<m/>"),
+    )
+    assert bodies(pair, "errors") == ["<u>1</u>", "<u>true</u>"]
 
 
 def test_a_message_from_outside_knows_its_sender_in_every_queue(play_at_once: Play) -> None:

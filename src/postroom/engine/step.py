@@ -242,7 +242,10 @@ class _Commit:
 
     def write(self, settled: int) -> Result:
         queues = self._queues(settled)
-        held = {name for name, queue in queues.items() if queue.hold or queue.lock_owner is not None}
+        sources = {stored.queue for stored in self._claimed.stored[:settled]}
+        if not all(_releases(self._tx, queues[name]) for name in sources):
+            raise Stale  # put on hold since the claim, or someone began to read
+        held = {name for name, queue in queues.items() if queue.hold or in_use(self._tx, queue)}
         result = Result(claimed=len(self._claimed.arrivals), more=self._claimed.more)
         steps = []
         for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False):
@@ -260,6 +263,9 @@ class _Commit:
     def _write(self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue], result: Result) -> None:
         batch, sliced, timers = Batch(self._tx), self._claimed.share.sliced, self._claimed.timers
         resets = sum(type(action) is ResetSlice for _, made in steps for action in made)
+        for stored, _ in steps:  # before numbers are reserved: this writes to the journal too
+            if stored.key in timers:
+                self._tx.timers.remove(timers[stored.key])
         batch.reserve(len(steps) + result.created, result.created - resets)
         for stored, made in steps:
             batch.take(queues[stored.queue], stored, stored.queue in sliced)
@@ -267,8 +273,6 @@ class _Commit:
                 self._apply(batch, action, stored.key, queues)
             if made and type(made[0]) is Enqueue and made[0].failed:
                 result.failures += 1
-            if stored.key in timers:
-                self._tx.timers.remove(timers[stored.key])
         batch.finish(self._claimed.snapshot)
 
     def _queues(self, settled: int) -> dict[str, Queue]:

@@ -263,9 +263,11 @@ def function_arguments(subject: Subject) -> Found:
 
 def variable_name(subject: Subject) -> Found:
     """Variables of our own namespace hold what surrounds a rule: through them it would see its neighbours."""
-    expressions = [(rule, rule.body) for rule in subject.program.rules.values()]
-    values = [(each, value.value) for each in subject.program.properties.values() for value in each.values]
-    for definition, expression in [*expressions, *((each, value) for each, value in values if value is not None)]:
+    expressions: list[tuple[RuleDefinition | PropertyDefinition, Expression]] = []
+    expressions += [(rule, rule.body) for rule in subject.program.rules.values()]
+    for each in subject.program.properties.values():
+        expressions += [(each, value.value) for value in each.values if value.value is not None]
+    for definition, expression in expressions:
         for token in tokens_before(expression.text, 0, len(expression.text))[0]:
             if token.kind == "variable" and token.text.replace(" ", "").startswith(("$qs:", f"$Q{{{NAMESPACE}}}")):
                 yield at(definition, expression, token.start), f"{token.text}: names with qs: are not for variables"
