@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import postroom
 from tests.faults.here import evaluate_here
+
+import postroom
 from postroom import faults
 from postroom.engine.delivery import Receipt, deliver
 from postroom.engine.tail import Tail

@@ -63,7 +63,7 @@ declare function qs:body($b as item()*) as element() {
     then <body format="json">{serialize($b, map { "method": "json" })}</body>
   else if ($b instance of element() or $b instance of document-node(element()))
     then <body format="xml">{serialize($b, map { "method": "xml", "omit-xml-declaration": true() })}</body>
-  else if ($b instance of text() or $b instance of xs:anyAtomicType or $b instance of document-node())
+  else if ($b instance of text() or $b instance of xs:anyAtomicType or $b instance of document-node() and empty($b/*))
     then <body format="text">{string($b)}</body>
   else qs:wrong("PR0001")
 };

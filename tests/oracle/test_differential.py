@@ -36,7 +36,7 @@ def test_thousands_of_generated_programs_end_as_the_oracle_says(case: Case) -> N
     check(case)
 
 
-@settings(_SETTINGS, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrink without Spark
+@settings(_SETTINGS, max_examples=24, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrink without Spark
 @given(case=cases())
 def test_a_generated_program_ends_on_spark_as_the_oracle_says(spark: SparkSession, case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder:

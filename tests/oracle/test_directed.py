@@ -292,6 +292,8 @@ def test_a_failing_message_in_the_middle_leads_to_an_error_and_nothing_else(play
         ("do enqueue (<a/>, <b/>) into out", "PR0001"),
         ("do enqueue () into out", "PR0001"),
         ("do enqueue //@none into out", "PR0001"),
+        ('do enqueue document { "x", <a/> } into out', "PR0001"),
+        ("do enqueue document { <a/>, <b/> } into out", "PR0001"),
         ("(do enqueue <a/> into out, do enqueue <b>{error()}</b> into out)", "FOER0000"),
         ('do enqueue <a><b/>{xs:integer("x")}</a> into out', "FORG0001"),
         ('(do enqueue <a/> into out, do reset number key "x")', "FORG0001"),

@@ -171,7 +171,8 @@ def test_a_body_or_a_property_that_is_too_large_is_a_failure_of_the_message() ->
         properties("create property p as xs:string queue a value string(/x)", f"<x>{'y' * 5000}</x>")
         == "property-invalid"
     )
-    assert properties("", **{f"p{number}": 1 for number in range(101)}) == "property-invalid"
+    many: dict[str, Any] = {f"p{number}": 1 for number in range(101)}
+    assert properties("", **many) == "property-invalid"
 
 
 @pytest.mark.parametrize(

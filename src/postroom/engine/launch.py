@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyspark
 from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -68,10 +68,17 @@ def running() -> SparkSession | None:
     """The session that this process has. One whose Java has died is cleared away."""
     if SparkContext._active_spark_context is None:
         return None
-    if _has_ended(SparkContext._gateway):
-        end()
-        return None
-    return SparkSession.builder.getOrCreate()
+    process = getattr(SparkContext._gateway, "proc", None)
+    if not _has_ended(SparkContext._gateway):
+        try:
+            return SparkSession.builder.getOrCreate()
+        except (Py4JNetworkError, OSError):  # it is dying, and does not answer any more
+            if process is None:
+                raise
+            process.kill()
+            process.wait()
+    end()
+    return None
 
 
 def end() -> None:

@@ -154,12 +154,12 @@ class _Job:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        if not isinstance(error, (Py4JError, PySparkException)):
-            raise error
-        if self._has_ended():
+        if self._has_ended():  # a dying Java shows in many ways: refused connections, empty answers, ends of files
             raise SparkUnavailable(
                 master="the engine", why="the session has ended", advice="start the engine again"
             ) from error
+        if not isinstance(error, (Py4JError, PySparkException)):
+            raise error
         return f"evaluation killed its worker, or took longer than {EVALUATION_SECONDS:.0f} seconds"
 
     def _has_ended(self) -> bool:
