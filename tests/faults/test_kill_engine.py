@@ -330,8 +330,14 @@ def test_a_run_until_idle_with_its_own_master_and_settings(sqlite_url: str, tmp_
     [
         (["--conf", "nonsense"], "postroom: argument-invalid: .*KEY=VALUE, not 'nonsense'"),
         (["--master", "locl[1]"], "postroom: spark-unavailable: .*Could not parse Master URL"),
-        (["--conf", "spark.sql.shuffle.partitions=many"], "postroom: spark-unavailable: .*shuffle.partitions"),
-        (["--conf", "spark.python.daemon.module=nowhere"], "postroom: spark-unavailable: .*"),
+        pytest.param(
+            ["--conf", "spark.sql.shuffle.partitions=many"],
+            "postroom: spark-unavailable: .*shuffle.partitions",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["--conf", "spark.python.daemon.module=nowhere"], "postroom: spark-unavailable: .*", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_wrong_setting_is_told_in_one_line(sqlite_url: str, tmp_path: Path, words: list[str], said: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import postroom
-from postroom.engine.effects import Arrival, Document, Granule
+from postroom.engine.effects import Arrival, Document, Enqueue, Granule
 from postroom.rules.stage import evaluated, packed, together, unpacked
 
 PROGRAM = """
@@ -32,8 +32,11 @@ def test_a_chunk_comes_back_as_effects_that_saw_each_other(tmp_path: Path) -> No
     chunk = [arrival(0, "1"), arrival(1, "1"), arrival(2, "2")]
     effects, unsettled, orders = unpacked(evaluated(plan, packed(chunk, base, {})))
     assert (unsettled, orders) == (set(), [0, 1, 2])
-    assert [made.body for made in effects[0] + effects[1]] == ["<y><id>1</id>1</y>", "<y><id>1</id>2</y>"]
-    assert [made.slices for made in effects[0]] == [(("s", "1"),)]
+    (first,), (second,) = effects[0], effects[1]
+    assert isinstance(first, Enqueue)
+    assert isinstance(second, Enqueue)
+    assert (first.body, second.body) == ("<y><id>1</id>1</y>", "<y><id>1</id>2</y>")
+    assert first.slices == (("s", "1"),)
     assert 2 not in effects  # its slice is empty
 
 

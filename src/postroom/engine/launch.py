@@ -5,10 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +52,7 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
         raise SparkUnavailable(master=master, why=why, advice="check the master and the settings for Spark") from error
     _hush_tasks(session)
     ear.pass_on()
+    atexit.register(_end_with, os.getpid())
     return session
 
 
@@ -102,23 +101,14 @@ def end() -> None:
     watch.cancel()
 
 
+def _end_with(process: int) -> None:
+    if os.getpid() == process:  # a forked child has no Java of its own
+        end()
+
+
 def _has_ended(gateway: JavaGateway | None) -> bool:
     process = getattr(gateway, "proc", None)
     return process is not None and process.poll() is not None
-
-
-def own_folder() -> Path:
-    """A fresh folder for all that Spark writes; gone when this process ends."""
-    made = Path(tempfile.mkdtemp(prefix="postroom-spark-"))
-    process = os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == process:  # a forked child must not take it away
-            end()
-            shutil.rmtree(made, ignore_errors=True)
-
-    atexit.register(remove)
-    return made
 
 
 def one_line(error: Exception) -> str:

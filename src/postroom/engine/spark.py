@@ -13,7 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from postroom.engine.java import java_home
-from postroom.engine.launch import end, launch, one_line, own_folder, running
+from postroom.engine.launch import end, launch, one_line, running
+from postroom.engine.scratch import scratch_folder
 from postroom.errors import SparkUnavailable
 
 __all__ = ["java_home", "session", "stop"]
@@ -36,7 +37,7 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> 
         present = running()
         if present is not None:
             return _adjusted(present, master, wanted)
-        place = own_folder()
+        place = scratch_folder()
         started = launch(master, {**_settings(master, place), **wanted}, place, local=bool(_LOCAL.match(master)))
         return _checked(started, master, wanted)
 
