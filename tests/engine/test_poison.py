@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 from pyspark.sql import SparkSession
@@ -33,6 +35,9 @@ else if (/m/@kind = "memory") then
                  return array:size($a) + count($a?*[. = "x"])}</r> into out
 else if (/m/@kind = "long") then
   do enqueue <r>{string-join(for $i in 1 to 4000000 return "0123456789")}</r> into out
+else if (/m/@kind = "slow") then
+  do enqueue <r>{if (count(for $i in 1 to 40000000 where $i mod 7 = count(/m) return 1) > 1) then "slow" else ()}</r>
+  into out
 else if (/m/@kind = "many") then for $i in 1 to 10001 return do enqueue <r>{$i}</r> into out
 else do enqueue <r>{string(/m)}</r> into out
 """
@@ -119,13 +124,36 @@ def children(process: int) -> list[int]:
     return [int(word) for task in tasks.iterdir() for word in (task / "children").read_text().split()]
 
 
-def test_a_lone_message_whose_worker_died_by_another_hand_is_not_blamed(room: Postroom, spark: SparkSession) -> None:
+def seconds_used(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return 0.0
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_lone_message_whose_worker_died_by_another_hand_is_not_blamed(
+    room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "EVALUATION_SECONDS", 60.0)
     room.send("in", "<m>first</m>", format="xml")
     assert work_off(room) == (1, 0)
-    found = workers(spark)
-    assert found
-    for worker in found:
-        os.kill(worker, signal.SIGKILL)
-    room.send("in", "<m>alone</m>", format="xml")
-    assert work_off(room) == (1, 0)
-    assert [message.body for message in room.info("out")] == ["<r>first</r>", "<r>alone</r>"]
+    before = {worker: seconds_used(worker) for worker in workers(spark)}
+    killed: list[int] = []
+
+    def kill_the_busy_one() -> None:
+        end = monotonic() + 60
+        while not killed and monotonic() < end:
+            sleep(0.02)
+            for worker in workers(spark):
+                if not killed and seconds_used(worker) > before.get(worker, 0.0) + 1:
+                    os.kill(worker, signal.SIGKILL)
+                    killed.append(worker)
+
+    thread = threading.Thread(target=kill_the_busy_one)
+    thread.start()
+    room.send("in", '<m kind="slow">alone</m>', format="xml")
+    done = work_off(room)
+    thread.join()
+    assert (len(killed), done) == (1, (1, 0))
+    assert [message.body for message in room.info("out")] == ["<r>first</r>", "<r>slow</r>"]

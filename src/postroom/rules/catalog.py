@@ -73,9 +73,10 @@ def read(tx: Transaction, version: int | None = None) -> Program:
     return Program(tuple(from_catalog(each) for each in tx.definitions.of_kind(KIND, version)))
 
 
-def planned(tx: Transaction, program: Program, version: int, mark: str) -> Plan:
+def planned(tx: Transaction, program: Program, version: int, mark: str, filled: frozenset[str] | None = None) -> Plan:
     known = frozenset(name for name, _ in tx.queues.names()) | frozenset(program.queues)
-    return compiler.compiled(program, version, mark, types=all_types(tx), collections=masters(tx), known=known)
+    types, collections = all_types(tx), masters(tx)
+    return compiler.compiled(program, version, mark, types=types, collections=collections, known=known, filled=filled)
 
 
 def masters(tx: Transaction) -> dict[str, str]:

@@ -30,18 +30,19 @@ def compiled(
     types: Mapping[str, MessageType] | None = None,
     collections: Mapping[str, str] | None = None,
     known: frozenset[str] = frozenset(),
+    filled: frozenset[str] | None = None,
 ) -> Plan:
-    """The plan of a program that has passed its checks."""
+    """The plan of a program that has passed its checks; with ``filled`` it reads through these indexes alone."""
     indexes: dict[str, Index] = {}
     for queue in program.watched:  # what some rule reads by an index, others must keep up to date
-        reader = Surroundings(program, queue, mark)
+        reader = Surroundings(program, queue, mark, filled=filled)
         for rule in program.rules_of(queue):
             translated(rule, reader)
         indexes |= reader.indexes
     indexed_queues = frozenset(index.queue for index in indexes.values())
     arounds, bodies = {}, {}
     for queue in program.watched:
-        around = arounds[queue] = Surroundings(program, queue, mark, indexed_queues)
+        around = arounds[queue] = Surroundings(program, queue, mark, indexed_queues, filled)
         rules = enumerate(program.rules_of(queue))
         bodies[queue] = [(rule, translated(rule, around, number)) for number, rule in rules]
     masters = dict.fromkeys(program.collections, "<c/>") | dict(collections or {})

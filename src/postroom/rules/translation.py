@@ -40,6 +40,7 @@ class Surroundings:
     queue: str
     mark: str
     indexed: frozenset[str] = frozenset()  # queues with an index
+    filled: frozenset[str] | None = None  # the indexes there are; None if those that are missing will be made
     reads: list[Read] = field(default_factory=list)
     properties: dict[str, None] = field(default_factory=dict)
     system: dict[str, None] = field(default_factory=dict)
@@ -56,6 +57,9 @@ class Surroundings:
         found = Index(f"{queue} {expression}", queue, expression)
         self.indexes[found.name] = found
         return found.name
+
+    def has_index(self, queue: str, expression: str) -> bool:
+        return self.filled is None or f"{queue} {expression}" in self.filled
 
     def unworked(self, queue: str) -> bool:
         """Whether nothing has to be computed for the messages of a queue."""
@@ -204,10 +208,12 @@ def property_type(program: Program, name: str) -> str:
 
 def _queue(call: Call, queue: str, rule: RuleDefinition, around: Surroundings, body: Body) -> str:
     keyed = keyed_read(rule, call, body, around.program)
-    if keyed is None:
+    if keyed is None or not around.has_index(queue, keyed.expression):
         return _set(around, Read("queue", queue))
     key = keyed.key
     if key.source == "probe":
+        if not around.has_index(around.queue, key.name):
+            return _set(around, Read("queue", queue))
         key = Key("probe", around.index(around.queue, key.name))
     return _set(around, Read("index", around.index(queue, keyed.expression), key))
 

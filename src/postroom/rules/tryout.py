@@ -49,7 +49,10 @@ def tried(store: Store, proposed: Sequence[Any_], since: datetime | None) -> Ite
     def work(tx: Transaction) -> tuple[Plan, list[Stored]]:
         program = catalog.check(tx, proposed)
         mine = {each.name for each in proposed if each.what == "rule"}
-        plan = catalog.planned(tx, program, 0, secrets.token_hex(4))
+        # Indexes that only the proposed rules need are not there: these rules read whole queues instead.
+        mark = secrets.token_hex(4)
+        filled = frozenset(catalog.planned(tx, catalog.read(tx), 0, mark).indexes)
+        plan = catalog.planned(tx, program, 0, mark, filled)
         watched = [queue for queue, each in plan.queues.items() if mine & set(each.rules)]
         found = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
         after = 0 if since is None else int(since.timestamp() * 1_000_000)
