@@ -106,7 +106,7 @@ def documents(files: Sequence[File]) -> dict[str, str]:
     """The texts of a collection's files, by their names."""
     if not files:
         raise ArgumentInvalid(argument="files", why="give at least one file")
-    return {printable(Path(file).name): text_of(Path(file), COLLECTION_BYTES_MAX) for file in files}
+    return {printable(Path(file)): text_of(Path(file), COLLECTION_BYTES_MAX) for file in files}
 
 
 def _with_schema(definition: Any_, folder: Path) -> Any_:

@@ -32,13 +32,13 @@ def count_into(granule: Granule, arrival: Arrival, known: Timeline) -> Effects:
     return (add(granule, str(len(inside))),)
 
 
-def rounds_of(calls: list[list[int]], one: object = None, *, groups: int = 1) -> Evaluate:
-    """Evaluates by ``count_into`` the first granule of each; notes who was asked in each round."""
+def rounds_of(calls: list[list[int]]) -> Evaluate:
+    """Each counts into its first granule, if it looks at one; who was asked in each round is noted."""
 
     def evaluate(arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
         calls.append([each.order for each in arrivals])
         for each in arrivals:
-            yield {each.order: count_into(each.granules[0], each, known)}
+            yield {each.order: count_into(each.granules[0], each, known) if each.granules else ()}
 
     return evaluate
 
@@ -92,19 +92,11 @@ def test_rounds_are_bounded_and_the_settled_are_right() -> None:
 
 def test_who_has_seen_what_is_not_settled_is_not_settled_either() -> None:
     some = [arrival(0, A), arrival(1, A), arrival(2, A), arrival(3, B), arrival(4)]
-    effects, unsettled = settle(some, rounds_of_with_free(), 1)
+    effects, unsettled = settle(some, rounds_of([]), 1)
     assert 0 not in unsettled
     assert {1, 2} <= unsettled
     assert {3, 4}.isdisjoint(unsettled)
     assert set(effects) >= {0, 3, 4}
-
-
-def rounds_of_with_free() -> Evaluate:
-    def evaluate(arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
-        for each in arrivals:
-            yield {each.order: count_into(each.granules[0], each, known) if each.granules else ()}
-
-    return evaluate
 
 
 def test_those_of_one_group_have_seen_each_other() -> None:
@@ -215,7 +207,7 @@ MESSAGES = st.lists(st.tuples(st.sets(st.sampled_from("ab")), ACTIONS, st.boolea
 @settings(deadline=None, max_examples=200)
 @given(MESSAGES, st.integers(1, 4))
 def test_any_batch_ends_as_one_after_another(
-    messages: list[tuple[set[str], list[tuple[str, str]], bool]], groups: int
+    messages: list[tuple[set[str], list[tuple[str, str]], bool]], size: int
 ) -> None:
     """Messages look at sets and act only if what they see is even, or always."""
     granules = {"a": A, "b": B}
@@ -232,17 +224,15 @@ def test_any_batch_ends_as_one_after_another(
         return tuple(add(granules[name], said) if what == "add" else reset(granules[name]) for name, what in actions)
 
     def evaluate(some: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
-        for start in range(groups):
-            yield {each.order: one(each, known) for each in some[start::groups]}
-
-    def evaluate_apart(some: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
-        for group in evaluate(some, known):
-            for order, made in group.items():
-                yield {order: made}
+        for start in range(0, len(some), size):
+            group: dict[int, Effects] = {}
+            for each in some[start : start + size]:
+                group[each.order] = one(each, timeline(group, {A, B}, known))
+            yield group
 
     serial: dict[int, Effects] = {}
     for each in arrivals:
         serial[each.order] = one(each, timeline(serial, {A, B}))
-    effects, unsettled = settle(arrivals, evaluate_apart, 64)
+    effects, unsettled = settle(arrivals, evaluate, 64)
     assert unsettled == set()
     assert effects == serial

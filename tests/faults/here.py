@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from postroom.engine.effects import Arrival, Effects
+from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
 from postroom.room import Postroom
 from postroom.rules.stage import Base, RulesShare, evaluated, packed, together, unpacked
 from postroom.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class HereShare(RulesShare):
@@ -34,4 +38,9 @@ class HereStage:
 def evaluate_here(room: Postroom) -> Postroom:
     """Let a room's engine do without Spark."""
     room._runner._stages = (HereStage(room),)
+
+    def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
+        return room._runner.run(spark=lambda: cast("SparkSession", None), **options)
+
+    room.engine_run = engine_run  # type: ignore[method-assign]
     return room

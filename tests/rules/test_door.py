@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
+from string import ascii_letters
 from typing import Any
 
 import pytest
@@ -79,6 +81,20 @@ def test_what_cannot_be_worked_out_is_refused_and_nothing_is_stored(
     assert len(shop.journal(1000)) == before
     assert counts(shop) == {}
     assert shop.send(queue="plain", body="next").key
+
+
+def test_long_values_are_refused_as_slice_keys_and_fit_an_index(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "p.demaq").write_text(
+        """create queue sliced kind basic mode persistent create queue indexed kind basic mode persistent
+        create property p as xs:string queue sliced value string(/x) create slicing s on p
+        create rule r for sliced if (qs:queue("indexed")[x = qs:property("p")]) then do enqueue . into indexed"""
+    )
+    room.load(tmp_path / "p.demaq")
+    long = "".join(Random(7).choices(ascii_letters, k=20_000))  # what repeats itself, a database makes shorter
+    for queue, size in (("sliced", 2_000), ("indexed", 2_000), ("indexed", 20_000)):
+        assert room.send(queue, f"<x>{long[:size]}</x>", format="xml").key
+    with pytest.raises(EntryRefused, match="a slice of s is known by at most 2000 bytes"):
+        room.send("sliced", f"<x>{long[:2_001]}</x>", format="xml")
 
 
 def test_text_and_json_do_not_fit_a_schema(shop: Postroom) -> None:

@@ -87,23 +87,14 @@ def test_a_text_message_passes_through_a_rule_as_it_is(load: Load, body: str) ->
     assert [(each.format, each.body) for each in room.info("b")] == [("text", body)] * 2
 
 
-@pytest.mark.parametrize("body", ["a\x00b", "\x01", "\x1f\x7f\ufffe\uffff", "\x0b\x0c"])
+@pytest.mark.parametrize("body", ["\x01", "\x1f\x7f\ufffe\uffff", "\x0b\x0c"])
 def test_what_xml_lacks_is_shown_to_rules_as_the_replacement_character(load: Load, body: str) -> None:
     room = load(f"{QUEUES}create rule r for a if (true()) then do enqueue string(.) into b")
-    try:
-        room.send("a", body)
-    except postroom_errors():
-        pytest.skip("no text has this character")
+    room.send("a", body)
     room.run_until_idle()
     (found,) = room.info("b")
     assert len(found.body) == len(body)
     assert "\ufffd" in found.body
-
-
-def postroom_errors() -> type[Exception]:
-    from postroom.errors import TextInvalid
-
-    return TextInvalid
 
 
 @pytest.mark.parametrize(

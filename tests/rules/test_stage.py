@@ -67,10 +67,10 @@ def test_evaluation_of_a_packed_chunk_answers_for_each_message() -> None:
     effects, unsettled, orders = unpacked(evaluated(plan(), chunk))
     assert orders == [4, 5, 6]
     assert unsettled == set()
-    assert [(order, made[0].queue) for order, made in effects.items() if isinstance(made[0], Enqueue)] == [
-        (6, "postroom-errors"),
-        (4, "b"),
-    ] or set(effects) == {4, 6}
+    assert {order: made[0].queue for order, made in effects.items() if isinstance(made[0], Enqueue)} == {
+        4: "b",
+        6: "postroom-errors",
+    }
     (first,) = effects[4]
     assert first == Enqueue("r", "b", "xml", None, "<y>1</y>", '{"rule":"r"}')
 

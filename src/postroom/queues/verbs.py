@@ -14,6 +14,7 @@ from time import monotonic
 from postroom.errors import (
     ArgumentInvalid,
     BodyMismatch,
+    EntryRefused,
     MessageCorrupt,
     PasswordMissing,
     PasswordWrong,
@@ -147,13 +148,12 @@ class Verbs:
             for names in every:
                 try:
                     target = _open_queue(tx, names)
-                except (QueueUnknown, QueueNotSingle, QueueHeld, QueueLocked) as refusal:
+                    (number,) = self._put(tx, target, [draft])
+                except (EntryRefused, QueueUnknown, QueueNotSingle, QueueHeld, QueueLocked) as refusal:
                     deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
                     answer = max(answer, refusal.status)
                 else:
-                    (number,) = self._put(tx, target, [draft])
-                    key = key_text(number)
-                    deliveries.append(Delivery(target.name, key, status.SERVED))
+                    deliveries.append(Delivery(target.name, key_text(number), status.SERVED))
             return Distributed(tuple(deliveries), answer)
 
         return self._store.transact("distribute", work)

@@ -52,7 +52,9 @@ def silence() -> None:
 
 
 def note(text: str) -> None:
-    """Something about the answer; kept out of pipes."""
+    """Something about the answer; kept out of pipes, and behind what was said before."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
     sys.stderr.write(text + "\n")
 
 
