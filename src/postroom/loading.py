@@ -106,7 +106,12 @@ def documents(files: Sequence[File]) -> dict[str, str]:
     """The texts of a collection's files, by their names."""
     if not files:
         raise ArgumentInvalid(argument="files", why="give at least one file")
-    return {printable(Path(file)): text_of(Path(file), COLLECTION_BYTES_MAX) for file in files}
+    found: dict[str, str] = {}
+    for file in map(Path, files):
+        name = printable(file.name)
+        # Two files of one name are two documents.
+        found[printable(file) if name in found else name] = text_of(file, COLLECTION_BYTES_MAX)
+    return found
 
 
 def _with_schema(definition: Any_, folder: Path) -> Any_:

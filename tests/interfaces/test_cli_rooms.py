@@ -43,6 +43,7 @@ def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_p
         "status": "00",
         "version": 1,
         "added": [],
+        "changed": [],
         "kept": ["INP_0000"],
         "removed": [],
     }
@@ -88,7 +89,15 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
     assert "echo ran -arg INP_0000" in run("outbox", "list").out
     assert run("run", "--until-idle").err == "echo ran -arg INP_0000: exit 0\n1 effect(s) done\n"
     assert run("outbox", "list").err == "the outbox is empty\n"
-    assert run("run", "--until-idle", "--json").json == {"status": "00", "effects": []}
+    assert run("run", "--until-idle", "--json").json == {
+        "status": "00",
+        "steps": 0,
+        "messages": 0,
+        "created": 0,
+        "failures": 0,
+        "waiting": {},
+        "effects": [],
+    }
     verbs = [event["verb"] for event in run("journal", "--json").json["events"]]
     assert verbs[-4:] == ["done", "release-lease", "lease", "release-lease"]
     assert len(run("journal", "--last", "2").out.splitlines()) == 3
