@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -120,8 +121,12 @@ def workers(spark: SparkSession) -> list[int]:
 
 
 def children(process: int) -> list[int]:
-    tasks = Path(f"/proc/{process}/task")
-    return [int(word) for task in tasks.iterdir() for word in (task / "children").read_text().split()]
+    found: list[int] = []
+    with suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(OSError):  # threads come and go
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def seconds_used(process: int) -> float:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -104,11 +104,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def children(process: int) -> list[int]:
-    try:
-        tasks = list(Path(f"/proc/{process}/task").iterdir())
-        return [int(word) for task in tasks for word in (task / "children").read_text().split()]
-    except OSError:  # it has ended
-        return []
+    found: list[int] = []
+    with suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(OSError):  # threads come and go
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def descendants(process: int) -> list[int]:
