@@ -40,7 +40,6 @@ KEY_TAIL: Final = 100_000  # keys per block: the part after the dot has five dig
 RULE_DEPTH_MAX: Final = 200  # expressions inside one another in a rule body
 PROGRAM_TOKENS_MAX: Final = 200_000  # words and signs of a file; the readers cost a few microseconds for each
 PROGRAM_DEPTH_MAX: Final = 1_000  # brackets and elements open at once
-PROGRAM_DEFINITIONS_MAX: Final = 10_000
 COLLECTION_BYTES_MAX: Final = 64 * 1024 * 1024
 ECHO_SECONDS_MAX: Final = 10 * 366 * 86_400.0  # how far ahead an echo queue looks
 MESSAGE_ACTIONS_MAX: Final = 10_000  # pending actions of one message

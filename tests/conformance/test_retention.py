@@ -261,6 +261,6 @@ def test_a_room_of_version_1_opens_with_its_messages_and_takes_rules(
         room.send("q", "worked out")
         assert [message.properties.get("p") for message in room.info("q")] == [None, None, "worked out"]
         assert [event.verb for event in room.trace("00001.00001")] == ["put", "take"]
-        assert room.receive("q").message.body == "waits"  # type: ignore[union-attr]
+        assert room.receive("q").message.body == "waits"  # type: ignore[union-attr]  # there is one
     with postroom.open(url) as again:
         assert counts(again, "q") == (2, 2)

@@ -157,7 +157,7 @@ def test_a_message_wakes_an_idle_engine_without_a_polling_delay(
         for number in range(3):
             sleep(0.3)  # it has gone to sleep again
             send(room, number)
-            wait_until(lambda number=number: len(bodies(room)) == number + 1)  # type: ignore[misc]
+            wait_until(lambda number=number: len(bodies(room)) == number + 1)  # type: ignore[misc]  # mypy cannot tell the type of a default
     assert answers(room) == ["0", "1", "2"]
 
 

@@ -60,7 +60,7 @@ def send(room: Postroom, *kinds: str) -> dict[str, str]:
     bad = {}
     for number in range(50):
         if number in (3, 30) and kinds:
-            kind, *kinds = kinds  # type: ignore[assignment]
+            kind, *kinds = kinds  # type: ignore[assignment]  # a tuple's rest is a list
             bad[kind] = room.send("in", f'<m kind="{kind}">bad</m>', format="xml").key
         room.send("in", f"<m>{number}</m>", format="xml")
     return bad

@@ -42,5 +42,5 @@ def evaluate_here(room: Postroom) -> Postroom:
     def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
         return room._runner.run(spark=lambda: cast("SparkSession", None), **options)
 
-    room.engine_run = engine_run  # type: ignore[method-assign]
+    room.engine_run = engine_run  # type: ignore[method-assign]  # for this room alone
     return room

@@ -89,7 +89,7 @@ class Workload:
 
 @contextmanager
 def started(*arguments: object, **options: str) -> Iterator[Workload]:
-    workload = Workload(*arguments, **options)  # type: ignore[arg-type]
+    workload = Workload(*arguments, **options)  # type: ignore[arg-type]  # passed on as they came
     try:
         yield workload
     finally:

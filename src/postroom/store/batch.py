@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
 from postroom.model.message import Draft, Stored, message_hash
+from postroom.store.messages import DEPART, DISCARD, INSERT, MARK
 from postroom.store.queues import Keep, Queue
 from postroom.store.slices import Member
 
@@ -21,15 +22,6 @@ if TYPE_CHECKING:
 
 _JOURNAL = """
 INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_MARK = """
-UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = 1
-"""
-_DEPART = "INSERT INTO departed (key, last) VALUES (?, ?)"
-_DISCARD = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = 1"
-_INSERT = """
-INSERT INTO messages (key, queue, position, number, created, body, format, type, properties, hash, cause)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -182,13 +174,13 @@ class Batch:
         session, slices = self._session, self._tx.slices
         for id, arrived in self._arrivals.items():
             self._tx.counts.arrive(self._queues[id], arrived)
-        if self._marked and session.many(_MARK, self._marked) != len(self._marked):
+        if self._marked and session.many(MARK, self._marked) != len(self._marked):
             raise Stale
         if self._discarded:
-            if session.many(_DISCARD, [(key, queue) for key, queue, _ in self._discarded]) != len(self._discarded):
+            if session.many(DISCARD, [(key, queue) for key, queue, _ in self._discarded]) != len(self._discarded):
                 raise Stale
-            session.many(_DEPART, [(key, seq) for key, _, seq in self._discarded])
-        session.many(_INSERT, self._messages)
+            session.many(DEPART, [(key, seq) for key, _, seq in self._discarded])
+        session.many(INSERT, self._messages)
         session.many(_JOURNAL, self._journal)
         for slicing, value in dict.fromkeys(self._resets):
             slices.reset(slicing, value, snapshot)

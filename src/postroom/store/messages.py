@@ -28,7 +28,7 @@ class State(IntEnum):
     SET_ASIDE = 2  # no longer matches its hash: kept for inspection, never delivered
 
 
-_INSERT = """
+INSERT = """
 INSERT INTO messages (key, queue, position, number, created, body, format, type, properties, hash, cause)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
@@ -42,11 +42,11 @@ _FIND = _COLUMNS + "WHERE m.key = ?"
 _PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
 _POSITIONS = "SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT ?"
 _UNTIL = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 AND m.position <= ? ORDER BY m.position"
-_MARK = """
+MARK = """
 UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = 1
 """
-_DISCARD = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = 1"
-_DEPART = "INSERT INTO departed (key, last) VALUES (?, ?)"
+DISCARD = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = 1"
+DEPART = "INSERT INTO departed (key, last) VALUES (?, ?)"
 _SET_ASIDE = "UPDATE messages SET state = 2, position = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1"
 _MOVE = """
 UPDATE messages SET queue = ?, state = 1, position = ?, number = ?, last = NULL, processed = NULL
@@ -73,7 +73,7 @@ class Messages:
         key, now, number = self._keys.next(), self._session.now, self._counts.arrive(queue, 1)
         position = self._journal.add("put", message=key, target=queue.id)
         hash = message_hash(key, now, cause, *draft)
-        self._session.run(_INSERT, (key, queue.id, position, number, now, *draft, hash, cause))
+        self._session.run(INSERT, (key, queue.id, position, number, now, *draft, hash, cause))
         return key
 
     def put_many(self, queue: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
@@ -85,7 +85,7 @@ class Messages:
         now, id = self._session.now, queue.id
         hashes = message_hashes(keys, now, cause, drafts)
         self._session.many(
-            _INSERT,
+            INSERT,
             (
                 (key, id, position, number, now, body, form, type, properties, hash, cause)
                 for key, position, number, (body, form, type, properties), hash in zip(
@@ -102,13 +102,13 @@ class Messages:
             position = self._journal.add(
                 "take", message=stored.key, prior=stored.last, source=queue.id, target=queue.id
             )
-            changed = self._session.run(_MARK, (position, self._session.now, stored.key, queue.id))
+            changed = self._session.run(MARK, (position, self._session.now, stored.key, queue.id))
             if queue.keep == Keep.SLICED:
                 self._slices.spend([stored.key])
         else:
             last = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id)
-            self._session.run(_DEPART, (stored.key, last))
-            changed = self._session.run(_DISCARD, (stored.key, queue.id))
+            self._session.run(DEPART, (stored.key, last))
+            changed = self._session.run(DISCARD, (stored.key, queue.id))
         _check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=bool(queue.keep))
 

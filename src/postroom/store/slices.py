@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from postroom.model.message import Stored
 from postroom.store.journal import Journal
 from postroom.store.queues import Queue
-from postroom.store.session import Session
+from postroom.store.session import Row, Session
 
 _SET = "SELECT id FROM sets WHERE kind = ? AND name = ?"
 _SETS = "SELECT name, id FROM sets WHERE kind = ?"
@@ -154,5 +154,5 @@ class Slices:
         self._session.run(_EMPTY_ENTRIES, (index,))
 
 
-def _stored(found: list[list[tuple[object, ...]]]) -> list[list[Stored]]:
-    return [[Stored(*row) for row in rows] for rows in found]  # type: ignore[arg-type]
+def _stored(found: list[list[Row]]) -> list[list[Stored]]:
+    return [[Stored(*row) for row in rows] for rows in found]
