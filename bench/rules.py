@@ -24,9 +24,10 @@ import postroom
 from lines import Line, table
 from machine import machine, versions
 from postroom.engine.effects import Arrival, Effects
+from postroom.engine.pipeline import steps
 from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
-from postroom.engine.step import LEASE, run_step
+from postroom.engine.step import LEASE
 from postroom.room import Postroom
 from postroom.rules.stage import Base, RulesShare, evaluated, packed, unpacked
 
@@ -173,7 +174,7 @@ class Bench:
         share = Here(room.store.read(room._programs.plan))
         fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "bench", 3600))
         start = perf_counter()
-        while run_step(room.store, share, 1, fence, _no_spark, {}) is not None:
+        while next(steps(room.store, share, lambda: 1, fence, _no_spark, {}, ahead=0), None) is not None:
             pass
         seconds = perf_counter() - start
         assert [queue.unprocessed for queue in room.accept().queues[:4]] == [0, count, count, count]

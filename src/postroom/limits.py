@@ -49,7 +49,9 @@ ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
 
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000
-STEP_PART_MESSAGES: Final = 10_000  # of a large step; one part is committed while the next is evaluated
+STEP_FREE_MESSAGES: Final = 8_000  # of a step whose messages look at no others: it is committed beside the next ones
+PIPELINE_STEPS: Final = 2  # that are evaluated while another is committed
+PIPELINE_MESSAGES_MAX: Final = 100_000  # claimed one behind another before the engine looks up
 STEP_BYTES_MAX: Final = 32 * 1024 * 1024  # bodies claimed at once
 STEP_SECONDS: Final = 2.0  # a step grows while it is shorter than this
 STEP_ROUNDS_MAX: Final = 8  # Spark jobs to settle conflicts; then the settled part is committed

@@ -71,7 +71,7 @@ def test_the_journal_reads_as_if_the_changes_came_one_after_another(room: Postro
     before = room.journal(1)[0].seq
 
     def make(tx: Transaction, queue: Callable[[str], Queue]) -> list[Change]:
-        first, second = tx.messages.until(queue("a"), 2**62)
+        first, second = tx.messages.between(queue("a"), 0, 2**62)
         slicing = tx.slices.slicing("s")
         return [
             Take(queue("a"), first, True),
@@ -122,7 +122,7 @@ def test_counts_follow_what_came_and_went_in_the_same_commit(room: Postroom) -> 
     room.send("gone", "4")
 
     def make(tx: Transaction, queue: Callable[[str], Queue]) -> list[Change]:
-        first, second, _ = tx.messages.until(queue("a"), 2**62)
+        first, second, _ = tx.messages.between(queue("a"), 0, 2**62)
         return [
             Take(queue("a"), first, False),
             Put(queue("a"), draft("5"), first.key, "rule r"),
@@ -153,7 +153,7 @@ def test_a_message_that_someone_else_has_taken_makes_all_of_it_stale(room: Postr
     def claim(tx: Transaction) -> list[Stored]:
         queue = tx.queues.named("a")
         assert queue is not None
-        return tx.messages.until(queue, 2**62)
+        return tx.messages.between(queue, 0, 2**62)
 
     first, second = room.store.transact("claim", claim)
     assert room.receive("a").message is not None
@@ -236,7 +236,7 @@ def test_a_taken_message_is_spent_only_if_no_slice_holds_it_at_the_end(room: Pos
     held, free = write(room, two)
 
     def taken(tx: Transaction, queue: Callable[[str], Queue]) -> list[Change]:
-        return [Take(queue("a"), each, True) for each in tx.messages.until(queue("a"), 2**62)]
+        return [Take(queue("a"), each, True) for each in tx.messages.between(queue("a"), 0, 2**62)]
 
     write(room, taken)
     assert spent(room) == [free]

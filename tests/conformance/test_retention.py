@@ -42,7 +42,7 @@ def put(room: Postroom, name: str, body: str, value: str | None = None) -> str:
 def take_all(room: Postroom, name: str, *, sliced: bool = True) -> None:
     def work(tx: Transaction) -> None:
         found = locked(tx, name)
-        Batch(tx).write([Take(found, each, sliced) for each in tx.messages.until(found, 2**62)], 0)
+        Batch(tx).write([Take(found, each, sliced) for each in tx.messages.between(found, 0, 2**62)], 0)
 
     room.store.transact("step", work)
 

@@ -19,7 +19,7 @@ def arrival(order: int, *granules: Granule, body: str = "") -> Arrival:
 
 
 def add(granule: Granule, body: str) -> Enqueue:
-    return Enqueue("r", "out", "text", None, body, "{}", ((granule.name, granule.value),))
+    return Enqueue("r", "out", "text", None, "{}", body, ((granule.name, granule.value),))
 
 
 def reset(granule: Granule) -> ResetSlice:
@@ -166,7 +166,7 @@ def test_nothing_is_settled_at_once() -> None:
 
 
 def test_changes_are_those_of_queues_slices_and_indexes_in_the_order_of_actions() -> None:
-    both = Enqueue("r", "out", "text", None, "x", "{}", (("s", "a"),), (("out i", "v"),))
+    both = Enqueue("r", "out", "text", None, "{}", "x", (("s", "a"),), (("out i", "v"),))
     found = list(changes(4, (both, reset(A), both)))
     assert [(granule.kind, change.at, change.document is None) for granule, change in found] == [
         ("queue", 4, False),

@@ -20,7 +20,7 @@ def numbers(room: Postroom, queue: str) -> list[int]:
     def work(tx: Transaction) -> list[int]:
         found = tx.queues.named_to_read(queue)
         assert found is not None
-        return tx.messages.positions(found, 1000)
+        return tx.messages.positions(found, 0, 1000)
 
     return room.store.read(work)
 

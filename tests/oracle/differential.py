@@ -17,8 +17,9 @@ import pytest
 import postroom
 from postroom.engine import step
 from postroom.engine.effects import Arrival, Document, Effects, Granule
+from postroom.engine.pipeline import steps
 from postroom.engine.serial import Timeline
-from postroom.engine.step import LEASE, run_step
+from postroom.engine.step import LEASE
 from postroom.errors import EntryRefused
 from postroom.limits import STEP_ROUNDS_MAX
 from postroom.model.message import Stored
@@ -67,6 +68,10 @@ class HereShare:
     @property
     def sliced(self) -> frozenset[str]:
         return self.share.sliced
+
+    @property
+    def reading(self) -> frozenset[str]:
+        return self.share.reading
 
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         return self.share.arrivals(tx, claimed)
@@ -140,7 +145,8 @@ class Pair:
         """One step of the engine, and the same of the oracle."""
         share = RulesShare(self.room.store.read(self.room._programs.plan))
         chosen = HereShare(share, random) if self._spark is None else share
-        result = run_step(self.room.store, chosen, size, self._fence, self._spark or no_spark, {})
+        one = steps(self.room.store, chosen, lambda: size, self._fence, self._spark or no_spark, {}, ahead=0)
+        result = next(one, None)
         claimed = len(self.oracle.claim(size))
         if claimed != (0 if result is None else result.claimed):
             self.compare()  # tells where they parted

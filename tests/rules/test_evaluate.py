@@ -57,7 +57,7 @@ def test_all_rules_of_a_message_act_in_the_order_of_definition() -> None:
         ("Enqueue", "first"),
     ]
     assert found[1] == ResetSlice("second", "s", "k")
-    assert found[2] == Enqueue("first", "c", "xml", None, "<two/>", '{"rule":"first"}')
+    assert found[2] == Enqueue("first", "c", "xml", None, '{"rule":"first"}', "<two/>")
 
 
 def test_messages_of_one_query_do_not_mix() -> None:

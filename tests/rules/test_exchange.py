@@ -10,8 +10,8 @@ from tests.rules.conftest import Load
 from postroom.engine.effects import Document
 from postroom.model.types import Field, Kind, MessageType
 from postroom.model.xml import check_xml
-from postroom.rules.exchange import answers, attribute, batch, element, escaped, without_declaration
-from postroom.rules.plan import Plan
+from postroom.rules.exchange import answer, attribute, batch, by_template, element, escaped, parts, without_declaration
+from postroom.rules.plan import Plan, Template
 from postroom.rules.translation import prolog
 from postroom.rules.xquery import saxon
 
@@ -147,7 +147,7 @@ def test_tags_like_ours_inside_of_a_message_are_only_text(load: Load) -> None:
     mark = room.store.read(room._programs.plan).mark
     assert len(mark) == 8
     for said in ("0" * 8, "MARK", "m", "try", "check"):
-        for body in (f"<x>&lt;e-{said} q='a'/&gt;</x>", f"<x a='-{said} '><r-{said} i='0'/></x>"):
+        for body in (f"<x>&lt;e-{said} q='a'/&gt;</x>", f"<x a='-{said} '><r-{said} i='0'/><?t-{said} 0?></x>"):
             room.send("a", body, format="xml")
     room.run_until_idle()
     found = list(room.info("b"))
@@ -181,12 +181,11 @@ def test_escaped_text_is_read_back_by_a_parser(text: str) -> None:
 
 def test_answers_are_taken_apart_by_their_tags() -> None:
     said = (
-        '<r-m i="0"/><e-m q="b" r="0" f="x"/><y a="1"/><p-m n="p" v="1&amp;2"/><k-m n="b x" v=""/>'
+        '<?r-m?><e-m q="b" r="0" f="x"/><y a="1"/><p-m n="p" v="1&amp;2"/><k-m n="b x" v=""/>'
         '<e-m q="c" r="1" f="t"/>a&lt;b&#xD;<p-m n="q" v="true" k="boolean"/><z-m s="s" r="1" v="k"/>'
-        '<r-m i="1"/><r-m i="7"/><x-m r="1" c="err:FOER0000" v="&quot;no&quot;"/>'
+        '<?r-m?><?r-m?><x-m r="1" c="err:FOER0000" v="&quot;no&quot;"/>'
     )
-    first, second, third = answers(said, "m")
-    assert (first.index, second.index, third.index) == (0, 1, 7)
+    first, second, third = [answer(part, "m") for part in parts(said, "m")]
     made, text, reset = first.made
     assert (made.queue, made.rule, made.format, made.body) == ("b", 0, "xml", '<y a="1"/>')
     assert (made.properties, made.entries) == ((("p", None, "1&2"),), (("b x", ""),))
@@ -195,18 +194,35 @@ def test_answers_are_taken_apart_by_their_tags() -> None:
     assert (reset.slicing, reset.value, reset.rule) == ("s", "k", 1)
     assert (second.made, second.failed) == ([], None)
     assert third.failed == (1, "FOER0000", '"no"')
-    assert list(answers("", "m")) == []
+    assert parts("", "m") == []
+
+
+def test_what_a_template_says_is_put_around_the_body_behind_it() -> None:
+    templates = [Template(0, "b"), Template(1, "c", (("p", "string", "v"),))]
+    part = '<?t-m 1?><y>?&gt;</y><?t-m 0?><z/><p-m n="q" v="1"/><?t-m 1?><?pi?><w/><e-m q="d" r="1" f="t"/>?'
+    first, second, third, last = answer(part, "m", templates).made
+    assert (first.rule, first.queue, first.body, first.properties) == (1, "c", "<y>?&gt;</y>", (("p", "string", "v"),))
+    assert (second.rule, second.queue, second.body, second.properties) == (0, "b", "<z/>", (("q", None, "1"),))
+    assert (third.queue, third.body) == ("c", "<?pi?><w/>")
+    assert (last.queue, last.format, last.body) == ("d", "text", "?")
+
+
+def test_only_a_part_of_nothing_but_templates_takes_the_short_way() -> None:
+    assert by_template("<?t-m 1?><y/><?t-m 12?><z/>", "m") == [("1", "<y/>"), ("12", "<z/>")]
+    assert by_template('<?t-m 1?><y/><p-m n="q" v="1"/>', "m") is None
+    assert by_template('<x-m r="0" c="a" v="b"/>', "m") is None
+    assert by_template('<?t-m 1?><y/><x-m r="1" c="a" v="b"/>', "m") is None
+    assert by_template('<e-m q="b" r="0" f="x"/><y/><?t-m 1?><y/>', "m") is None
 
 
 def test_the_first_failure_of_a_message_is_the_one_told() -> None:
-    said = '<r-m i="0"/><x-m r="0" c="qs:PR0001" v="first"/><x-m r="1" c="err:FOER0000" v="second"/>'
-    (answer,) = answers(said, "m")
-    assert answer.failed == (0, "PR0001", "first")
+    said = '<x-m r="0" c="qs:PR0001" v="first"/><x-m r="1" c="err:FOER0000" v="second"/>'
+    assert answer(said, "m").failed == (0, "PR0001", "first")
 
 
 def test_the_answer_of_a_door_has_properties_and_entries_of_its_own() -> None:
-    (answer,) = answers('<r-m i="3"/><p-m n="p" v="1"/><k-m n="b x" v="2"/>', "m")
-    assert (answer.properties, answer.entries, answer.made) == ([("p", None, "1")], [("b x", "2")], [])
+    told = answer('<p-m n="p" v="1"/><k-m n="b x" v="2"/>', "m")
+    assert (told.properties, told.entries, told.made) == ([("p", None, "1")], [("b x", "2")], [])
 
 
 def test_a_document_of_a_query_has_its_sets_before_its_messages() -> None:

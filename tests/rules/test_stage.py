@@ -53,8 +53,8 @@ def test_only_the_sets_that_a_chunk_looks_at_travel_with_it() -> None:
 
 
 def test_an_answer_comes_out_as_it_was_given() -> None:
-    enqueue = Enqueue("r", "b", "xml", "t", ODD, '{"p":1}', (("s", ODD),), (("b x", ""), ("b x", "2")), 5)
-    failure = Enqueue("r", "e", "xml", None, "<error/>", "{}", failed=True)
+    enqueue = Enqueue("r", "b", "xml", "t", '{"p":1}', ODD, (("s", ODD),), (("b x", ""), ("b x", "2")), 5)
+    failure = Enqueue("r", "e", "xml", None, "{}", "<error/>", failed=True)
     made = {0: (enqueue, ResetSlice("q", "s", ODD)), 1: (), 2: (failure,), 3: (enqueue,)}
     effects, unsettled, orders = unpacked(_answer([0, 1, 2, 3, 4], made, {3, 4}))
     assert effects == {0: [enqueue, ResetSlice("q", "s", ODD)], 2: [failure]}
@@ -72,7 +72,7 @@ def test_evaluation_of_a_packed_chunk_answers_for_each_message() -> None:
         6: "postroom-errors",
     }
     (first,) = effects[4]
-    assert first == Enqueue("r", "b", "xml", None, "<y>1</y>", '{"rule":"r"}')
+    assert first == Enqueue("r", "b", "xml", None, '{"rule":"r"}', "<y>1</y>")
 
 
 def test_messages_of_a_chunk_see_what_earlier_ones_have_made() -> None:

@@ -44,7 +44,7 @@ def body(text: str, target: str = "a") -> tuple[str, Surroundings]:
         ("if (/x) then do reset s key /k", 'if (/x) then qs:reset("s", "0", xs:integer(( /k))) else ()'),
         (
             "if (/x) then do enqueue <a/> into plain",
-            'if (/x) then (<e-m q="plain" r="0" f="x"/>,  <a/> ) else ()',
+            "if (/x) then ($qs:t0,  <a/> ) else ()",
         ),
         ("if (/x) then do enqueue . into plain", 'if (/x) then qs:into-0("0", ( . ), (), $qs:h) else ()'),
         (

@@ -54,8 +54,8 @@ class Enqueue(NamedTuple):
     queue: str
     format: str
     type: str | None
-    body: str
     properties: str
+    body: str
     slices: tuple[tuple[str, str], ...] = ()
     entries: tuple[tuple[str, str], ...] = ()
     delay: int | None = None  # microseconds, for an echo queue

@@ -51,6 +51,7 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
         end()
         raise SparkUnavailable(master=master, why=why, advice="check the master and the settings for Spark") from error
     _hush_tasks(session)
+    _know_classes(session)
     ear.pass_on()
     atexit.register(_end_with, os.getpid())
     return session
@@ -61,6 +62,13 @@ def _hush_tasks(session: SparkSession) -> None:
     log4j = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # a new session has one
     for name in ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager"):
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def _know_classes(session: SparkSession) -> None:
+    """Look up now what every job asks for: to find where a short name belongs, Java goes through all its archives."""
+    java = session._jvm
+    for name in ("PythonSQLUtils", "PythonUtils", "SimplePythonFunction"):
+        setattr(java, name, getattr(java, name))
 
 
 def running() -> SparkSession | None:

@@ -7,15 +7,16 @@ attempted, then done, then recorded as done: whoever dies in between leaves a ro
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from postroom import faults
+from postroom.engine.pipeline import steps
 from postroom.engine.stage import Stage
-from postroom.engine.step import LEASE, Result, in_use, run_step
+from postroom.engine.step import LEASE, Result, in_use
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import (
     ENGINE_LEASE_SECONDS,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 0.5  # a wake-up ends a sleep at once; a stop ends it within this
 _STEP_MESSAGES_MIN = 16
-_STEP_MESSAGES_FIRST = 256
+_STEP_MESSAGES_FIRST = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Runner:
         self._fence = 0
         self._lost: LeaseLost | None = None
         self._size = _STEP_MESSAGES_FIRST
+        self._steps: dict[Stage, Generator[Result]] = {}  # under way
 
     def stop(self) -> None:
         """Finish the step or the effect at hand and leave; safe to call from a signal handler or another thread."""
@@ -124,8 +126,9 @@ class Runner:
         self._lost = None
         totals = Totals()
         try:
-            with self._leased(), self._store.waiter() as waiter:
+            with self._leased(), self._store.waiter() as waiter, ExitStack() as at_end:
                 idle_since = monotonic()
+                at_end.callback(self._abandon)
                 while not self._stop.is_set():
                     if self._work(spark, report, progress, totals, step_messages):
                         idle_since = monotonic()
@@ -172,27 +175,47 @@ class Runner:
     def _one_step(
         self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
     ) -> Result | None:
+        """The next of the steps under way, or the first of new ones; None if there is nothing to do."""
+        under_way = self._steps.get(stage)
+        result = next(under_way, None) if under_way is not None else None
+        if result is None:
+            fresh = self._fresh_steps(stage, spark, totals, step_messages)
+            if fresh is None:
+                return None
+            self._steps[stage] = fresh
+            result = next(fresh, None)
+        if result is not None and result.blocked is not None:
+            queue, goal = result.blocked
+            totals.waiting[queue] = goal
+        return result
+
+    def _fresh_steps(
+        self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
+    ) -> Generator[Result] | None:
         share = self._store.read(stage.share)
         if share is None:
             return None
         if totals.waiting:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
-        result = run_step(self._store, share, step_messages or self._size, self._fence, spark, totals.waiting)
-        if result is not None and result.blocked is not None:
-            queue, goal = result.blocked
-            totals.waiting[queue] = goal
-        return result
+        size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
+        return steps(self._store, share, size, self._fence, spark, dict(totals.waiting))
+
+    def _abandon(self) -> None:
+        """End what is under way; what was not committed has not happened."""
+        for under_way in self._steps.values():
+            under_way.close()
+        self._steps.clear()
 
     def _adapt(self, result: Result) -> None:
         """Grow while steps are short and there is more to do; shrink when they are long, or settle little."""
-        seconds = sum(result.seconds.values())
+        seconds = max(sum(result.seconds.values()), 0.001)
         if result.messages < result.claimed // 2:
             self._size = max(_STEP_MESSAGES_MIN, result.messages * 2)
         elif seconds > 3 * STEP_SECONDS:
             self._size = max(_STEP_MESSAGES_MIN, self._size // 2)
         elif result.more and seconds < STEP_SECONDS:
-            self._size = min(STEP_MESSAGES_MAX, self._size * 2)
+            self._size = min(STEP_MESSAGES_MAX, int(self._size * min(4 * STEP_SECONDS / seconds, 16)))
 
     def _rest(self) -> tuple[bool, float]:
         """Whether nothing is left to do, and how long to sleep until something is due."""

@@ -32,6 +32,10 @@ class Share(Protocol):
     def sliced(self) -> frozenset[str]:
         """The queues whose messages slices may hold."""
 
+    @property
+    def reading(self) -> frozenset[str]:
+        """The watched queues whose messages look at others."""
+
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         """The claimed messages with the sets that their rules will look at."""
 

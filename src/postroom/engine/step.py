@@ -1,4 +1,4 @@
-"""One step: claim the next messages, evaluate what watches them on Spark, commit what follows.
+"""One step, in its three parts: claim the next messages, evaluate what watches them on Spark, commit what follows.
 
 Progress lives in the store: marking messages processed and applying their effects is one commit, under the number of
 the engine's lease. A step that is abandoned anywhere before it has changed nothing.
@@ -6,22 +6,16 @@ the engine's lease. A step that is abandoned anywhere before it has changed noth
 
 from __future__ import annotations
 
-import gc
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-from time import perf_counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.stage import Share
-from postroom.limits import STEP_BYTES_MAX, STEP_PART_MESSAGES, STEP_ROUNDS_MAX
+from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import Stored
-from postroom.store.base import Store
 from postroom.store.batch import NOWHERE, Batch, Places, Stale
 from postroom.store.owner import is_alive
 from postroom.store.queues import Hold, Queue
@@ -56,31 +50,34 @@ class Result:
     messages: int = 0
     created: int = 0
     failures: int = 0
+    blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
     claimed: int = 0
     more: bool = False
-    seconds: dict[str, float] = field(default_factory=dict)
-    blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
-
-    def spend(self, stage: str, seconds: float) -> None:
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
-
-    def add(self, part: Result) -> None:
-        self.messages += part.messages
-        self.created += part.created
-        self.failures += part.failures
-        self.blocked = part.blocked
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
 
 
-def claim(tx: Transaction, share: Share, size: int, fence: int, waiting: Mapping[str, str]) -> Claim | None:
-    """The next messages in the order of priority and arrival; None if there is nothing to take."""
+def claim(
+    tx: Transaction, share: Share, size: int, fence: int, waiting: Mapping[str, str], after: Mapping[str, int]
+) -> Claim | None:
+    """The next messages in the order of priority and arrival; None if there is nothing to take.
+
+    ``after`` has the last positions of messages that are under way. What these will have done is not known: then only
+    messages are taken that look at no others, and none when another's time has come, which would go before them.
+    """
     tx.leases.check(LEASE, fence)
     names = [*share.watched, *share.echoes]
     by_name = {name: queue for name, queue in _locked(tx, names).items() if name not in waiting}
-    stored, timers = _due(tx, by_name, size)
     free = [by_name[name] for name in share.watched if name in by_name]
+    if not any(queue.unprocessed for queue in free if queue.name in share.reading):
+        size = min(size, STEP_FREE_MESSAGES)
+    elif after:
+        return None
+    if after and (tx.timers.next_due() or tx.now + 1) <= tx.now:
+        return None
+    stored, timers = _due(tx, by_name, size) if not after else ([], {})
     sound, found = False, list[Stored]()
     while not found and not sound:  # those behind a damaged message move up
-        found, sound = _next(tx, free, share.watched, size - len(stored))
+        found, sound = _next(tx, free, share.watched, size - len(stored), after)
     stored += found
     if not stored:
         return None
@@ -151,7 +148,7 @@ def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> S
 
 
 def _next(
-    tx: Transaction, queues: Sequence[Queue], priorities: Mapping[str, int], size: int
+    tx: Transaction, queues: Sequence[Queue], priorities: Mapping[str, int], size: int, after: Mapping[str, int]
 ) -> tuple[list[Stored], bool]:
     """Messages of the highest priority first, and of one priority in the order of their arrival.
 
@@ -164,16 +161,16 @@ def _next(
         peers = [queue for queue in queues if priorities[queue.name] == priority and queue.unprocessed]
         if len(found) >= size or not peers or room <= 0:
             continue
-        heads = [tx.messages.positions(queue, size - len(found)) for queue in peers]
+        heads = [tx.messages.positions(queue, after.get(queue.name, 0), size - len(found)) for queue in peers]
         chosen = list(heapq.merge(*heads))[: size - len(found)]
         last = chosen[-1] if chosen else 0
-        pages = [tx.messages.until(queue, last) for queue in peers]
-        for stored in heapq.merge(*pages, key=lambda each: each.position):
+        pages = [tx.messages.between(queue, after.get(queue.name, 0), last) for queue in peers]
+        by_name = {queue.name: queue for queue in peers}
+        for stored in heapq.merge(*pages, key=lambda each: each.position) if len(pages) > 1 else pages[0]:
             room -= len(stored.body)
             if room <= 0 and found:
                 break
-            queue = next(each for each in peers if each.name == stored.queue)
-            if _sound(tx, queue, stored):
+            if _sound(tx, by_name[stored.queue], stored):
                 found.append(stored)
             else:
                 sound = False
@@ -246,24 +243,26 @@ class _Commit:
         if not all(_releases(self._tx, queues[name]) for name in sources):
             raise Stale  # put on hold since the claim, or someone began to read
         held = {name for name, queue in queues.items() if queue.hold or in_use(self._tx, queue)}
-        result = Result(claimed=len(self._claimed.arrivals), more=self._claimed.more)
-        steps = []
-        for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False):
-            made = self._effects[arrival.order]
-            goal = _held(made, held) if held else None
+        result = Result()
+        steps = [
+            (stored, self._effects[arrival.order])
+            for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False)
+        ]
+        for number, (stored, made) in enumerate(steps if held else ()):
+            goal = _held(made, held)
             if goal is not None:
                 result.blocked = (stored.queue, goal)
+                del steps[number:]
                 break
-            steps.append((stored, made))
-            result.created += len(made)
         result.messages = len(steps)
         self._write(steps, queues, result)
         return result
 
     def _write(self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue], result: Result) -> None:
         batch, sliced, timers = Batch(self._tx), self._claimed.share.sliced, self._claimed.timers
-        resets = sum(type(action) is ResetSlice for _, made in steps for action in made)
-        for stored, _ in steps:  # before numbers are reserved: this writes to the journal too
+        result.created = sum([len(made) for _, made in steps])
+        resets = sum([type(action) is ResetSlice for _, made in steps for action in made])
+        for stored, _ in steps if timers else ():  # before numbers are reserved: this writes to the journal too
             if stored.key in timers:
                 self._tx.timers.remove(timers[stored.key])
         batch.reserve(len(steps) + result.created, result.created - resets)
@@ -278,8 +277,8 @@ class _Commit:
     def _queues(self, settled: int) -> dict[str, Queue]:
         """Every queue that is taken from or put into, locked in the order of numbers."""
         names = {stored.queue for stored in self._claimed.stored[:settled]}
-        for arrival in self._claimed.arrivals[:settled]:
-            names.update([action.queue for action in self._effects[arrival.order] if type(action) is Enqueue])
+        made = [self._effects[arrival.order] for arrival in self._claimed.arrivals[:settled]]
+        names |= {action.queue for actions in made for action in actions if type(action) is Enqueue}
         ids = []
         for name in names:
             queue = self._tx.queues.named_to_read(name)
@@ -293,7 +292,7 @@ class _Commit:
             assert type(action) is ResetSlice
             batch.reset(self._slicings[action.slicing], action.value, action.slicing, f"rule {action.rule}")
             return
-        rule, queue, form, type_, body, properties, slices, entries, delay, _ = action
+        rule, queue, form, type_, properties, body, slices, entries, delay, _ = action
         places = NOWHERE
         if slices or entries:
             places = Places(
@@ -307,80 +306,3 @@ class _Commit:
 def _held(made: Effects, held: set[str]) -> str | None:
     """A queue on hold that should take a new message: then the message that makes it waits."""
     return next((action.queue for action in made if isinstance(action, Enqueue) and action.queue in held), None)
-
-
-def run_step(
-    store: Store,
-    share: Share,
-    size: int,
-    fence: int,
-    spark: Callable[[], SparkSession],
-    waiting: Mapping[str, str],
-) -> Result | None:
-    """One whole step; None if there was nothing to do. ``Stale`` means that the world moved: try again.
-
-    A large claim whose messages look at nothing but themselves is committed in parts, and while one part is committed
-    the next is evaluated. Each part is a step of its own.
-    """
-    began = perf_counter()
-    claimed = store.transact("claim", lambda tx: claim(tx, share, size, fence, waiting))
-    if claimed is None:
-        return None
-    total = Result(claimed=len(claimed.arrivals), more=claimed.more)
-    total.spend("claim", perf_counter() - began)
-    with _collector_off():
-        for part, effects, settled in _evaluated(_parts(claimed), spark, total):
-            began = perf_counter()
-            work = partial(commit, claimed=part, effects=effects, settled=settled, fence=fence)
-            result = store.transact("step", work)
-            total.add(result)
-            total.spend("commit", perf_counter() - began)
-            if result.messages < len(part.arrivals):
-                break  # the rest of the claim must wait for what was left out
-    return total
-
-
-def _parts(claimed: Claim) -> list[Claim]:
-    if any(arrival.reads for arrival in claimed.arrivals) or len(claimed.arrivals) <= STEP_PART_MESSAGES:
-        return [claimed]
-    return [
-        replace(
-            claimed,
-            stored=claimed.stored[start : start + STEP_PART_MESSAGES],
-            arrivals=claimed.arrivals[start : start + STEP_PART_MESSAGES],
-        )
-        for start in range(0, len(claimed.arrivals), STEP_PART_MESSAGES)
-    ]
-
-
-def _evaluated(
-    parts: Sequence[Claim], spark: Callable[[], SparkSession], total: Result
-) -> Iterator[tuple[Claim, dict[int, Effects], int]]:
-    """Every part with its effects; the next one is under way while the caller works on this one."""
-    if len(parts) == 1:
-        began = perf_counter()
-        effects, settled = evaluate(parts[0], spark)
-        total.spend("evaluate", perf_counter() - began)
-        yield parts[0], effects, settled
-        return
-    with ThreadPoolExecutor(1, "postroom-evaluate") as ahead:
-        coming = ahead.submit(evaluate, parts[0], spark)
-        for part, following in zip(parts, [*parts[1:], None], strict=True):
-            began = perf_counter()
-            effects, settled = coming.result()
-            total.spend("evaluate", perf_counter() - began)
-            if following is not None:
-                coming = ahead.submit(evaluate, following, spark)
-            yield part, effects, settled
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """A step makes very many objects and no cycles; looking for some took a fifth of a commit."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

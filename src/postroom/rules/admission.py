@@ -16,7 +16,7 @@ from postroom.errors import BodyTooLarge, PropertyInvalid, SchemaInvalid
 from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX
 from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.schema import check_schema
-from postroom.rules.exchange import answers, attribute, batch, element
+from postroom.rules.exchange import answer, attribute, batch, element, parts
 from postroom.rules.failures import Failure
 from postroom.rules.plan import Plan, Target
 from postroom.rules.translation import SYSTEM
@@ -63,23 +63,23 @@ def admit(plan: Plan, target: Target, candidates: Sequence[Candidate]) -> list[E
             each = candidates[number]
             found[number] = finish(plan, target, dict(each.explicit), each.system, (), each.document)
         return [each for each in found if each is not None]
-    parts = []
+    shown = []
     for number in todo:
         document, explicit, _ = candidates[number]
         given = "".join(f"<p{attributes(name, value)}</p>" for name, value in explicit.items())
-        parts.append(f'<m i="{number}">{given}{element(document, plan)}</m>')
+        shown.append(f"<m>{given}{element(document, plan)}</m>")
     try:
-        said = saxon().run(target.door, batch(parts)) if parts else ""
+        said = parts(saxon().run(target.door, batch(shown)), plan.mark) if shown else []
     except QueryFailed as error:
         return [Failure("system", error.code, error.what) if each is None else each for each in found]
-    for answer in answers(said, plan.mark):
-        number = answer.index
-        if answer.failed is not None:
-            found[number] = Failure("application", answer.failed[1], answer.failed[2])
+    for number, part in zip(todo, said, strict=True):
+        told = answer(part, plan.mark)
+        if told.failed is not None:
+            found[number] = Failure("application", told.failed[1], told.failed[2])
         else:
-            properties = {name: value_of(name, kind, text, target) for name, kind, text in answer.properties}
+            properties = {name: value_of(name, kind, text, target) for name, kind, text in told.properties}
             found[number] = finish(
-                plan, target, properties, candidates[number].system, tuple(answer.entries), candidates[number].document
+                plan, target, properties, candidates[number].system, tuple(told.entries), candidates[number].document
             )
     return [each if each is not None else Failure("system", "PR0000", "no answer") for each in found]
 

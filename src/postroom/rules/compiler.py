@@ -135,13 +135,13 @@ def _door(program: Program, queue: str, indexes: Mapping[str, Index], mark: str)
     return (
         f"{prolog(mark, ())} {casts(types, mark)}\n"
         f"for $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) let $qs:h := () return "
-        f"{_answered(mark, _guarded(said, 0, mark, careful=True))}"
+        f"{answered(_guarded(said, 0, mark, careful=True))}"
     )
 
 
-def _answered(mark: str, said: str) -> str:
-    """A message's answer: its number, then its actions."""
-    return f'(<r-{mark} i="{{$qs:m/@i}}"/>, {said})'
+def answered(said: str) -> str:
+    """What is said of each message, in their order."""
+    return f"($qs:r, {said})"
 
 
 def _guarded(said: str, number: int, mark: str, *, careful: bool) -> str:
@@ -189,6 +189,7 @@ def _queue_plan(
         tuple(around.system),
         inherited,
         tuple((name, program.slicings[name].property) for name in around.slicings),
+        tuple(around.templates),
     )
 
 
@@ -208,7 +209,11 @@ def head(program: Program, around: Surroundings, indexes: Mapping[str, Index], c
             f"$qs:h as xs:string*) as node()* {{ let $qs:f := qs:form($b) return ("
             f'<e-{mark} q="{queue}" r="{{$qs:r}}" f="{{$qs:f}}"/>, qs:content($b), $qs:p{worked_out}) }};'
         )
-    said = " ".join((prolog(mark, collections), casts(types, mark), *functions))
+    templates = [
+        f'declare variable $qs:t{number} := processing-instruction {{ "t-{mark}" }} {{ "{number}" }};'
+        for number in around.templates.values()
+    ]
+    said = " ".join((prolog(mark, collections), casts(types, mark), *templates, *functions))
     return said.replace("\n", " ")
 
 
@@ -217,7 +222,7 @@ def main(around: Surroundings, rules: str) -> str:
     return (
         "let $qs:sets := map:merge(/b/s ! map:entry(string(@id), d ! qs:doc(.))) "
         "for $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) let $qs:h := tokenize($qs:m/@h) "
-        f"return {_answered(around.mark, rules)}"
+        f"return {answered(rules)}"
     )
 
 

@@ -26,12 +26,15 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.rules import admission
 from postroom.rules.admission import Candidate, Entry
 from postroom.rules.definitions import SYSTEM_ERRORS
-from postroom.rules.exchange import Answer, Made, answers, attribute, batch, element
+from postroom.rules.exchange import Answer, Made, answer, attribute, batch, by_template, element, parts
 from postroom.rules.failures import Failure, error_body
 from postroom.rules.plan import Plan, QueuePlan, Target
 from postroom.rules.xquery import QueryFailed, saxon
 
 _SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes
+#: A new message before its body: rule, queue, format, type, properties. Behind it there is nothing of note.
+_Ready = tuple[str, str, str, str | None, str]
+_PLAIN = ((), (), None, False)
 #: The sets of a chunk as they stood when it was claimed.
 Base = Mapping[Granule, Sequence[Document]]
 
@@ -56,6 +59,7 @@ class _Chunk:
     def __init__(self, plan: Plan, base: Base) -> None:
         self._plan = plan
         self._base = base
+        self._ready: dict[str, dict[str, _Ready]] = {}  # by queue
 
     def round(self, arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
         """Every arrival against what is known, none seeing the others of this round."""
@@ -74,9 +78,8 @@ class _Chunk:
         self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
         sets = _Sets(self._plan, self._base, known)
-        by_index = {arrival.order: arrival for arrival in arrivals}
-        parts = [self._message(plan, arrival, sets) for arrival in arrivals]
-        document = batch(parts, sets.elements)
+        shown = [self._message(plan, arrival, sets) for arrival in arrivals]
+        document = batch(shown, sets.elements)
         try:
             try:
                 said = saxon().run(plan.query, document, self._plan.collections)
@@ -94,12 +97,19 @@ class _Chunk:
             failure = Failure("application", error.code, error.what, plan.rules[0] if len(plan.rules) == 1 else None)
             yield {arrivals[0].order: self._failed(arrivals[0], failure)}
             return
-        for answer in answers(said, self._plan.mark):
-            yield {answer.index: self._effects(plan, by_index[answer.index], answer)}
+        told = zip(arrivals, parts(said, self._plan.mark), strict=True)
+        found = ((arrival.order, self._effects(plan, arrival, part)) for arrival, part in told)
+        if plan.reads:
+            yield from ({order: effects} for order, effects in found)
+        else:
+            yield dict(found)
 
     def _message(self, plan: QueuePlan, arrival: Arrival, sets: _Sets) -> str:
         """One message in the document of the query, with what its rules may ask about it."""
-        said = [f'<m i="{arrival.order}"']
+        document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
+        if plan.bare:
+            return f"<m>{element(document, self._plan)}</m>"
+        said = ["<m"]
         properties: dict[str, Any] = {}
         if plan.properties or plan.inherited or plan.slicings or plan.system:
             properties = admission.stored(arrival.properties)
@@ -120,22 +130,40 @@ class _Chunk:
         said += [
             f"<p{admission.attributes(name, properties[name])}</p>" for name in plan.properties if name in properties
         ]
-        document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
         return f"{''.join(said)}{element(document, self._plan)}</m>"
 
     # --- from answers to effects ---
 
-    def _effects(self, plan: QueuePlan, arrival: Arrival, answer: Answer) -> Effects:
-        if not answer.made and answer.failed is None:
+    def _effects(self, plan: QueuePlan, arrival: Arrival, part: str) -> Effects:
+        if not part:
             return ()
-        size = sum(len(made.body) for made in answer.made)
-        if len(answer.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
-            what = f"{len(answer.made)} actions with {size} characters; the budget of one message is smaller"
-            return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[answer.made[0].rule]))
+        short = len(part) < min(_SMALL, MESSAGE_OUTPUT_BYTES_MAX)
+        if short and "connection" not in arrival.properties:  # most messages of most programs
+            made = by_template(part, self._plan.mark)
+            ready = self._ready.get(plan.queue) or self._make_ready(plan)
+            if made is not None and len(made) <= MESSAGE_ACTIONS_MAX and {number for number, _ in made} <= ready.keys():
+                # The constructor's half cost counts here.
+                return tuple([tuple.__new__(Enqueue, (*ready[number], body, *_PLAIN)) for number, body in made])
+        return self._worked_out(plan, arrival, answer(part, self._plan.mark, plan.templates))
+
+    def _make_ready(self, plan: QueuePlan) -> Mapping[str, _Ready]:
+        """By their numbers, the templates whose messages enter their queues without any work."""
+        ready = self._ready[plan.queue] = {}
+        for number, (rule, queue, properties) in enumerate(plan.templates):
+            made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "", properties), {})
+            if isinstance(made, Enqueue) and self._plan.target(queue).plain:
+                ready[str(number)] = made[:5]
+        return ready
+
+    def _worked_out(self, plan: QueuePlan, arrival: Arrival, told: Answer) -> Effects:
+        size = sum(len(made.body) for made in told.made)
+        if len(told.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
+            what = f"{len(told.made)} actions with {size} characters; the budget of one message is smaller"
+            return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[told.made[0].rule]))
         trigger = admission.stored(arrival.properties)
         found: list[Action] = []
-        number, code, description = answer.failed or (len(plan.rules), "", "")
-        for made in answer.made:
+        number, code, description = told.failed or (len(plan.rules), "", "")
+        for made in told.made:
             if made.rule >= number:
                 break
             rule = plan.rules[made.rule]
@@ -146,7 +174,7 @@ class _Chunk:
             if isinstance(action, Failure):
                 return self._failed(arrival, action)
             found.append(action)
-        if answer.failed is not None:  # only now: the first rule that fails is the one that is told
+        if told.failed is not None:  # only now: the first rule that fails is the one that is told
             return self._failed(arrival, Failure("application", code, description, plan.rules[number]))
         return tuple(found)
 
@@ -157,7 +185,7 @@ class _Chunk:
         if target.plain and "connection" not in trigger and len(made.body) < _SMALL:  # most messages of most programs
             try:
                 said = _set_by_rule(rule, tuple(made.properties))
-                return Enqueue(rule, made.queue, made.format, None, made.body, said)
+                return Enqueue(rule, made.queue, made.format, None, said, made.body)
             except PropertyInvalid as error:
                 return Failure("message", error.code, str(error), rule)
         properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
@@ -257,8 +285,8 @@ def _entering(rule: str, target: Target, document: Document, entry: Entry) -> En
         target.queue,
         document.format,
         document.type,
-        document.body,
         entry.properties,
+        document.body,
         entry.slices,
         entry.entries,
         entry.delay,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from postroom.engine.effects import Document
 from postroom.errors import BodyMismatch
 from postroom.model.body import Format
 from postroom.model.views import as_xml, record
-from postroom.rules.plan import Plan
+from postroom.rules.plan import Plan, Template
 
 _DECLARATION = re.compile(r"\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")  # with a byte order mark, which is none of the text
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -69,42 +69,51 @@ class Made(NamedTuple):
 class Answer:
     """What the query said of one message. A door's answer has properties and entries, and no actions."""
 
-    index: int
     made: list[Made] = field(default_factory=list)
     properties: list[tuple[str, str | None, str]] = field(default_factory=list)
     entries: list[tuple[str, str]] = field(default_factory=list)
     failed: tuple[int, str, str] | None = None  # number of the rule, code, description
 
 
-def answers(said: str, mark: str) -> Iterator[Answer]:
-    """The answers in a query's result, in its order.
+def parts(said: str, mark: str) -> list[str]:
+    """A query's result by message, in the order in which it was given them."""
+    return said.split(f"<?r-{mark}?>")[1:]
 
-    The result is flat: an empty element tells what comes, and what an action enqueues stands behind its element.
+
+def by_template(part: str, mark: str) -> list[tuple[str, str]] | None:
+    """The numbers of templates and the bodies in a message's part, if it is made of nothing else."""
+    before, *made = part.split(f"<?t-{mark} ")
+    if before or part.count(f"-{mark}") > len(made):
+        return None
+    return [(number, body) for number, _, body in [each.partition("?>") for each in made]]
+
+
+def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
+    """A message's part, taken to pieces.
+
+    It is flat: an empty element or a processing instruction tells what comes, and the body of a new message stands
+    behind it.
     """
-    answer: Answer | None = None
-    before, *parts = said.split(f"-{mark} ")  # each part begins with the attributes of an element
+    found = Answer()
+    before, *pieces = part.split(f"-{mark} ")  # each begins with what its tag says
     tag = before[-1:]
-    for number, part in enumerate(parts, 1):
-        following = part[-1]
-        if tag == "e":
-            assert answer is not None
+    for number, piece in enumerate(pieces, 1):
+        following = piece[-1] if number < len(pieces) else ""
+        if following:
+            piece = piece[: -3 if piece.endswith(f"<?{following}") else -2]
+        if tag == "t":
+            template, _, body = piece.partition("?>")
+            known = templates[int(template)]
+            found.made.append(Made(known.rule, known.queue, "xml", body, known.properties))
+        elif tag == "e":
             # Names of queues and numbers: none of them has a quote or a bracket in it.
-            attributes, _, body = part.partition("/>")
+            attributes, _, body = piece.partition("/>")
             _, queue, _, rule, _, form, _ = attributes.split('"')
-            body = body[:-2] if number < len(parts) else body
-            text = body if form == "x" else _plain(body)
-            # The constructor's half cost counts here.
-            answer.made.append(tuple.__new__(Made, (int(rule), queue, _FORMATS[form], text, (), (), None, "")))
-        elif tag == "r":
-            if answer is not None:
-                yield answer
-            answer = Answer(int(part[3 : part.index('"', 3)]))
+            found.made.append(Made(int(rule), queue, _FORMATS[form], body if form == "x" else _plain(body)))
         else:
-            assert answer is not None
-            _detail(tag, [_plain(value) for value in _VALUES.findall(part)[: _ATTRIBUTES[tag]]], answer)
+            _detail(tag, [_plain(value) for value in _VALUES.findall(piece)[: _ATTRIBUTES[tag]]], found)
         tag = following
-    if answer is not None:
-        yield answer
+    return found
 
 
 def _detail(tag: str, values: list[str], answer: Answer) -> None:

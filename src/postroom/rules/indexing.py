@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from postroom.engine.effects import Document
-from postroom.rules.exchange import answers, batch, element
+from postroom.rules.compiler import answered
+from postroom.rules.exchange import answer, batch, element, parts
 from postroom.rules.plan import Index, Plan
 from postroom.rules.translation import indexed, prolog
 from postroom.rules.xquery import saxon
@@ -28,19 +29,17 @@ def fill(tx: Transaction, before: Plan, after: Plan) -> None:
 def _fill(tx: Transaction, plan: Plan, index: Index, number: int) -> None:
     query = (
         f"{prolog(plan.mark, ())}\nfor $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) return "
-        f'(<r-{plan.mark} i="{{$qs:m/@i}}"/>, {indexed(index, plan.mark)})'
+        f"{answered(indexed(index, plan.mark))}"
     )
     stored = tx.slices.queue(index.queue)
     for start in range(0, len(stored), _BATCH):
         some = stored[start : start + _BATCH]
-        parts = [
-            f'<m i="{number}">{element(Document(each.key, each.format, each.type, each.body), plan)}</m>'
-            for number, each in enumerate(some)
-        ]
+        shown = [f"<m>{element(Document(each.key, each.format, each.type, each.body), plan)}</m>" for each in some]
+        said = parts(saxon().run(query, batch(shown)), plan.mark)
         members = [
             # Arrival numbers stand in for positions: both grow in the order of arrival, and these are the older ones.
-            Member(number, value, some[answer.index].number - 2**40, some[answer.index].key)
-            for answer in answers(saxon().run(query, batch(parts)), plan.mark)
-            for _, value in answer.entries
+            Member(number, value, each.number - 2**40, each.key)
+            for each, part in zip(some, said, strict=True)
+            for _, value in answer(part, plan.mark).entries
         ]
         tx.slices.add((), members)

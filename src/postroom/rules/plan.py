@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from postroom.model.types import MessageType
 
@@ -75,6 +76,14 @@ class Target:
         return bool(self.indexes) or any(each.computed for each in self.properties)
 
 
+class Template(NamedTuple):
+    """All but the body of a message that a rule enqueues, where it is known before any message comes."""
+
+    rule: int  # its number among those of the queue
+    queue: str
+    properties: tuple[tuple[str, str | None, str], ...] = ()  # name, kind, value
+
+
 @dataclass(frozen=True, slots=True)
 class QueuePlan:
     """All rules that a message of one queue sets off, as one query."""
@@ -89,6 +98,12 @@ class QueuePlan:
     system: tuple[str, ...] = ()  # shown to the query
     inherited: tuple[str, ...] = ()  # of these the query must know whether the message has them
     slicings: tuple[tuple[str, str], ...] = ()  # with rules for this queue: each with its property
+    templates: tuple[Template, ...] = ()  # by the number that the query answers with
+
+    @property
+    def bare(self) -> bool:
+        """Whether the rules ask for nothing but the message itself."""
+        return not (self.reads or self.properties or self.system or self.inherited or self.slicings)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 Base = Mapping[Granule, Sequence[Document]]
 _PARTS = 8  # into how many pieces a chunk that kills its worker is taken apart
 _BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
+_NICE = 5  # of a worker beside the engine itself: others wait for what the engine commits
+_TASKS_LOADING = 3  # after so many a worker has loaded what Spark and we need
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
 MEMORY_BYTES = 4 * 1024**3  # of a worker. Saxon alone would take four fifths of the machine before it gives up
 
@@ -45,13 +48,9 @@ _PACKED = "packed binary"
 _ANSWER = pa.schema(
     [
         ("index", pa.int64()),
-        ("kind", pa.string()),
-        ("rule", pa.string()),
-        ("name", pa.string()),
-        ("format", pa.string()),
-        ("type", pa.string()),
-        ("body", pa.string()),
+        ("head", pa.int32()),  # its number among the heads, which come with the schema: kind, rule, name, format, type
         ("properties", pa.string()),
+        ("body", pa.string()),
         ("places", pa.string()),
         ("delay", pa.int64()),
     ]
@@ -83,6 +82,7 @@ _MEMBER = pa.struct(
 )
 _SET = pa.struct([("kind", pa.string()), ("name", pa.string()), ("value", pa.string()), ("members", pa.list_(_MEMBER))])
 _CHUNK = pa.schema([("messages", pa.list_(_MESSAGE)), ("sets", pa.list_(_SET))])
+_TOLD = b"told"  # in the schema of an answer: all that is not a row
 _BEFORE = -1  # the time of what stood in a set before the step
 
 
@@ -107,6 +107,10 @@ class RulesShare:
     @cached_property
     def sliced(self) -> frozenset[str]:
         return frozenset(name for name, target in self.plan.targets.items() if target.slicings)
+
+    @cached_property
+    def reading(self) -> frozenset[str]:
+        return frozenset(name for name, queue in self.plan.queues.items() if queue.reads)
 
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         return arrivals_of(self.plan, tx, claimed)
@@ -191,7 +195,9 @@ def frame_of_chunks(spark: SparkSession, chunks: Sequence[bytes]) -> DataFrame:
 
 def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
     """Arrivals in, pending actions out."""
-    return chunks.mapInArrow(partial(work, plan, EVALUATION_SECONDS, MEMORY_BYTES), _PACKED)
+    local = str(chunks.sparkSession.sparkContext.master).startswith("local")
+    bounds = Bounds(EVALUATION_SECONDS, MEMORY_BYTES, _NICE if local else 0)
+    return chunks.mapInArrow(partial(work, plan, bounds), _PACKED)
 
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
@@ -262,24 +268,26 @@ def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
 def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int]]:
     """Actions by the number of their message, the messages that did not settle, and all that were evaluated."""
     rows = pa.ipc.open_stream(answer).read_all()
+    told = json.loads(rows.schema.metadata[_TOLD])
+    heads = [(kind, tuple(head)) for kind, *head in told["heads"]]
     effects: dict[int, list[Action]] = {}
-    unsettled, orders = set(), []
     columns = [column.to_pylist() for column in rows.columns]
-    for index, kind, rule, name, form, type, body, properties, places, delay in zip(*columns, strict=True):
-        if kind == "enqueue" or kind == "failure":
-            slices, entries = map(_pairs, json.loads(places)) if places else ((), ())
-            made = Enqueue(rule, name, form, type, body, properties, slices, entries, delay, kind == "failure")
-            if index in effects:
-                effects[index].append(made)
-            else:
-                effects[index] = [made]
+    for index, number, properties, body, places, delay in zip(*columns, strict=True):
+        kind, head = heads[number]
+        made: Action
+        if kind == "enqueue":  # the constructor's half cost counts here
+            made = tuple.__new__(Enqueue, (*head, properties, body, (), (), None, False))
         elif kind == "reset":
-            effects.setdefault(index, []).append(ResetSlice(rule, name, body))
-        elif kind == "unsettled":
-            unsettled.add(index)
+            made = ResetSlice(head[0], head[1], body)
         else:
-            orders = json.loads(body)
-    return effects, unsettled, orders
+            slices, entries = map(_pairs, json.loads(places)) if places else ((), ())
+            rule, queue, form, type = head
+            made = Enqueue(rule, queue, form, type, properties, body, slices, entries, delay, kind == "failure")
+        if index in effects:
+            effects[index].append(made)
+        else:
+            effects[index] = [made]
+    return effects, set(told["unsettled"]), told["orders"]
 
 
 def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
@@ -289,19 +297,44 @@ def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
 # --- in the worker -----------------------------------------------------------------------------------------------
 
 
-def work(plan: Plan, seconds: float, memory: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+class Bounds(NamedTuple):
+    """What a worker may take."""
+
+    seconds: float = EVALUATION_SECONDS  # for a chunk, besides what its size allows
+    memory: int = MEMORY_BYTES
+    nice: int = 0  # how much others go before it
+
+
+def work(plan: Plan, bounds: Bounds, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Evaluate every chunk of a partition, within bounds that the driver sets."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory if most == resource.RLIM_INFINITY else min(memory, most), most))
-    saxon()  # made before the time counts
+    memory = bounds.memory if most == resource.RLIM_INFINITY else min(bounds.memory, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, most))
+    _prepare(bounds)
     for rows in batches:
         answers = []
         gc.disable()  # a chunk makes many objects and no cycles
         for chunk in rows.column(0).to_pylist():
-            with _hushed(), _Deadline(seconds + len(chunk) / _BYTES_A_SECOND):
+            with _hushed(), _Deadline(bounds.seconds + len(chunk) / _BYTES_A_SECOND):
                 answers.append(evaluated(plan, chunk))
         gc.enable()
         yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
+
+
+_tasks = count()
+
+
+def _prepare(bounds: Bounds) -> None:
+    """Before the time counts: Saxon, and what the first tasks of a worker load is set apart.
+
+    Spark looks for garbage after every task. Among what was loaded there is none, and the search took 40 ms.
+    """
+    saxon()
+    number = next(_tasks)
+    if number == 0:
+        os.nice(bounds.nice)
+    if number < _TASKS_LOADING:
+        gc.freeze()
 
 
 def evaluated(plan: Plan, chunk: bytes) -> bytes:
@@ -364,18 +397,23 @@ def _chunk(packed: bytes) -> tuple[list[Arrival], dict[Granule, list[Document]],
 
 
 def _answer(orders: list[int], effects: Mapping[int, Effects], unsettled: set[int]) -> bytes:
-    rows: list[tuple[Any, ...]] = [(-1, "evaluated", None, None, None, None, json.dumps(orders), None, None, None)]
+    rows: list[tuple[Any, ...]] = []
+    heads: dict[tuple[Any, ...], int] = {}
     for index, made in effects.items():
         if index in unsettled:
             continue
         for action in made:
             if isinstance(action, ResetSlice):
-                rows.append((index, "reset", action.rule, action.slicing, None, None, action.value, None, None, None))
+                head = heads.setdefault(("reset", action.rule, action.slicing, None, None), len(heads))
+                rows.append((index, head, None, action.value, None, None))
                 continue
-            rule, queue, form, type, body, properties, slices, entries, delay, failed = action
-            places = json.dumps((slices, entries)) if slices or entries else None
-            kind = "failure" if failed else "enqueue"
-            rows.append((index, kind, rule, queue, form, type, body, properties, places, delay))
-    rows += [(index, "unsettled", *(None,) * 8) for index in unsettled]
-    arrays = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _ANSWER, strict=True)]
-    return _stream(pa.RecordBatch.from_arrays(arrays, schema=_ANSWER))
+            rule, queue, form, type, properties, body, slices, entries, delay, failed = action
+            placed = slices or entries or delay is not None
+            kind = "failure" if failed else "placed" if placed else "enqueue"
+            head = heads.setdefault((kind, rule, queue, form, type), len(heads))
+            places = json.dumps((slices, entries)) if placed else None
+            rows.append((index, head, properties, body, places, delay))
+    columns = zip(*rows, strict=True) if rows else [()] * len(_ANSWER)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, _ANSWER, strict=True)]
+    told = json.dumps({"heads": list(heads), "unsettled": list(unsettled), "orders": orders})
+    return _stream(pa.RecordBatch.from_arrays(arrays, schema=_ANSWER.with_metadata({_TOLD: told})))

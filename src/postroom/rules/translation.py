@@ -13,7 +13,7 @@ from postroom.rules.body import ELSE
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import Body, Call, Enqueue, Reset, Span, read
-from postroom.rules.plan import Index, Key, Read
+from postroom.rules.plan import Index, Key, Read, Template
 from postroom.rules.reads import keyed_read
 from postroom.rules.tokens import Token, decoded, tokens
 from postroom.store.slices import INDEXED_CHARS
@@ -47,6 +47,7 @@ class Surroundings:
     indexes: dict[str, Index] = field(default_factory=dict)
     into: dict[str, int] = field(default_factory=dict)  # a number for each target's function
     slicings: dict[str, int] = field(default_factory=dict)  # a number for each slicing with a rule here
+    templates: dict[Template, int] = field(default_factory=dict)
 
     def number(self, read: Read) -> int:
         if read not in self.reads:
@@ -69,6 +70,10 @@ class Surroundings:
 
     def slicing(self, name: str) -> int:
         return self.slicings.setdefault(name, len(self.slicings))
+
+    def template(self, template: Template) -> str:
+        """The variable that stands before a message made by a template."""
+        return f"$qs:t{self.templates.setdefault(template, len(self.templates))}"
 
     def function(self, queue: str) -> str:
         return f"qs:into-{self.into.setdefault(queue, len(self.into))}"
@@ -108,24 +113,25 @@ def _values(body: Body) -> Iterator[Span]:
 
 def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Body, text: str) -> list[Edit]:
     element = around.unworked(enqueue.queue) and _is_element(enqueue.value, body, text)
-    if element:  # one for certain, and nothing to be worked out: it goes from the rule to the answer uncopied
-        made = f'<e-{around.mark} q="{enqueue.queue}" r="{number}" f="x"/>'
-        edits = [Edit(*enqueue.keyword, f"({made}, "), Edit(*enqueue.into, "")]
-    else:
-        begin = f'{around.function(enqueue.queue)}("{number}", ('
-        edits = [Edit(*enqueue.keyword, begin), Edit(*enqueue.into, "), (")]
-    for place, each in enumerate(enqueue.properties):
+    literals: list[tuple[str, str | None, str]] = []
+    edits: list[Edit] = []
+    for each in enqueue.properties:
         known = around.program.properties.get(each.name)
         maker = f"qs:as-{known.type}" if known else "qs:as-given"
-        comma = ", " if place or element else ""
+        comma = ", " if element or edits else ""
         literal = _literal(text, each.value)
-        if literal is not None and (known is None or known.type == "string"):
-            kind = ' k="string"' if known is None else ""
-            made = f'{comma}<p-{around.mark} n="{each.name}" v="{escaped(literal)}"{kind}/>'
-            edits.append(Edit(each.keyword.start, each.value.end, made))
+        if element and literal is not None and (known is None or known.type == "string"):
+            literals.append((each.name, "string" if known is None else None, literal))
+            edits.append(Edit(each.keyword.start, each.value.end, ""))
             continue
         edits.append(Edit(*each.keyword, f'{comma}{maker}("{each.name}", ('))
         edits.append(Edit(each.value[1], each.value[1], "))"))
+    if element:  # one for certain, and nothing to be worked out: it goes from the rule to the answer uncopied
+        made = around.template(Template(number, enqueue.queue, tuple(literals)))
+        edits += [Edit(*enqueue.keyword, f"({made}, "), Edit(*enqueue.into, "")]
+    else:
+        begin = f'{around.function(enqueue.queue)}("{number}", ('
+        edits += [Edit(*enqueue.keyword, begin), Edit(*enqueue.into, "), (")]
     edits.append(Edit(enqueue.span[1], enqueue.span[1], ")" if element else "), $qs:h)"))
     return edits
 
@@ -251,6 +257,7 @@ def prolog(mark: str, collections: Sequence[str]) -> str:
         'declare namespace map = "http://www.w3.org/2005/xpath-functions/map";',
         'declare namespace array = "http://www.w3.org/2005/xpath-functions/array";',
         'declare namespace math = "http://www.w3.org/2005/xpath-functions/math";',
+        'declare variable $qs:r := processing-instruction { "r-MARK" } { "" };',  # made once, not for every message
         *_FUNCTIONS,
     ]
     for name in collections:

@@ -9,6 +9,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
@@ -86,13 +87,12 @@ class Batch:
         self._now = tx.session.now
         self._actor = tx.journal.actor
         self._numbers: Iterator[int] = iter(())
-        self._keys: Iterator[int] = iter(())
+        self._keys: Sequence[int] = ()
         self._journal: list[tuple[Any, ...]] = []
+        self._taken: defaultdict[int, list[Stored]] = defaultdict(list)
         self._marked: list[tuple[Any, ...]] = []
         self._discarded: list[tuple[Any, ...]] = []
-        self._messages: list[tuple[Any, ...]] = []
-        self._arrived: dict[int, Iterator[int]] = {}
-        self._arrivals: Counter[int] = Counter()
+        self._puts: list[tuple[Any, ...]] = []
         self._queues: dict[int, Queue] = {}
         self._fresh: defaultdict[tuple[int, str], list[Member]] = defaultdict(list)
         self._entries: list[Member] = []
@@ -119,10 +119,9 @@ class Batch:
 
     def reserve(self, changes: int, puts: int) -> Sequence[int]:
         """Numbers in the journal for so many changes, and keys for the new messages among them."""
-        keys = self._tx.keys.take(puts) if puts else ()
+        self._keys = self._tx.keys.take(puts) if puts else ()
         self._numbers = iter(self._session.journal_numbers(changes) if changes else ())
-        self._keys = iter(keys)
-        return keys
+        return self._keys
 
     def put(
         self,
@@ -136,33 +135,29 @@ class Batch:
         places: Places = NOWHERE,
         due: int | None = None,
     ) -> None:
-        seq, key, now, id = next(self._numbers), next(self._keys), self._now, queue.id
-        arrived = self._arrived.get(id)
-        if arrived is None:
-            self._queues[id] = queue
-            arrived = self._arrived[id] = count(self._tx.counts.arrive(queue, 0))
-        self._journal.append((seq, now, "put", key, None, None, id, actor, None))
-        hash = message_hash(key, now, cause, body, form, type, properties)
-        self._messages.append((key, id, seq, next(arrived), now, body, form, type, properties, hash, cause))
-        self._arrivals[id] += 1
-        if places is not NOWHERE:
+        seq, id = next(self._numbers), queue.id
+        self._queues[id] = queue
+        if places is not NOWHERE or due is not None:
+            key = self._keys[len(self._puts)]
             for set, value in places.slices:
                 self._fresh[set, value].append(Member(set, value, seq, key))
             self._entries += [Member(set, value, seq, key) for set, value in places.entries]
-        if due is not None:
-            self._timers.append((due, key))
+            if due is not None:
+                self._timers.append((due, key))
+        self._puts.append((seq, id, body, form, type, properties, cause, actor))
 
     def take(self, queue: Queue, stored: Stored, sliced: bool) -> None:
-        seq, now, kept = next(self._numbers), self._now, bool(queue.keep)
-        target = queue.id if kept else None
-        self._journal.append((seq, now, "take", stored.key, stored.last, queue.id, target, self._actor, None))
-        if kept:
-            self._marked.append((seq, now, stored.key, queue.id))
+        seq, id, key = next(self._numbers), queue.id, stored.key
+        self._queues[id] = queue
+        self._taken[id].append(stored)
+        if queue.keep:
+            self._journal.append((seq, self._now, "take", key, stored.last, id, id, self._actor, None))
+            self._marked.append((seq, self._now, key, id))
             if sliced and queue.keep == Keep.SLICED:
-                self._held.append(stored.key)
+                self._held.append(key)
         else:
-            self._discarded.append((stored.key, queue.id, seq))
-        self._tx.counts.depart(queue, stored.number, kept=kept)
+            self._journal.append((seq, self._now, "take", key, stored.last, id, None, self._actor, None))
+            self._discarded.append((key, id, seq))
 
     def reset(self, slicing: int, value: str, name: str, actor: str) -> None:
         said = json.dumps({"slicing": name, "slicekey": value}, ensure_ascii=False)
@@ -172,16 +167,16 @@ class Batch:
 
     def finish(self, snapshot: int) -> None:
         session, slices = self._session, self._tx.slices
-        for id, arrived in self._arrivals.items():
-            self._tx.counts.arrive(self._queues[id], arrived)
+        for id, taken in self._taken.items():
+            queue = self._queues[id]
+            self._tx.counts.depart(queue, max([stored.number for stored in taken]), len(taken), kept=bool(queue.keep))
         if self._marked and session.many(MARK, self._marked) != len(self._marked):
             raise Stale
         if self._discarded:
             if session.many(DISCARD, [(key, queue) for key, queue, _ in self._discarded]) != len(self._discarded):
                 raise Stale
             session.many(DEPART, [(key, seq) for key, _, seq in self._discarded])
-        session.many(INSERT, self._messages)
-        session.many(_JOURNAL, self._journal)
+        self._insert()
         for slicing, value in dict.fromkeys(self._resets):
             slices.reset(slicing, value, snapshot)
         slices.add([member for members in self._fresh.values() for member in members], self._entries)
@@ -189,3 +184,32 @@ class Batch:
             slices.spend(self._held)
         for due, key in self._timers:
             self._tx.timers.add(due, "echo", {"message": key})
+
+    def _insert(self) -> None:
+        """The new messages, and the journal in its order."""
+        now, keyed = self._now, list(zip(self._keys, self._puts, strict=True))
+        arrived = Counter([put[1] for put in self._puts])
+        numbers = {id: count(self._tx.counts.arrive(self._queues[id], some)) for id, some in arrived.items()}
+        messages = [
+            (
+                key,
+                id,
+                seq,
+                next(numbers[id]),
+                now,
+                body,
+                form,
+                type,
+                properties,
+                message_hash(key, now, cause, body, form, type, properties),
+                cause,
+            )
+            for key, (seq, id, body, form, type, properties, cause, _) in keyed
+        ]
+        self._session.many(INSERT, messages)
+        self._journal += [(put[0], now, "put", key, None, None, put[1], put[7], None) for key, put in keyed]
+        self._journal.sort(key=_seq)
+        self._session.many(_JOURNAL, self._journal)
+
+
+_seq = itemgetter(0)

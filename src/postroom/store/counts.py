@@ -34,10 +34,11 @@ class Counts:
         change.arrived += count
         return first
 
-    def depart(self, queue: Queue, number: int, *, kept: bool) -> None:
+    def depart(self, queue: Queue, number: int, count: int = 1, *, kept: bool) -> None:
+        """``count`` messages leave, of which one has the highest ``number``."""
         change = self._of(queue)
-        change.departed += 1
-        change.processed += kept
+        change.departed += count
+        change.processed += count if kept else 0
         change.highest = max(change.highest, number)
 
     def purge(self, queue: Queue, count: int) -> None:

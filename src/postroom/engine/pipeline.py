@@ -1,0 +1,140 @@
+"""Steps one after another: while one is committed, the next ones are claimed and evaluated where that is sound.
+
+It is where their messages look at no others. Then no step has to know what those before it did.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from postroom.engine.effects import Effects
+from postroom.engine.stage import Share
+from postroom.engine.step import Claim, Result, claim, commit, evaluate
+from postroom.limits import PIPELINE_MESSAGES_MAX, PIPELINE_STEPS
+from postroom.store.base import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_Evaluated = tuple[dict[int, Effects], int]
+
+
+def steps(
+    store: Store,
+    share: Share,
+    size: Callable[[], int],
+    fence: int,
+    spark: Callable[[], SparkSession],
+    waiting: Mapping[str, str],
+    ahead: int = PIPELINE_STEPS,
+) -> Generator[Result]:
+    """What each step did, as long as they follow one another; nothing if there was nothing to do.
+
+    ``Stale`` means that the world moved, and whoever is told less than was claimed must look again, too. ``ahead`` is
+    how many steps are under way besides the one that is committed.
+    """
+    pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead)
+    with _collector_off(), pipeline:
+        pipeline.take()
+        while pipeline.under_way:
+            pipeline.fill()
+            result = pipeline.commit()
+            yield result
+            if result.messages < result.claimed:
+                return  # those behind must wait for what was left out
+
+
+class _Pipeline:
+    def __init__(
+        self,
+        store: Store,
+        share: Share,
+        size: Callable[[], int],
+        fence: int,
+        spark: Callable[[], SparkSession],
+        waiting: Mapping[str, str],
+        ahead: int,
+    ) -> None:
+        self._store = store
+        self._size = size
+        self._ahead = ahead
+        self._claim = partial(claim, share=share, fence=fence, waiting=waiting)
+        self._evaluate = partial(evaluate, spark=spark)
+        self._commit = partial(commit, fence=fence)
+        self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
+        self._after: dict[str, int] = {}
+        self._claimed = 0
+        self.under_way: deque[tuple[Claim, dict[str, float], Future[_Evaluated] | None]] = deque()
+
+    def take(self) -> bool:
+        """Claim the next step; False if none can follow."""
+        seconds: dict[str, float] = {}
+        size, after = min(self._size(), PIPELINE_MESSAGES_MAX - self._claimed), self._after
+        if size <= 0:
+            return False
+        with _timed(seconds, "claim"):
+            found = self._store.transact("claim", lambda tx: self._claim(tx, size=size, after=after))
+        if found is None:
+            return False
+        self._claimed += len(found.arrivals)
+        self._after |= {each.queue: each.position for each in found.stored if each.key not in found.timers}
+        self.under_way.append((found, seconds, self._begun(found) if self._threads else None))
+        return True
+
+    def fill(self) -> None:
+        """Claim and begin as many steps as may be under way."""
+        while len(self.under_way) <= self._ahead and self.under_way[-1][0].more:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._ahead, "postroom-evaluate")
+                found, seconds, _ = self.under_way.pop()
+                self.under_way.append((found, seconds, self._begun(found)))
+            if not self.take():
+                return
+
+    def _begun(self, found: Claim) -> Future[_Evaluated]:
+        assert self._threads is not None
+        return self._threads.submit(self._evaluate, found)
+
+    def commit(self) -> Result:
+        """Finish the oldest step."""
+        found, seconds, coming = self.under_way.popleft()
+        with _timed(seconds, "evaluate"):
+            effects, settled = self._evaluate(found) if coming is None else coming.result()
+        work = partial(self._commit, claimed=found, effects=effects, settled=settled)
+        with _timed(seconds, "commit"):
+            result = self._store.transact("step", work)
+        return replace(result, claimed=len(found.arrivals), more=found.more, seconds=seconds)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    began = perf_counter()
+    yield
+    seconds[stage] = perf_counter() - began
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Steps make very many objects and no cycles; looking for some took a fifth of a commit."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
