@@ -131,8 +131,8 @@ class Bench:
         _tell("starting Spark and warming up")
         for name, program, bodies in (("warm-fork", FORK, requests), ("warm-join", JOIN, results)):
             room = self._room(name, program)
-            for _ in range(4):
-                room.send_many("crm", bodies(1_500), format="xml")
+            for count in (1_000, 1_000, 2_000, 10_000):
+                room.send_many("crm", bodies(count), format="xml")
                 room.run_until_idle(master=self._master)
             self._close(room)
 

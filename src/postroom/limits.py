@@ -60,6 +60,7 @@ SCAN_MESSAGES: Final = 20_000  # in one partition of a Spark scan, unless the re
 SCAN_PARTITIONS_MAX: Final = 1_000
 STREAM_RECEIPTS_KEPT: Final = 10  # batches of a streaming query that are remembered; only the newest can come again
 SWEEP_MESSAGES: Final = 5_000  # removed in one transaction
+WARM_SECONDS: Final = 45.0  # Spark ends workers that were idle for a minute; an idle engine gives them work before
 SWEEP_IDLE_SECONDS: Final = 5.0  # an engine idle for so long sweeps
 ENGINE_LEASE_SECONDS: Final = 15.0
 OUTBOX_ATTEMPTS_MAX: Final = 3

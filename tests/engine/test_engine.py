@@ -24,6 +24,7 @@ from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
+from postroom.limits import STEP_MESSAGES_MAX
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.rules.stage import Base, RulesShare
@@ -224,9 +225,10 @@ def test_steps_grow_while_they_are_short_and_shrink_when_they_are_long(
 
     monkeypatch.setattr(runner, "STEP_SECONDS", 1000.0)
     one_room.send_many("in", ["<m/>"] * 3000, format="xml")
+    one_room._runner._size = 20
     assert work_off(one_room, progress=progress).messages == 3000
-    assert claimed == [256, 512, 1024, 1208]
-    assert one_room._runner._size == 1024, "the last one was too long"
+    assert claimed == [20, 20, 20, 320, 2620], "two steps were claimed before the first was done"
+    assert one_room._runner._size == STEP_MESSAGES_MAX // 4, "the last two were too long"
 
 
 def test_an_engine_idle_for_a_while_sweeps_what_nothing_holds(
@@ -606,3 +608,22 @@ def test_a_damaged_message_in_an_echo_queue_is_set_aside_and_the_others_go_on(ro
     work_off(room)
     assert bodies(room)[-1] == "<m>d</m>"
     assert verbs(room, first)[-1] == "set-aside"
+
+
+def test_an_idle_engine_keeps_its_workers_but_starts_none(
+    one_room: Postroom, load: Load, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def jobs() -> int:
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+
+    monkeypatch.setattr(runner, "WARM_SECONDS", 0.2)
+    load(one_room, ECHO)
+    before = jobs()
+    with running(one_room):
+        sleep(2)
+        assert jobs() == before
+        send(one_room, "a")
+        wait_until(lambda: answers(one_room) == ["a"])
+        wait_until(lambda: jobs() >= before + 4)
+        send(one_room, "b")
+        wait_until(lambda: answers(one_room) == ["a", "b"])

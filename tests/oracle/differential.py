@@ -85,6 +85,9 @@ class HereShare:
             effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
 
+    def keep_warm(self, spark: SparkSession) -> None:
+        raise AssertionError("nobody is idle here")
+
     def _chunks(self, arrivals: Sequence[Arrival]) -> list[list[Arrival]]:
         """As the engine would cut them, or at random: messages in conflict are then in different chunks."""
         count = self.random.randint(1, 4)

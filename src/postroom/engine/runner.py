@@ -25,6 +25,7 @@ from postroom.limits import (
     STEP_MESSAGES_MAX,
     STEP_SECONDS,
     SWEEP_IDLE_SECONDS,
+    WARM_SECONDS,
 )
 from postroom.store.base import Store
 from postroom.store.batch import Stale
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 0.5  # a wake-up ends a sleep at once; a stop ends it within this
 _STEP_MESSAGES_MIN = 16
 _STEP_MESSAGES_FIRST = 1_024
+_GROWTH_MAX = 16  # from one step to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Runner:
         self._fence = 0
         self._lost: LeaseLost | None = None
         self._size = _STEP_MESSAGES_FIRST
+        self._evaluated: float | None = None  # when Spark was last used
         self._steps: dict[Stage, Generator[Result]] = {}  # under way
 
     def stop(self) -> None:
@@ -124,6 +127,7 @@ class Runner:
             raise LeaseHeld(lease=LEASE, owner="another thread of this room", until="it ends")
         self._stop.clear()
         self._lost = None
+        self._evaluated = None
         totals = Totals()
         try:
             with self._leased(), self._store.waiter() as waiter, ExitStack() as at_end:
@@ -138,6 +142,7 @@ class Runner:
                         break
                     if not until_idle and monotonic() - idle_since > SWEEP_IDLE_SECONDS and self._tidy():
                         continue
+                    self._keep_warm(spark)
                     waiter.wait(pause)
         finally:
             self._running.release()
@@ -163,6 +168,7 @@ class Runner:
                 continue
             if result is not None:
                 did = True
+                self._evaluated = monotonic()
                 totals.add(result)
                 self._adapt(result)
                 if progress is not None:
@@ -215,7 +221,7 @@ class Runner:
         elif seconds > 3 * STEP_SECONDS:
             self._size = max(_STEP_MESSAGES_MIN, self._size // 2)
         elif result.more and seconds < STEP_SECONDS:
-            self._size = min(STEP_MESSAGES_MAX, int(self._size * min(4 * STEP_SECONDS / seconds, 16)))
+            self._size = min(STEP_MESSAGES_MAX, int(self._size * min(2 * STEP_SECONDS / seconds, _GROWTH_MAX)))
 
     def _rest(self) -> tuple[bool, float]:
         """Whether nothing is left to do, and how long to sleep until something is due."""
@@ -228,6 +234,16 @@ class Runner:
         # What is due and was not done belongs to a queue on hold: that is no reason to hurry.
         later = [(due - now) / 1_000_000 for due in (effect, timer) if due is not None and due > now]
         return effect is None, min([IDLE_SECONDS, *later])
+
+    def _keep_warm(self, spark: Callable[[], SparkSession]) -> None:
+        """The workers that the next message will need would take a second or two to start again."""
+        if self._evaluated is None or monotonic() - self._evaluated < WARM_SECONDS:
+            return
+        for stage in self._stages:
+            share = self._store.read(stage.share)
+            if share is not None:
+                share.keep_warm(spark())
+        self._evaluated = monotonic()
 
     def _tidy(self) -> bool:
         return self._housekeeping is not None and self._housekeeping() > 0

@@ -48,6 +48,9 @@ class Share(Protocol):
     ) -> Iterator[Mapping[int, Effects]]:
         """The effects of arrivals, in groups whose members have seen each other; evaluated on Spark."""
 
+    def keep_warm(self, spark: SparkSession) -> None:
+        """Give Spark's workers something to do."""
+
 
 class Stage(Protocol):
     """A capability that takes part in steps."""

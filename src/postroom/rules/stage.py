@@ -120,6 +120,9 @@ class RulesShare:
     ) -> Iterator[Mapping[int, Effects]]:
         yield from _Job(self.plan, spark, base, known).run(arrivals)
 
+    def keep_warm(self, spark: SparkSession) -> None:
+        _Job(self.plan, spark, {}, {}).warm()
+
 
 # --- in the driver -----------------------------------------------------------------------------------------------
 
@@ -152,6 +155,13 @@ class _Job:
                 yield from self.run([arrivals[0]._replace(failure=reason)])
             else:  # even its error message kills the worker: then it is not the message
                 raise self._broken(error) from error
+
+    def warm(self) -> None:
+        """Work off nothing, on every worker."""
+        try:
+            list(self._evaluated([[]] * self._spark.sparkContext.defaultParallelism))
+        except Exception as error:
+            self._reason(error)  # a worker that has died will be made anew; if Java has, that is told
 
     def _reason(self, error: Exception) -> str:
         """Why a job failed, if that can be a message's fault."""
