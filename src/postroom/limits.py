@@ -41,10 +41,13 @@ RULE_DEPTH_MAX: Final = 200  # expressions inside one another in a rule body
 PROGRAM_TOKENS_MAX: Final = 200_000  # words and signs of a file; the readers cost a few microseconds for each
 PROGRAM_DEPTH_MAX: Final = 1_000  # brackets and elements open at once
 COLLECTION_BYTES_MAX: Final = 64 * 1024 * 1024
+SLICE_KEY_BYTES_MAX: Final = 2_000  # by which a slice is known; PostgreSQL indexes no more
+INDEXED_CHARS_MAX: Final = 500  # of a value in an index; longer ones are found by their beginning
 ECHO_SECONDS_MAX: Final = 10 * 366 * 86_400.0  # how far ahead an echo queue looks
 MESSAGE_ACTIONS_MAX: Final = 10_000  # pending actions of one message
 MESSAGE_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024  # and all they say
 EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart until the guilty message is alone
+WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four fifths of the machine
 ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
 
 # --- engine and gateways ---

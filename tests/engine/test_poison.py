@@ -47,7 +47,7 @@ else do enqueue <r>{string(/m)}</r> into out
 @pytest.fixture
 def room(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Postroom:
     monkeypatch.setattr(stage, "EVALUATION_SECONDS", 2.0)
-    monkeypatch.setattr(stage, "MEMORY_BYTES", 800 * 1024**2)
+    monkeypatch.setattr(stage, "WORKER_BYTES_MAX", 800 * 1024**2)
     file = tmp_path / "program.demaq"
     file.write_text(PROGRAM)
     opened = postroom.open(sqlite_url)

@@ -147,10 +147,17 @@ CASES = [
     ("function-arguments", f"{RULE} do enqueue 'a' => qs:queue() into b", "2:52", "must be called by its name"),
     ("function-arguments", f"{RULE} do enqueue collection('d') into b", "2:45", "no collection d"),
     ("function-arguments", f"{RULE} do enqueue fn:collection() into b", "2:45", "takes 1 arguments, not 0"),
-    ("variable-name", f"{RULE} do enqueue\n  $qs:m into b", "3:3", "$qs:m: names with qs: are not for variables"),
-    ("variable-name", f"{RULE} let $qs:message := 1 return do enqueue . into b", "2:38", "names with qs:"),
-    ("variable-name", f"{RULE} do enqueue $Q{{urn:postroom:qs}}m into b", "2:45", "names with qs:"),
-    ("variable-name", "create property q as xs:string queue a value $qs:m", "2:46", "names with qs:"),
+    ("variable-name", f"{RULE} do enqueue\n  $qs:m into b", "3:3", "$qs:m: a variable's name has no prefix"),
+    ("variable-name", f"{RULE} let $qs:message := 1 return do enqueue . into b", "2:38", "name has no prefix"),
+    ("variable-name", f"{RULE} do enqueue $Q{{urn:postroom:qs}}m into b", "2:45", "name has no prefix"),
+    (
+        "variable-name",
+        f"{RULE} do enqueue <y xmlns:z='urn:postroom:qs'>{{$z:m}}</y> into b",
+        "2:76",
+        "$z:m: a variable's name has no prefix",
+    ),
+    ("variable-name", f"{RULE} do enqueue $Q{{urn:x}}m into b", "2:45", "name has no prefix"),
+    ("variable-name", "create property q as xs:string queue a value $qs:m", "2:46", "name has no prefix"),
 ]
 
 

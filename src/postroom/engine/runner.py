@@ -140,8 +140,10 @@ class Runner:
                     idle, pause = self._rest()
                     if idle and until_idle:
                         break
-                    if not until_idle and monotonic() - idle_since > SWEEP_IDLE_SECONDS and self._tidy():
-                        continue
+                    if not until_idle and monotonic() - idle_since > SWEEP_IDLE_SECONDS:
+                        if self._tidy():
+                            continue
+                        idle_since = monotonic()
                     self._keep_warm(spark)
                     waiter.wait(pause)
         finally:

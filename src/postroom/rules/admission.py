@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from postroom.engine.effects import Document
 from postroom.errors import BodyTooLarge, PropertyInvalid, SchemaInvalid
-from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX
+from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX, SLICE_KEY_BYTES_MAX
 from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.schema import check_schema
 from postroom.rules.exchange import answer, attribute, batch, element, parts
@@ -21,7 +21,6 @@ from postroom.rules.failures import Failure
 from postroom.rules.plan import Plan, Target
 from postroom.rules.translation import SYSTEM
 from postroom.rules.xquery import QueryFailed, saxon
-from postroom.store.slices import SLICE_KEY_BYTES_MAX
 
 #: Written by the system alone: a sender or a rule may not claim them.
 RESERVED = frozenset(SYSTEM) | {"errors"}

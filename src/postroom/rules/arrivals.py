@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postroom.engine.effects import Arrival, Granule
+from postroom.limits import INDEXED_CHARS_MAX
 from postroom.model.message import Stored
 from postroom.rules import admission
 from postroom.rules.plan import Key, Plan
-from postroom.store.slices import INDEXED_CHARS
 from postroom.store.transaction import Transaction
 
 
@@ -55,7 +55,7 @@ def _reads(plan: Plan, stored: Stored, values: Mapping[str, list[str]]) -> tuple
         if read.key is None:
             found.append((Granule("queue", read.name),))
         else:
-            known = INDEXED_CHARS if read.kind == "index" else None
+            known = INDEXED_CHARS_MAX if read.kind == "index" else None
             found.append(
                 tuple(Granule(read.kind, read.name, each[:known]) for each in _keys(read.key, properties, values))
             )

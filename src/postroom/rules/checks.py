@@ -14,7 +14,7 @@ from postroom.rules.edits import line_column
 from postroom.rules.expression import Body, Call, read
 from postroom.rules.language import fail
 from postroom.rules.tokens import Unreadable, tokens_before
-from postroom.rules.translation import NAMESPACE, SYSTEM
+from postroom.rules.translation import SYSTEM
 
 
 @dataclass
@@ -269,8 +269,8 @@ def variable_name(subject: Subject) -> Found:
         expressions += [(each, value.value) for value in each.values if value.value is not None]
     for definition, expression in expressions:
         for token in tokens_before(expression.text, 0, len(expression.text))[0]:
-            if token.kind == "variable" and token.text.replace(" ", "").startswith(("$qs:", f"$Q{{{NAMESPACE}}}")):
-                yield at(definition, expression, token.start), f"{token.text}: names with qs: are not for variables"
+            if token.kind == "variable" and ":" in token.text:  # any prefix may be made to mean our namespace
+                yield at(definition, expression, token.start), f"{token.text}: a variable's name has no prefix"
 
 
 def _misused(call: Call, wanted: tuple[int, ...], rule: RuleDefinition, subject: Subject) -> str | None:

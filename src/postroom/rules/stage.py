@@ -23,7 +23,7 @@ import pyarrow as pa
 from postroom.engine.effects import Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.serial import Timeline
 from postroom.errors import SparkUnavailable
-from postroom.limits import EVALUATION_SECONDS
+from postroom.limits import EVALUATION_SECONDS, WORKER_BYTES_MAX
 from postroom.model.message import Stored
 from postroom.rules.arrivals import arrivals_of
 from postroom.rules.evaluate import evaluate_chunk
@@ -40,7 +40,6 @@ _BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
 _NICE = 5  # of a worker beside the engine itself: others wait for what the engine commits
 _TASKS_LOADING = 3  # after so many a worker has loaded what Spark and we need
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
-MEMORY_BYTES = 4 * 1024**3  # of a worker. Saxon alone would take four fifths of the machine before it gives up
 
 #: Chunks and answers cross Spark as Arrow streams in one binary column: taken apart, each of their values would be
 #: converted four times on its way through the JVM, which costs more than evaluating a rule.
@@ -206,7 +205,7 @@ def frame_of_chunks(spark: SparkSession, chunks: Sequence[bytes]) -> DataFrame:
 def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
     """Arrivals in, pending actions out."""
     local = str(chunks.sparkSession.sparkContext.master).startswith("local")
-    bounds = Bounds(EVALUATION_SECONDS, MEMORY_BYTES, _NICE if local else 0)
+    bounds = Bounds(EVALUATION_SECONDS, WORKER_BYTES_MAX, _NICE if local else 0)
     return chunks.mapInArrow(partial(work, plan, bounds), _PACKED)
 
 
@@ -311,7 +310,7 @@ class Bounds(NamedTuple):
     """What a worker may take."""
 
     seconds: float = EVALUATION_SECONDS  # for a chunk, besides what its size allows
-    memory: int = MEMORY_BYTES
+    memory: int = WORKER_BYTES_MAX
     nice: int = 0  # how much others go before it
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from postroom.limits import INDEXED_CHARS_MAX
 from postroom.rules.body import ELSE
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
@@ -16,7 +17,6 @@ from postroom.rules.expression import Body, Call, Enqueue, Reset, Span, read
 from postroom.rules.plan import Index, Key, Read, Template
 from postroom.rules.reads import keyed_read
 from postroom.rules.tokens import Token, decoded, tokens
-from postroom.store.slices import INDEXED_CHARS
 
 NAMESPACE = "urn:postroom:qs"
 #: What the system knows about every message, and the XQuery type of each.
@@ -330,7 +330,7 @@ def indexed(index: Index, mark: str) -> str:
     """The elements of an index's values; a message that the expression does not fit has none."""
     return (
         f"(try {{ for $qs:v in distinct-values(data($qs:message ! ({index.expression})) "
-        f"! substring(string(.), 1, {INDEXED_CHARS})) "
+        f"! substring(string(.), 1, {INDEXED_CHARS_MAX})) "
         f'return <k-{mark} n="{escaped(index.name)}" v="{{$qs:v}}"/> }} catch * {{ () }})'
     )
 

@@ -7,7 +7,7 @@ long as it has a row here. An index has rows of the same shape and holds nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from postroom.model.message import Stored
 from postroom.store.journal import Journal
@@ -53,11 +53,6 @@ _SPEND = """
 INSERT INTO spent (message) SELECT m.key FROM messages m WHERE m.key = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ON CONFLICT (message) DO NOTHING
 """
-
-#: The longest value of a slice. An index of PostgreSQL takes no row beyond a third of a page.
-SLICE_KEY_BYTES_MAX: Final = 2_000
-#: How much of a value an index knows: one that finds too many is as good, for the rule's own predicate stays.
-INDEXED_CHARS: Final = 500
 
 
 class Member(NamedTuple):
