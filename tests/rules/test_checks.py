@@ -153,7 +153,7 @@ CASES = [
     (
         "variable-name",
         f"{RULE} do enqueue <y xmlns:z='urn:postroom:qs'>{{$z:m}}</y> into b",
-        "2:76",
+        "2:75",
         "$z:m: a variable's name has no prefix",
     ),
     ("variable-name", f"{RULE} do enqueue $Q{{urn:x}}m into b", "2:45", "name has no prefix"),
