@@ -7,6 +7,7 @@
     │   ├── DefinitionUnknown      definition-unknown
     │   ├── DescriptionInvalid     description-invalid
     │   ├── FileUnreadable         file-unreadable
+    │   ├── FlowInvalid            flow-invalid
     │   ├── LanguageUnknown        language-unknown
     │   ├── NameInvalid            name-invalid
     │   ├── NameTaken              name-taken
@@ -20,6 +21,7 @@
     │   ├── BodyTooLarge           body-too-large
     │   ├── BodyMismatch           body-mismatch
     │   ├── EntryRefused           entry-refused
+    │   ├── EventInvalid           event-invalid
     │   ├── JsonMalformed          json-malformed
     │   ├── PropertyInvalid        property-invalid
     │   ├── SchemaInvalid          schema-invalid
@@ -142,6 +144,13 @@ class NameTaken(DefinitionError):
     template = "the name {name} is taken by {owner}; choose another, or remove that first"
 
 
+class FlowInvalid(DefinitionError):
+    """A flow breaks a rule of its language, or an arc does not fit its spaces. ``problems`` holds every one found."""
+
+    code = "flow-invalid"
+    template = "{where}: {what} [{rule}]{more}"
+
+
 class ProgramInvalid(DefinitionError):
     """A rule program breaks a rule of its language. ``problems`` holds every one found, in the order of the text."""
 
@@ -203,6 +212,11 @@ class EntryRefused(BodyError):
 
     code = "entry-refused"
     template = "queue {queue} refuses the message: {why} ({reason})"
+
+
+class EventInvalid(BodyError):
+    code = "event-invalid"
+    template = "{what}. An event of {space} is {type}"
 
 
 class JsonMalformed(BodyError):

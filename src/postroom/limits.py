@@ -50,6 +50,10 @@ EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart unt
 WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four fifths of the machine
 ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
 
+# --- flows ---
+FLOW_WORDS_MAX: Final = 500_000  # words and signs of a file: some ten thousand arcs
+FLOW_DEPTH_MAX: Final = 100  # types, values or patterns inside one another
+
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000
 STEP_FREE_MESSAGES: Final = 8_000  # of a step whose messages look at no others: it is committed beside the next ones

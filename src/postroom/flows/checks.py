@@ -1,0 +1,153 @@
+"""What must hold of a graph before it is loaded: named checks, each a function that tells every problem it finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from postroom.errors import FlowInvalid
+from postroom.flows import inference
+from postroom.flows.definitions import Arc, Merge, Select, Space, Statement, Table, Transform
+from postroom.flows.graph import Graph
+from postroom.flows.language import META
+from postroom.flows.types import Scalar, Tuple, accepts
+from postroom.flows.words import fail_all
+from postroom.model.catalog import Position, Problem
+
+Found = Iterator[tuple[Position, str]]
+
+
+def check(statements: Sequence[Statement]) -> Graph:
+    """The graph of statements; raises with every problem that one of the checks finds."""
+    graph = Graph.of(statements)
+    problems = []
+    for each in CHECKS:
+        rule = each.__name__.replace("_", "-")
+        problems += [Problem(position, what, rule) for position, what in each(graph, statements)]
+        if problems and each in _GROUND:
+            break  # what comes behind would tell the same in other words
+    if problems:
+        fail_all(problems)
+    return graph
+
+
+def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:
+    """Spaces, tables and arcs each have a name of their own; one across domains is written in both of them."""
+    for kind in (Space, Table):
+        named = [each for each in statements if isinstance(each, kind)]
+        counts = Counter(each.name for each in named)
+        for each in named:
+            first = next(other for other in named if other.name == each.name)
+            if counts[each.name] > 1 and each is not first:
+                yield each.position, f"{each.name} is already at {first.position}"
+    for first_arc, *more in graph.arcs.values():
+        for arc in more:
+            if arc.domain == first_arc.domain:
+                yield arc.position, f"{arc.name} is already at {first_arc.position}"
+
+
+def arc_ends(graph: Graph, _: Sequence[Statement]) -> Found:
+    """An arc leads from a space to another one."""
+    for arc in _arcs(graph):
+        for name in (arc.source, arc.target):
+            if name not in graph.spaces:
+                yield arc.position, f"arc {arc.name}: there is no space {name}"
+        if arc.source == arc.target:
+            yield arc.position, f"arc {arc.name} leads from {arc.source} to itself"
+
+
+def meta_space(graph: Graph, statements: Sequence[Statement]) -> Found:
+    """A meta-space tells what changes the graph; only whoever is allowed to publishes there."""
+    for each in statements:
+        if isinstance(each, Space) and each.name == META:
+            yield each.position, f"{META} is not a name for a space: meta-spaces are {META}:DOMAIN"
+    for arc in _arcs(graph):
+        if arc.target.startswith(f"{META}:"):
+            yield arc.position, f"arc {arc.name}: nothing flows into {arc.target}; publish there what is to change"
+
+
+def arc_domain(graph: Graph, _: Sequence[Statement]) -> Found:
+    """An arc is written in the domain of its spaces; one that leads from a domain to another, alike in both."""
+    for first, *more in graph.arcs.values():
+        domains = [graph.spaces[name].domain for name in (first.source, first.target)]
+        for arc in (first, *more):
+            if arc.domain not in domains:
+                owners = " and ".join(dict.fromkeys(domains))
+                yield arc.position, f"arc {arc.name} belongs to {owners}, whose spaces it joins, not to {arc.domain}"
+        for arc in more:
+            if (arc.source, arc.target, arc.does, arc.durable) != (
+                first.source,
+                first.target,
+                first.does,
+                first.durable,
+            ):
+                yield arc.position, f"arc {arc.name} is not what {first.domain} says of it at {first.position}"
+
+
+def table_rows(graph: Graph, _: Sequence[Statement]) -> Found:
+    """A table's rows are tuples of simple values with names."""
+    for table in graph.tables.values():
+        fits = isinstance(table.type, Tuple) and table.type.fields
+        if not fits or not all(
+            field.name and isinstance(field.type, Scalar) for field in getattr(table.type, "fields", ())
+        ):
+            what = f"the rows of table {table.name} are [name: type, …] of simple types, not {table.type}"
+            yield table.position, what
+
+
+def arc_type(graph: Graph, _: Sequence[Statement]) -> Found:
+    """A pattern can match its source, and what an arc delivers fits its target."""
+    for arc in _arcs(graph):
+        source, target = graph.spaces[arc.source], graph.spaces[arc.target]
+        try:
+            if isinstance(arc.does, Transform):
+                _check_transform(graph, arc, arc.does, source, target)
+            elif isinstance(arc.does, Select):
+                inference.bind(arc.does.pattern, source.type)
+        except FlowInvalid as error:
+            (problem,) = error.facts["problems"]
+            yield problem.position, f"arc {arc.name}: {problem.what}"
+        if isinstance(arc.does, Select | Merge) and not accepts(target.type, source.type):
+            what = f"arc {arc.name}: {source.name} has {source.type}, and {target.name} takes {target.type}"
+            yield arc.position, what
+
+
+def _check_transform(graph: Graph, arc: Arc, does: Transform, source: Space, target: Space) -> None:
+    bound = inference.bind(does.pattern, source.type)
+    if does.join is not None:
+        table = graph.tables.get(does.join.table)
+        if table is None:
+            fail_all([Problem(arc.position, f"there is no table {does.join.table}", "arc-type")])
+        bound = inference.bind(does.join.pattern, table.type, bound)
+    inference.result(does.result, target.type, bound)
+
+
+def cycle(graph: Graph, _: Sequence[Statement]) -> Found:
+    """No event comes back to a space it has passed."""
+    outgoing = graph.outgoing()
+    done: set[str] = set()
+    for start in outgoing:
+        path: list[str] = []
+        walk = [(start, iter(outgoing[start]))] if start not in done else []
+        while walk:
+            space, arcs = walk[-1]
+            if len(path) < len(walk):
+                path.append(space)
+            arc = next(arcs, None)
+            if arc is None:
+                done.add(path.pop())
+                walk.pop()
+            elif arc.target in path:
+                round_trip = [*path[path.index(arc.target) :], arc.target]
+                yield arc.position, f"arc {arc.name} closes a circle: {' -> '.join(round_trip)}"
+            elif arc.target not in done:
+                walk.append((arc.target, iter(outgoing.get(arc.target, ()))))
+
+
+def _arcs(graph: Graph) -> Iterator[Arc]:
+    return (arc for arcs in graph.arcs.values() for arc in arcs)
+
+
+Check = Callable[[Graph, Sequence[Statement]], Found]
+_GROUND: tuple[Check, ...] = (name_twice, arc_ends, meta_space)
+CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle)

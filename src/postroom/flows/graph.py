@@ -1,0 +1,53 @@
+"""The graph that flow files describe: spaces by name, arcs between them, and the meta-space that every domain has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from postroom.flows.definitions import Allow, Arc, Domain, Space, Statement, Table
+from postroom.flows.language import META
+from postroom.flows.meta import META_TYPE
+
+
+@dataclass(frozen=True)
+class Graph:
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+    policy: tuple[Allow, ...] = ()
+    spaces: Mapping[str, Space] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    arcs: Mapping[str, tuple[Arc, ...]] = field(default_factory=dict)  # one across domains stands in both of them
+
+    @classmethod
+    def of(cls, statements: Iterable[Statement]) -> Graph:
+        """The graph of statements; of two spaces or tables of one name the first counts (a check tells the second)."""
+        domains: dict[str, Domain] = {}
+        policy: list[Allow] = []
+        spaces: dict[str, Space] = {}
+        tables: dict[str, Table] = {}
+        arcs: dict[str, tuple[Arc, ...]] = {}
+        for each in statements:
+            if isinstance(each, Domain):
+                domains.setdefault(each.name, each)
+                meta = f"{META}:{each.name}"
+                spaces.setdefault(meta, Space(meta, each.name, META_TYPE, True, each.position))
+            elif isinstance(each, Allow):
+                policy.append(each)
+            elif isinstance(each, Space):
+                spaces.setdefault(each.name, each)
+            elif isinstance(each, Table):
+                tables.setdefault(each.name, each)
+            else:
+                arcs[each.name] = (*arcs.get(each.name, ()), each)
+        return cls(domains, tuple(policy), spaces, tables, arcs)
+
+    def crosses(self, arc: Arc) -> bool:
+        """Whether an arc leads from one domain to another."""
+        return self.spaces[arc.source].domain != self.spaces[arc.target].domain
+
+    def outgoing(self) -> dict[str, list[Arc]]:
+        """The arcs of each space, in the order of their definition."""
+        found: dict[str, list[Arc]] = {}
+        for arc, *_ in self.arcs.values():
+            found.setdefault(arc.source, []).append(arc)
+        return found

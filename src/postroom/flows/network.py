@@ -1,0 +1,172 @@
+"""A graph as one function from frames to frames: events of a space in, what its arcs deliver out.
+
+It is the same for a batch and for a stream. Arcs are fused: from a source to all its consumers an event is read once,
+and a space in the middle is a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import count
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from postroom.flows.columns import Variables, body_of, data_type, event_of, made, matches
+from postroom.flows.definitions import Arc, Join, Merge, Select, Transform
+from postroom.flows.graph import Graph
+from postroom.flows.types import Tuple
+
+#: Columns of what comes out. ``failure`` tells why there is no event: then ``body`` is null.
+DELIVERED = ("n", "place", "arc", "space", "body", "failure")
+_OVERFLOW = "a number is too large for its type, or divided by zero"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One arc on one way from the source; its events are a column of their own."""
+
+    number: int
+    before: int  # the number of the step whose events it takes; -1 is the source
+    arc: Arc
+
+
+class Network:
+    """The arcs of a graph. ``stored`` are the spaces that keep what arrives."""
+
+    def __init__(self, graph: Graph, stored: frozenset[str]) -> None:
+        self._graph = graph
+        self._stored = stored
+        self._outgoing = graph.outgoing()
+
+    def ways(self, source: str) -> list[_Step]:
+        """Every arc on every way from a source, each behind the one it follows."""
+        return list(self._ways(source, -1, count()))
+
+    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[_Step]:
+        todo: list[tuple[str, int]] = [(space, before)]
+        while todo:
+            space, before = todo.pop()
+            following = []
+            for arc in self._outgoing.get(space, ()):
+                step = _Step(next(numbers), before, arc)
+                yield step
+                following.append((arc.target, step.number))
+            todo += reversed(following)
+
+    def deliveries(self, source: str, events: DataFrame, tables: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """What the arcs deliver of events (``n``, a number that orders them, and ``body``), in ``place`` and ``n``."""
+        steps = self.ways(source)
+        type = self._graph.spaces[source].type
+        frame = events.select("n", event_of(sql.col("body"), type).alias(_column(-1)))
+        return _Frames(self._graph, self._stored, tables or {}).delivered(frame, -1, source, steps)
+
+
+@dataclass(frozen=True)
+class _Frames:
+    graph: Graph
+    stored: frozenset[str]
+    tables: Mapping[str, DataFrame]
+
+    def delivered(self, frame: DataFrame, root: int, space: str, steps: Sequence[_Step]) -> DataFrame:
+        """The deliveries of all steps behind ``root``, whose events are a column of the frame.
+
+        A step that joins a table has several events of one, so what lies behind it is a frame of its own.
+        """
+        spaces = {root: space}
+        parts: list[Column] = []
+        branches: list[DataFrame] = []
+        for step in steps:
+            if step.before not in spaces:
+                continue  # behind a join: in its own frame
+            if isinstance(step.arc.does, Transform) and step.arc.does.join is not None:
+                branches.append(self._joined(frame, step, step.arc.does, step.arc.does.join, spaces, steps))
+                continue
+            frame, failure = self._passed(frame, step, spaces[step.before])
+            spaces[step.number] = step.arc.target
+            parts += self._parts(step, failure)
+        first = frame.select("n", sql.explode(sql.filter(sql.array(*parts), _there)).alias("d")) if parts else None
+        found = [first.select("n", "d.*")] if first is not None else []
+        if not found and not branches:
+            nothing = sql.lit(None).cast("string")
+            empty = [nothing.alias(name) for name in DELIVERED[2:]]
+            return frame.where(sql.lit(False)).select("n", sql.lit(0).alias("place"), *empty)
+        return reduce(DataFrame.union, [*found, *branches])
+
+    def _passed(self, frame: DataFrame, step: _Step, source: str) -> tuple[DataFrame, Column | None]:
+        """The frame with the step's events as one more column; null where none passes."""
+        does, event = step.arc.does, sql.col(_column(step.before))
+        target = self.graph.spaces[step.arc.target].type
+        if isinstance(does, Merge):
+            return frame.withColumn(_column(step.number), event.cast(data_type(target))), None
+        variables = Variables()
+        matched = event.isNotNull() & matches(does.pattern, self.graph.spaces[source].type, event, variables)
+        if isinstance(does, Select):
+            return frame.withColumn(_column(step.number), sql.when(matched, event.cast(data_type(target)))), None
+        result = made(does.result, target, variables)
+        overflown = _overflown(variables)
+        if overflown is None:
+            return frame.withColumn(_column(step.number), sql.when(matched, result)), None
+        failed = _column(step.number) + "_failed"
+        frame = frame.withColumn(failed, sql.coalesce(matched & overflown, sql.lit(False)))
+        return frame.withColumn(_column(step.number), sql.when(matched & ~sql.col(failed), result)), sql.col(failed)
+
+    def _parts(self, step: _Step, failure: Column | None) -> Iterator[Column]:
+        target = self.graph.spaces[step.arc.target]
+        event = sql.col(_column(step.number))
+        if step.arc.target in self.stored:
+            yield sql.when(event.isNotNull(), _delivery(step, body=body_of(event, target.type)))
+        if failure is not None:
+            yield sql.when(failure, _delivery(step, failure=sql.lit(f"arc {step.arc.name}: {_OVERFLOW}")))
+
+    def _joined(
+        self,
+        frame: DataFrame,
+        step: _Step,
+        does: Transform,
+        join: Join,
+        spaces: Mapping[int, str],
+        steps: Sequence[_Step],
+    ) -> DataFrame:
+        source, target = self.graph.spaces[spaces[step.before]], self.graph.spaces[step.arc.target]
+        table = self.graph.tables[join.table]
+        event = sql.col(_column(step.before))
+        variables = Variables()
+        matched = event.isNotNull() & matches(does.pattern, source.type, event, variables)
+        rows = sql.broadcast(self.tables[join.table].select(sql.struct("*").alias("row")))
+        assert isinstance(table.type, Tuple)
+        fits = matches(join.pattern, table.type, sql.col("row"), variables)
+        met = frame.where(matched).join(rows, fits)
+        result, overflown = made(does.result, target.type, variables), _overflown(variables)
+        failed = sql.lit(False) if overflown is None else sql.coalesce(overflown, sql.lit(False))
+        met = met.select("n", result.alias(_column(step.number)), failed.alias("failed"))
+        behind = self.delivered(met.where(~sql.col("failed")), step.number, step.arc.target, steps)
+        own = list(self._parts(step, sql.col("failed")))
+        here = met.select("n", sql.explode(sql.filter(sql.array(*own), _there)).alias("d")).select("n", "d.*")
+        return here.union(behind)
+
+
+def _delivery(step: _Step, body: Column | None = None, failure: Column | None = None) -> Column:
+    nothing = sql.lit(None).cast("string")
+    return sql.struct(
+        sql.lit(step.number).alias("place"),
+        sql.lit(step.arc.name).alias("arc"),
+        sql.lit(step.arc.target).alias("space"),
+        (nothing if body is None else body).alias("body"),
+        (nothing if failure is None else failure).alias("failure"),
+    )
+
+
+def _there(part: Column) -> Column:
+    return part.isNotNull()
+
+
+def _overflown(variables: Variables) -> Column | None:
+    return reduce(or_, [risk.isNull() for risk in variables.risks]) if variables.risks else None
+
+
+def _column(number: int) -> str:
+    return f"e{number}" if number >= 0 else "event"
