@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.errors import FlowInvalid
@@ -158,6 +158,7 @@ def test_a_long_chain_of_arcs_is_checked_without_depth() -> None:
     assert len(check(parse(f"domain d\n{spaces}{arcs}", "f")).arcs) == 2_999
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=60)
     | st.lists(st.sampled_from("domain d space A B : [ ] int arc a -> select merge x > 1 , { }".split())).map(" ".join)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.flows.blocks import lines
 
@@ -65,6 +65,7 @@ def test_a_type_is_read_and_printed_or_refused_with_its_place(line: str) -> None
         assert str(parse(text)) == printed
 
 
+@settings(deadline=None)
 @given(types())
 def test_what_is_printed_reads_back_as_the_same(type: Type) -> None:
     assert parse(str(type)) == type

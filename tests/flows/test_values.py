@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.flows.blocks import lines
 from tests.flows.test_types import types
@@ -57,6 +57,7 @@ def test_an_event_is_stored_as_one_json_or_refused(line: str) -> None:
         assert canonical(parse_event(text, parse(kind), "S"), parse(kind)) == body
 
 
+@settings(deadline=None)
 @given(types(2).flatmap(lambda each: st.tuples(st.just(each), values(each))))
 def test_a_value_survives_as_literal_and_as_json(both: tuple[Type, Any]) -> None:
     type, value = both
@@ -65,6 +66,7 @@ def test_a_value_survives_as_literal_and_as_json(both: tuple[Type, Any]) -> None
     assert canonical(parse_event(literal(value, type), type, "S"), type) == body
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20) | st.text('[]{}():,"ab1. \\-+', max_size=20), types(2))
 def test_whatever_is_published_is_an_event_or_refused(text: str, type: Type) -> None:
     try:
