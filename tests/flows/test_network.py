@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.matching import make, match
 
 import postroom
+from postroom.flows import network
 from postroom.flows.checks import check
 from postroom.flows.definitions import Select, Transform
 from postroom.flows.graph import Graph
@@ -111,6 +113,28 @@ def test_deliveries_of_one_event_are_in_the_order_of_the_ways(spark: SparkSessio
     ways = Network(known, STORED).ways("NYSE")
     assert [way.arc.name for way in ways] == ["big", "capital", "all", "huge", "back", "home", "city", "rich"]
     assert [row.arc for row in rows] == [way.arc.name for way in ways for row in rows if row.place == way.number]
+
+
+def test_very_many_subscriptions_go_through_an_index(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = [f'[issue: "{issue}", price: > {price}]' for issue in ("IBM", "HP", "X") for price in range(60, 110, 4)]
+    clients = "".join(
+        f"space C{number} : {TRADE} arc to{number} : NYSE -> C{number} select {pattern}\n"
+        for number, pattern in enumerate(patterns)
+    )
+    assert len(patterns) >= network.INDEXED_ARCS_MIN
+    more = "space Same : [issue: string, price: int, volume: int] arc same : NYSE -> Same select [price: p, volume: p]"
+    known = check(parse(GRAPH + clients + more, "f"))
+    stored = STORED | {space for space in known.spaces if space.startswith("C")} | {"Same"}
+    events = spark.createDataFrame(list(enumerate(bodies(known))), "n long, body string")
+
+    def delivered() -> list[tuple[Any, ...]]:
+        rows = Network(known, stored).deliveries("NYSE", events, homes(spark)).collect()
+        return sorted((row.n, row.place, row.arc, row.space, row.body) for row in rows if row.failure is None)
+
+    by_index = delivered()
+    assert sorted((n, arc, space, body) for n, _, arc, space, body in by_index) == sorted(plain(known, stored))
+    monkeypatch.setattr(network, "INDEXED_ARCS_MIN", 10_000)
+    assert delivered() == by_index
 
 
 def test_a_space_without_arcs_delivers_nothing(spark: SparkSession) -> None:
