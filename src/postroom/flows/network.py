@@ -10,22 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import count
-from operator import or_
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import broadcast, expr
 
-from postroom.flows.columns import Variables, body_of, data_type, event_of, made, matches
 from postroom.flows.definitions import Arc, Join, Merge, Select, Transform
 from postroom.flows.graph import Graph
 from postroom.flows.index import Index
 from postroom.flows.predicates import Predicate, predicates
-from postroom.flows.types import Tuple
+from postroom.flows.sql import Sql, Variables, body_of, data_type, event_of, made, matches, quoted, text
 
 #: Columns of what comes out. ``failure`` tells why there is no event: then ``body`` is null.
 DELIVERED = ("n", "place", "arc", "space", "body", "failure")
 INDEXED_ARCS_MIN = 32  # fewer are columns
+_DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string>"
 _NAMES = (pa.int32(), pa.string(), pa.string())
 _OVERFLOW = "a number is too large for its type, or divided by zero"
 
@@ -66,7 +65,7 @@ class Network:
         """What the arcs deliver of events (``n``, a number that orders them, and ``body``), in ``place`` and ``n``."""
         steps = self.ways(source)
         type = self._graph.spaces[source].type
-        frame = events.select("n", "body", event_of(sql.col("body"), type).alias(_column(-1)))
+        frame = events.selectExpr("n", "body", f"{event_of('body', type)} AS {_column(-1)}")
         indexed = self._indexed(source, steps)
         behind = [step for step in steps if step.number not in indexed]
         found = _Frames(self._graph, self._stored, tables or {}).delivered(frame.drop("body"), -1, source, behind)
@@ -96,11 +95,11 @@ class _Frames:
         A step that joins a table has several events of one, so what lies behind it is a frame of its own.
         """
         spaces = {root: space}
-        parts: list[Column] = []
+        parts: list[Sql] = []
         branches: list[DataFrame] = []
         level = [step for step in steps if step.before == root]
         while level:
-            columns: dict[str, Column] = {}  # of one level at once: Spark works through the whole plan for each new one
+            columns: dict[str, Sql] = {}  # of one level at once: Spark works through the whole plan for each new one
             for step in level:
                 if isinstance(step.arc.does, Transform) and step.arc.does.join is not None:
                     branches.append(self._joined(frame, step, step.arc.does, step.arc.does.join, spaces, steps))
@@ -108,42 +107,40 @@ class _Frames:
                 columns |= self._passed(step, spaces[step.before])
                 spaces[step.number] = step.arc.target
                 parts += self._parts(step, failed=_failed(step.number) in columns)
-            frame = frame.withColumns(columns)
+            frame = frame.selectExpr("*", *[f"{value} AS {name}" for name, value in columns.items()])
             reached = {step.number for step in level} & spaces.keys()
             level = [step for step in steps if step.before in reached]
-        first = frame.select("n", sql.explode(sql.filter(sql.array(*parts), _there)).alias("d")) if parts else None
-        found = [first.select("n", "d.*")] if first is not None else []
-        if not found and not branches:
-            nothing = sql.lit(None).cast("string")
-            empty = [nothing.alias(name) for name in DELIVERED[2:]]
-            return frame.where(sql.lit(False)).select("n", sql.lit(0).alias("place"), *empty)
-        return reduce(DataFrame.union, [*found, *branches])
+        found = [_exploded(frame, parts), *branches] if parts or not branches else branches
+        return reduce(DataFrame.union, found)
 
-    def _passed(self, step: _Step, source: str) -> dict[str, Column]:
+    def _passed(self, step: _Step, source: str) -> dict[str, Sql]:
         """The step's events as a column, null where none passes; and, where a number may overflow, whether one did."""
-        does, event = step.arc.does, sql.col(_column(step.before))
-        target = self.graph.spaces[step.arc.target].type
+        does, event = step.arc.does, _column(step.before)
+        from_type, target = self.graph.spaces[source].type, self.graph.spaces[step.arc.target].type
+        same = event if data_type(from_type) == data_type(target) else f"CAST({event} AS {data_type(target)})"
         if isinstance(does, Merge):
-            return {_column(step.number): event.cast(data_type(target))}
+            return {_column(step.number): same}
         variables = Variables()
-        matched = event.isNotNull() & matches(does.pattern, self.graph.spaces[source].type, event, variables)
+        matched = f"{event} IS NOT NULL AND {matches(does.pattern, from_type, event, variables)}"
         if isinstance(does, Select):
-            return {_column(step.number): sql.when(matched, event.cast(data_type(target)))}
+            return {_column(step.number): f"IF({matched}, {same}, NULL)"}
         result = made(does.result, target, variables)
         overflown = _overflown(variables)
-        if overflown is None:
-            return {_column(step.number): sql.when(matched, result)}
-        failed = sql.coalesce(matched & overflown, sql.lit(False))
-        return {_column(step.number): sql.when(matched & ~failed, result), _failed(step.number): failed}
+        if not overflown:
+            return {_column(step.number): f"IF({matched}, {result}, NULL)"}
+        return {
+            _column(step.number): f"IF({matched} AND NOT ({overflown}), {result}, NULL)",
+            _failed(step.number): f"coalesce({matched} AND ({overflown}), false)",
+        }
 
-    def _parts(self, step: _Step, *, failed: bool) -> Iterator[Column]:
-        target = self.graph.spaces[step.arc.target]
-        event = sql.col(_column(step.number))
+    def _parts(self, step: _Step, *, failed: bool) -> Iterator[Sql]:
+        event = _column(step.number)
         if step.arc.target in self.stored:
-            yield sql.when(event.isNotNull(), _delivery(step, body=body_of(event, target.type)))
+            body = body_of(event, self.graph.spaces[step.arc.target].type)
+            yield f"IF({event} IS NOT NULL, {_delivery(step, body=body)}, NULL)"
         if failed:
-            why = sql.lit(f"arc {step.arc.name}: {_OVERFLOW}")
-            yield sql.when(sql.col(_failed(step.number)), _delivery(step, failure=why))
+            why = text(f"arc {step.arc.name}: {_OVERFLOW}")
+            yield f"IF({_failed(step.number)}, {_delivery(step, failure=why)}, NULL)"
 
     def _joined(
         self,
@@ -155,34 +152,56 @@ class _Frames:
         steps: Sequence[_Step],
     ) -> DataFrame:
         source, target = self.graph.spaces[spaces[step.before]], self.graph.spaces[step.arc.target]
-        table = self.graph.tables[join.table]
-        event = sql.col(_column(step.before))
-        variables = Variables()
-        matched = event.isNotNull() & matches(does.pattern, source.type, event, variables)
-        rows = sql.broadcast(self.tables[join.table].select(sql.struct("*").alias("row")))
-        assert isinstance(table.type, Tuple)
-        fits = matches(join.pattern, table.type, sql.col("row"), variables)
-        met = frame.where(matched).join(rows, fits)
-        result, overflown = made(does.result, target.type, variables), _overflown(variables)
-        failed = sql.lit(False) if overflown is None else sql.coalesce(overflown, sql.lit(False))
-        passed = sql.when(~failed, result).alias(_column(step.number))
-        met = met.select("n", passed, failed.alias(_failed(step.number)))
-        behind = self.delivered(met, step.number, step.arc.target, steps)
-        own = list(self._parts(step, failed=True))
-        here = met.select("n", sql.explode(sql.filter(sql.array(*own), _there)).alias("d")).select("n", "d.*")
-        return here.union(behind)
+        variables, event = Variables(), _column(step.before)
+        matched = f"{event} IS NOT NULL AND {matches(does.pattern, source.type, event, variables)}"
+        fits = matches(join.pattern, self.graph.tables[join.table].type, "row", variables)
+        rows = broadcast(self.tables[join.table].selectExpr("struct(*) AS row"))
+        met = frame.where(matched).join(rows, expr(fits))
+        result = made(does.result, target.type, variables)
+        overflown = _overflown(variables) or "false"
+        passed = f"IF({overflown}, NULL, {result}) AS {_column(step.number)}"
+        met = met.selectExpr("n", passed, f"coalesce({overflown}, false) AS {_failed(step.number)}")
+        here = _exploded(met, list(self._parts(step, failed=True)))
+        if not any(each.before == step.number for each in steps):
+            return here
+        return here.union(self.delivered(met, step.number, step.arc.target, steps))
+
+
+def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
+    """Each part that is there, as a row."""
+    found = f"CAST(array({', '.join(parts)}) AS array<{_DELIVERY}>)"
+    return frame.selectExpr("n", f"explode(filter({found}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
+
+
+def _delivery(step: _Step, body: Sql = "NULL", failure: Sql = "NULL") -> Sql:
+    arc, space = text(step.arc.name), text(step.arc.target)
+    fields = {"place": str(step.number), "arc": arc, "space": space, "body": body, "failure": failure}
+    values = [
+        f"'{name}', CAST({value} AS STRING)" if value == "NULL" else f"'{name}', {value}"
+        for name, value in fields.items()
+    ]
+    return f"named_struct({', '.join(values)})"
+
+
+def _overflown(variables: Variables) -> Sql:
+    return " OR ".join(f"{risk} IS NULL" for risk in variables.risks)
+
+
+def _failed(number: int) -> str:
+    return f"failed{number}"
+
+
+def _column(number: int) -> str:
+    return f"e{number}" if number >= 0 else "event"
 
 
 def _by_index(frame: DataFrame, steps: Sequence[_Step], indexed: Mapping[int, list[Predicate]]) -> DataFrame:
     """What the indexed arcs deliver: the body as it came, with each arc that passes it."""
     index = Index(list(indexed.values()))
-    arcs = [steps[number] for number in indexed]
-    event = sql.col(_column(-1))
-    values = [reduce(Column.getField, path, event).alias(f"v{place}") for place, path in enumerate(index.paths)]
-    names = [(step.number, step.arc.name, step.arc.target) for step in arcs]
-    return frame.select("n", "body", *values).mapInArrow(
-        partial(_matched, index, names), "n long, place int, arc string, space string, body string, failure string"
-    )
+    values = [f"{'.'.join([_column(-1), *map(quoted, path)])} AS v{place}" for place, path in enumerate(index.paths)]
+    names = [(steps[number].number, steps[number].arc.name, steps[number].arc.target) for number in indexed]
+    work = partial(_matched, index, names)
+    return frame.selectExpr("n", "body", *values).mapInArrow(work, f"n long, {_DELIVERY[7:-1]}")
 
 
 def _matched(
@@ -197,30 +216,3 @@ def _matched(
         nothing = pa.nulls(len(events), pa.string())
         chosen = [each.take(arcs) for each in columns]
         yield pa.RecordBatch.from_arrays([number, *chosen, body, nothing], names=list(DELIVERED))
-
-
-def _delivery(step: _Step, body: Column | None = None, failure: Column | None = None) -> Column:
-    nothing = sql.lit(None).cast("string")
-    return sql.struct(
-        sql.lit(step.number).alias("place"),
-        sql.lit(step.arc.name).alias("arc"),
-        sql.lit(step.arc.target).alias("space"),
-        (nothing if body is None else body).alias("body"),
-        (nothing if failure is None else failure).alias("failure"),
-    )
-
-
-def _there(part: Column) -> Column:
-    return part.isNotNull()
-
-
-def _overflown(variables: Variables) -> Column | None:
-    return reduce(or_, [risk.isNull() for risk in variables.risks]) if variables.risks else None
-
-
-def _failed(number: int) -> str:
-    return f"failed{number}"
-
-
-def _column(number: int) -> str:
-    return f"e{number}" if number >= 0 else "event"

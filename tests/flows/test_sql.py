@@ -1,4 +1,4 @@
-"""Columns of Spark against the meaning of patterns, one event at a time."""
+"""Patterns and results in Spark SQL against their meaning, one event at a time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 from tests.flows.blocks import Block, blocks, said
 from tests.oracle.matching import make, match
 
-from postroom.flows.columns import Variables, body_of, event_of, made, matches
 from postroom.flows.patterns import Expression, Pattern, parse_expression, parse_pattern
+from postroom.flows.sql import Variables, body_of, event_of, made, matches
 from postroom.flows.types import Type, parse
 from postroom.flows.values import canonical, parse_event
 
@@ -21,20 +20,20 @@ def by_spark(
 ) -> list[Any]:
     """For each event what the pattern binds (or what is made of it) as JSON, or None."""
     frame = spark.createDataFrame([(number, body) for number, body in enumerate(bodies)], "n int, body string")
-    frame = frame.select("n", event_of(sql.col("body"), type).alias("event"))
+    frame = frame.selectExpr("n", f"{event_of('body', type)} AS event")
     variables = Variables()
-    matched = matches(pattern, type, sql.col("event"), variables)
+    matched = matches(pattern, type, "event", variables)
     if made_of is None:
-        shown = [body_of(each.column, each.type) for each in variables.values()]
+        shown = [body_of(each.value, each.type) for each in variables.values()]
     else:
         shown = [body_of(made(made_of[0], made_of[1], variables), made_of[1])]
-    rows = frame.where(matched).select("n", sql.array(*shown).cast("array<string>").alias("shown")).collect()
+    rows = frame.where(matched).selectExpr("n", f"CAST(array({', '.join(shown)}) AS array<string>) AS shown").collect()
     found = {row.n: row.shown for row in rows}
     return [found.get(number) for number in range(len(bodies))]
 
 
 @pytest.mark.parametrize("block", blocks("matches.txt"), ids=lambda block: said(block, "pattern"))
-def test_a_pattern_is_a_condition_on_columns(spark: SparkSession, block: Block) -> None:
+def test_a_pattern_is_a_condition(spark: SparkSession, block: Block) -> None:
     type, pattern = parse(said(block, "type")), parse_pattern(said(block, "pattern"))
     texts = [rest.partition(" : ")[0] if word == "yes" and " = " in rest else rest for word, rest in block[2:]]
     events = [parsed(text, type) for text in texts]
@@ -49,7 +48,7 @@ def test_a_pattern_is_a_condition_on_columns(spark: SparkSession, block: Block) 
 
 
 @pytest.mark.parametrize("block", blocks("results.txt"), ids=lambda block: said(block, "result"))
-def test_a_result_is_a_column(spark: SparkSession, block: Block) -> None:
+def test_a_result_is_an_expression(spark: SparkSession, block: Block) -> None:
     type, wanted = parse(said(block, "type")), parse(said(block, "wanted"))
     pattern, expression = parse_pattern(said(block, "pattern")), parse_expression(said(block, "result"))
     events = [parse_event(rest.partition(" => ")[0], type, "S") for _, rest in block[4:]]
