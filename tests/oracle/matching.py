@@ -7,7 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from postroom.flows.inference import arithmetic, places, type_of
+from postroom.flows.inference import arithmetic, places, result_places, type_of
 from postroom.flows.patterns import (
     Anything,
     Arithmetic,
@@ -116,13 +116,7 @@ def make(expression: Expression, wanted: Type, bound: Values) -> Any:
 
 def _made(expression: Made, wanted: Type, bound: Values) -> Any:
     if isinstance(wanted, Tuple):
-        by_place: dict[int, Any] = {}
-        for number, (name, part) in enumerate(expression.parts):
-            place = number if name is None else wanted.place(name)
-            if place is None:
-                place, part = number, MadeTagged(name or "", part)
-            by_place[place] = make(part, wanted.fields[place].type, bound)
-        return tuple(by_place[place] for place in sorted(by_place))
+        return tuple(make(part, wanted.fields[place].type, bound) for place, part in result_places(expression, wanted))
     assert isinstance(wanted, Bag | Row)
     elements = tuple(make(part, wanted.of, bound) for _, part in expression.parts)
     return _sorted(elements, wanted.of) if isinstance(wanted, Bag) else elements

@@ -234,7 +234,7 @@ class _Expressions:
 
     def _made(self, expression: Made, wanted: Type) -> None:
         if expression.bracket == "[" and isinstance(wanted, Tuple):
-            for place, part in self._places(expression, wanted):
+            for place, part in result_places(expression, wanted):
                 self.make(part, wanted.fields[place].type)
         elif (expression.bracket == "{" and isinstance(wanted, Bag)) or (
             expression.bracket == "(" and isinstance(wanted, Row)
@@ -243,25 +243,6 @@ class _Expressions:
                 self.make(part, wanted.of)
         else:
             fail(expression.position, f"{expression} is not of type {wanted}", "result-type")
-
-    def _places(self, expression: Made, wanted: Tuple) -> list[tuple[int, Expression]]:
-        """Where each part goes: by its name, or by its place. Every field is given once."""
-        found: dict[int, Expression] = {}
-        for number, (name, part) in enumerate(expression.parts):
-            place = number if name is None else wanted.place(name)
-            value = part
-            if place is None and number < len(wanted.fields) and isinstance(wanted.fields[number].type, Union):
-                place, value = number, MadeTagged(name or "", part, expression.position)
-            if place is None or place >= len(wanted.fields):
-                what = f"there is no field {name} in {wanted}" if name else f"{wanted} has fewer fields"
-                fail(expression.position, what, "result-type")
-            if place in found:
-                fail(expression.position, f"a field of {wanted} is there twice", "result-type")
-            found[place] = value
-        missing = [str(field) for place, field in enumerate(wanted.fields) if place not in found]
-        if missing:
-            fail(expression.position, f"the field {missing[0]} of {wanted} is missing", "result-type")
-        return sorted(found.items(), key=lambda item: item[0])
 
     def type_of(self, expression: Expression) -> Type:
         if isinstance(expression, Constant):
@@ -312,6 +293,26 @@ class _Expressions:
         if found is None:
             fail(expression.position, f"{left} {expression.sign} {right} means nothing", "result-type")
         return found
+
+
+def result_places(expression: Made, wanted: Tuple) -> list[tuple[int, Expression]]:
+    """Where each part goes: by its name, or by its place. Every field is given once."""
+    found: dict[int, Expression] = {}
+    for number, (name, part) in enumerate(expression.parts):
+        place = number if name is None else wanted.place(name)
+        value = part
+        if place is None and number < len(wanted.fields) and isinstance(wanted.fields[number].type, Union):
+            place, value = number, MadeTagged(name or "", part, expression.position)
+        if place is None or place >= len(wanted.fields):
+            what = f"there is no field {name} in {wanted}" if name else f"{wanted} has fewer fields"
+            fail(expression.position, what, "result-type")
+        if place in found:
+            fail(expression.position, f"a field of {wanted} is there twice", "result-type")
+        found[place] = value
+    missing = [str(field) for place, field in enumerate(wanted.fields) if place not in found]
+    if missing:
+        fail(expression.position, f"the field {missing[0]} of {wanted} is missing", "result-type")
+    return sorted(found.items(), key=lambda item: item[0])
 
 
 def arithmetic(sign: str, left: Type, right: Type) -> Type | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 
-from postroom.flows.inference import places, type_of
+from postroom.flows.inference import places, result_places, type_of
 from postroom.flows.patterns import (
     Anything,
     Arithmetic,
@@ -272,13 +272,8 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
 
 def _made(expression: Made, wanted: Type, variables: Variables) -> Sql:
     if isinstance(wanted, Tuple):
-        parts: dict[int, Sql] = {}
-        for number, (name, part) in enumerate(expression.parts):
-            place = number if name is None else wanted.place(name)
-            value = part
-            if place is None:
-                place, value = number, MadeTagged(name or "", part)
-            parts[place] = made(value, wanted.fields[place].type, variables)
+        placed = result_places(expression, wanted)
+        parts = {place: made(part, wanted.fields[place].type, variables) for place, part in placed}
         return _tuple(wanted, parts)
     assert isinstance(wanted, Bag | Row)
     return _several(wanted, [made(part, wanted.of, variables) for _, part in expression.parts])
