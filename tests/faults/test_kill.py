@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import psycopg
@@ -149,22 +150,27 @@ def urls_of(kind: str, many: int, tmp_path: Path, server: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("action", ["kill", "raise"])
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+RUNS = list(product(["sqlite", "postgres"], ["kill", "raise"]))
+#: All points take minutes in each kind of run. The four kinds have every point once between them.
+SOME = [pytest.param(*run, WORK_POINTS[first::4], id="-".join(run)) for first, run in enumerate(RUNS)]
+ALL = [pytest.param(*run, WORK_POINTS, id="-".join([*run, "all"]), marks=pytest.mark.slow) for run in RUNS]
+
+
+@pytest.mark.parametrize(("kind", "action", "points"), [*SOME, *ALL])
 def test_at_every_fault_point_the_room_stays_whole(
-    kind: str, action: str, tmp_path: Path, postgres_server: str
+    kind: str, action: str, points: list[tuple[str, int]], tmp_path: Path, postgres_server: str
 ) -> None:
-    urls = urls_of(kind, len(WORK_POINTS), tmp_path, postgres_server)
+    urls = urls_of(kind, len(points), tmp_path, postgres_server)
 
     def one(number: int) -> None:
-        point, nth = WORK_POINTS[number]
+        point, nth = points[number]
         try:
             check(urls[number], run_workload(urls[number], tmp_path / str(number), point, action, nth))
         except BaseException as error:
             raise AssertionError(f"at {point}:{action}:{nth}: {error}") from error
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(one, range(len(WORK_POINTS))))
+        list(pool.map(one, range(len(points))))
 
 
 @pytest.mark.parametrize("number", range(1, len(MIGRATIONS) + 1))
