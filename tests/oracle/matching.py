@@ -24,7 +24,7 @@ from postroom.flows.patterns import (
     Variable,
 )
 from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union
-from postroom.flows.values import Literal, Tagged, _Fitting, canonical
+from postroom.flows.values import Literal, Tagged, canonical, value_of
 
 Values = dict[str, tuple[Any, Type]]
 
@@ -93,7 +93,7 @@ def constant(given: Constant, type: Type) -> Any:
     """A constant as a value of the type that it is compared with."""
     kind = "word" if isinstance(given.value, bool) else "number" if isinstance(given.value, Decimal) else "string"
     value = str(given.value).lower() if kind == "word" else given.value
-    return _Fitting("", type).literal(Literal(kind, value), type, "")
+    return value_of(Literal(kind, value), type)
 
 
 def make(expression: Expression, wanted: Type, bound: Values) -> Any:

@@ -72,7 +72,8 @@ def claim(
         size = min(size, STEP_FREE_MESSAGES)
     elif after:
         return None
-    if after and (tx.timers.next_due() or tx.now + 1) <= tx.now:
+    due = tx.timers.next_due() if after else None
+    if due is not None and due <= tx.now:
         return None
     stored, timers = _due(tx, by_name, size) if not after else ([], {})
     sound, found = False, list[Stored]()

@@ -87,10 +87,8 @@ def arc_domain(graph: Graph, _: Sequence[Statement]) -> Found:
 def table_rows(graph: Graph, _: Sequence[Statement]) -> Found:
     """A table's rows are tuples of simple values with names."""
     for table in graph.tables.values():
-        fits = isinstance(table.type, Tuple) and table.type.fields
-        if not fits or not all(
-            field.name and isinstance(field.type, Scalar) for field in getattr(table.type, "fields", ())
-        ):
+        fields = table.type.fields if isinstance(table.type, Tuple) else ()
+        if not fields or not all(field.name and isinstance(field.type, Scalar) for field in fields):
             what = f"the rows of table {table.name} are [name: type, …] of simple types, not {table.type}"
             yield table.position, what
 

@@ -17,6 +17,7 @@ from typing import Any
 from postroom.errors import EventInvalid
 from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union
 from postroom.flows.words import Words, string
+from postroom.model.body import is_text
 
 _INTEGER = range(-(2**63), 2**63)
 DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # as Spark holds them
@@ -73,10 +74,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def is_value(text: str, type: Type) -> bool:
     """Whether a text is a value of a simple type."""
     try:
-        _Fitting("", type).literal(Literal("string", text), type, "")
+        value_of(Literal("string", text), type)
     except EventInvalid:
         return False
     return True
+
+
+def value_of(literal: Literal, type: Type) -> Any:
+    """What a literal is where a type is wanted."""
+    return _Fitting("the pattern", type).literal(literal, type, "")
 
 
 # --- literals -----------------------------------------------------------------------------------------------------
@@ -258,7 +264,7 @@ class _Fitting:
         return found
 
     def _text(self, given: str, type: Scalar, path: str) -> Any:
-        if any("\ud800" <= each <= "\udfff" or each == "\0" for each in given):
+        if not is_text(given):
             raise self.refuse("the text has characters that no text may have", path)
         try:
             if type.name == "decimal":

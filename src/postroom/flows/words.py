@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from postroom.errors import FlowInvalid
 from postroom.limits import FLOW_DEPTH_MAX, FLOW_WORDS_MAX
-from postroom.model.catalog import Position, Problem
+from postroom.model.body import is_text
+from postroom.model.catalog import Position, Problem, refuse
 
 _PIECES = re.compile(
     r"""(?P<blank>[ \t\r\f\ufeff\n]+ | \#[^\n]*)
@@ -39,12 +40,7 @@ def fail(position: Position, what: str, rule: str) -> NoReturn:
 
 
 def fail_all(problems: list[Problem]) -> NoReturn:
-    """Raise the first problem; the error carries them all."""
-    first = min(problems, key=lambda problem: problem.position)
-    more = f" (and {len(problems) - 1} more: postroom load --check lists them)" if len(problems) > 1 else ""
-    error = FlowInvalid(where=str(first.position), what=first.what, rule=first.rule, more=more)
-    error.facts["problems"] = tuple(sorted(problems, key=lambda problem: problem.position))
-    raise error
+    refuse(FlowInvalid, problems)
 
 
 class Words:
@@ -117,10 +113,10 @@ class Words:
 def string(word: Word) -> str:
     """What a quoted text says; it is written as in JSON."""
     try:
-        said = json.loads(word.text)
+        said: str = json.loads(word.text)  # the quotes make it one
     except ValueError:
         fail(word.position, f"{word.text} is not a text as JSON has it", "syntax")
-    if not isinstance(said, str) or any("\ud800" <= each <= "\udfff" or each == "\0" for each in said):
+    if not is_text(said):
         fail(word.position, f"{word.text} has characters that no text may have", "syntax")
     return said
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
+
+from postroom.errors import DefinitionError
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,6 +31,15 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.position}: {self.what} [{self.rule}]"
+
+
+def refuse(kind: type[DefinitionError], problems: Sequence[Problem]) -> NoReturn:
+    """Raise the first problem in the text; the error carries them all."""
+    first, *others = sorted(problems, key=lambda problem: problem.position)
+    more = f" (and {len(others)} more: postroom load --check lists them)" if others else ""
+    error = kind(where=str(first.position), what=first.what, rule=first.rule, more=more)
+    error.facts["problems"] = (first, *others)
+    raise error
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from postroom.errors import DescriptionInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX
-from postroom.model.catalog import Position, Problem
+from postroom.model.catalog import Position, Problem, refuse
 
 CLAUSE_LEVELS = {"INPUT-QUEUE": 1, "OUTPUT-QUEUE": 1, "SUB-QUEUE-1": 2, "SUB-QUEUE-2": 3, "SUB-QUEUE-3": 4}
 END_LEVEL = 99
@@ -66,12 +66,7 @@ def fail(position: Position, what: str, rule: str) -> NoReturn:
 
 
 def fail_all(problems: list[Problem]) -> NoReturn:
-    """Raise the first problem; the error carries them all."""
-    first = min(problems, key=lambda problem: problem.position)
-    more = f" (and {len(problems) - 1} more: postroom load --check lists them)" if len(problems) > 1 else ""
-    error = DescriptionInvalid(where=str(first.position), what=first.what, rule=first.rule, more=more)
-    error.facts["problems"] = sorted(problems, key=lambda problem: problem.position)
-    raise error
+    refuse(DescriptionInvalid, problems)
 
 
 def _words(text: str, file: str) -> Iterator[Word]:
