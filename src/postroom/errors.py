@@ -22,12 +22,16 @@
     │   ├── BodyMismatch           body-mismatch
     │   ├── EntryRefused           entry-refused
     │   ├── EventInvalid           event-invalid
+    │   ├── EventRefused           event-refused
     │   ├── JsonMalformed          json-malformed
     │   ├── PropertyInvalid        property-invalid
     │   ├── SchemaInvalid          schema-invalid
     │   ├── TextInvalid            text-invalid
     │   ├── XmlForbidden           xml-forbidden
     │   └── XmlMalformed           xml-malformed
+    ├── PrincipalError
+    │   ├── NotAllowed             not-allowed
+    │   └── PrincipalRefused       principal-refused
     ├── MessageError
     │   ├── KeyInvalid             key-invalid
     │   ├── MessageCorrupt         message-corrupt     (happened: yes)
@@ -219,6 +223,13 @@ class EventInvalid(BodyError):
     template = "{what}. An event of {space} is {type}"
 
 
+class EventRefused(BodyError):
+    """An event of a meta-space asks for what cannot be."""
+
+    code = "event-refused"
+    template = "the event was not published in {space}: {why}"
+
+
 class JsonMalformed(BodyError):
     code = "json-malformed"
     template = "the body is not JSON: {why}"
@@ -250,6 +261,20 @@ class XmlMalformed(BodyError):
 
 
 # --- messages ----------------------------------------------------------------------------------------------------
+
+
+class PrincipalError(PostroomError):
+    """Someone is not who they say, or may not do what they want."""
+
+
+class NotAllowed(PrincipalError):
+    code = "not-allowed"
+    template = "{principal} may not {action} in the domain {domain}; {advice}"
+
+
+class PrincipalRefused(PrincipalError):
+    code = "principal-refused"
+    template = "{principal}: {why}"
 
 
 class MessageError(PostroomError):

@@ -27,6 +27,7 @@ RECHECK_SECONDS: Final = 5.0  # a waiter looks again after this, should a wake-u
 REFERENCES_KNOWN_MAX: Final = 10_000  # references whose queue an open room remembers
 IDEMPOTENCY_CHARS_MAX: Final = 200
 ACTOR_CHARS_MAX: Final = 100
+SECRET_CHARS_MAX: Final = 200  # a principal's password
 
 # --- store ---
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
@@ -53,6 +54,8 @@ ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
 # --- flows ---
 FLOW_WORDS_MAX: Final = 500_000  # words and signs of a file: some ten thousand arcs
 FLOW_DEPTH_MAX: Final = 100  # types, values or patterns inside one another
+TABLE_ROWS_MAX: Final = 1_000_000  # of a static table; every executor holds it whole
+FLOW_PLANS_MAX: Final = 64  # plans of Spark that are kept: one for each space that events enter
 
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000

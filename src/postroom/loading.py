@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from postroom.errors import ArgumentInvalid, FileUnreadable, LanguageUnknown
+from postroom.flows import catalog as flow_catalog
+from postroom.flows import checks as checks_of_flows
+from postroom.flows import language as flow_language
+from postroom.flows.chart import Chart, Charts, Rows, key_of
+from postroom.flows.definitions import Statement, Table
+from postroom.flows.meta import By
+from postroom.flows.tables import rows_of_file
 from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX
+from postroom.model.catalog import Loaded
 from postroom.model.schema import compile_schema
 from postroom.queues import description, hierarchy
 from postroom.queues import rules as queue_rules
@@ -19,7 +27,7 @@ from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 File = str | os.PathLike[str]
-LANGUAGES = ".qdl (queue descriptions), .demaq (rule programs)"
+LANGUAGES = ".qdl (queue descriptions), .demaq (rule programs), .flow (flow graphs)"
 
 
 @dataclass(frozen=True)
@@ -29,26 +37,12 @@ class Sources:
     files: tuple[str, ...]
     entries: tuple[description.Entry, ...] = ()  # of queue descriptions
     program: tuple[Any_, ...] = ()
+    flow: tuple[Statement, ...] = ()
+    rows: Mapping[str, Rows] = field(default_factory=dict)  # of the flow's tables
 
     @property
     def count(self) -> int:
-        return len(self.entries) + len(self.program)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What a load changed: queues of the description by their physical names, a program's things by what they are."""
-
-    version: int
-    added: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    status: str = field(default="00")
-
-    def as_dict(self) -> dict[str, Any]:
-        lists = {name: list(getattr(self, name)) for name in ("added", "changed", "kept", "removed")}
-        return {"status": self.status, "version": self.version, **lists}
+        return len(self.entries) + len(self.program) + len(self.flow)
 
 
 def read(files: Sequence[File]) -> Sources:
@@ -57,22 +51,42 @@ def read(files: Sequence[File]) -> Sources:
         raise ArgumentInvalid(argument="files", why="give at least one file")
     entries: tuple[description.Entry, ...] = ()
     program: tuple[Any_, ...] = ()
+    flow: tuple[Statement, ...] = ()
+    rows: dict[str, Rows] = {}
     for file in map(Path, files):
         if file.suffix == ".qdl":
             entries += description.parse(text_of(file), printable(file))
         elif file.suffix == ".demaq":
             found = language.parse(text_of(file), printable(file))
             program += tuple(_with_schema(each, file.parent) for each in found)
+        elif file.suffix == ".flow":
+            statements = flow_language.parse(text_of(file), printable(file))
+            rows |= _rows(statements, file.parent)
+            flow += statements
         else:
             raise LanguageUnknown(file=printable(file), suffix=file.suffix, known=LANGUAGES)
     if entries:
         queue_rules.check(entries)
-    return Sources(tuple(printable(Path(file).name) for file in files), entries, program)
+    return Sources(tuple(printable(Path(file).name) for file in files), entries, program, flow, rows)
+
+
+def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
+    """The rows of tables that are files: the room must not depend on a file that may change or go."""
+    checks_of_flows.check_tables(statements)
+    tables = [each for each in statements if isinstance(each, Table) and not each.collection]
+    return {
+        key_of(table): rows_of_file(table, folder / table.source, printable(folder / table.source)) for table in tables
+    }
 
 
 def check(store: Store | None, files: Sequence[File]) -> Sources:
-    """Read and check definition files; a program is checked against the room it is for, if there is one."""
+    """Read and check definition files, against the room they are for if there is one."""
     sources = read(files)
+    if sources.flow:
+        if store is not None:
+            store.read(lambda tx: flow_catalog.proposed(tx, Charts().now(tx), sources.flow, sources.rows))
+        else:
+            flow_catalog.proposed(None, Chart(0), sources.flow, sources.rows)
     if sources.program:
         if store is not None:
             store.read(lambda tx: catalog.check(tx, sources.program))
@@ -83,23 +97,30 @@ def check(store: Store | None, files: Sequence[File]) -> Sources:
 
 
 def load(
-    store: Store, files: Sequence[File], progress: hierarchy.Progress | None = None, *, drop: bool = False
+    store: Store, files: Sequence[File], by: By, progress: hierarchy.Progress | None = None, *, drop: bool = False
 ) -> Loaded:
     """Load definition files in one transaction."""
     sources = read(files)
-    if not sources.entries:
-        program = catalog.load(store, sources.program, sources.files, drop=drop)
-        return Loaded(program.version, program.added, program.kept, program.removed, program.changed)
 
-    def then(tx: Transaction) -> catalog.LoadedProgram | None:
-        return catalog.load_within(tx, sources.program, sources.files, drop=drop) if sources.program else None
+    def then(tx: Transaction) -> Loaded | None:
+        """Flows before rules: a rule may send to a space."""
+        done = []
+        if sources.flow:
+            done.append(
+                flow_catalog.load_within(tx, Charts(), sources.flow, sources.rows, sources.files, by, drop=drop)
+            )
+        if sources.program:
+            done.append(catalog.load_within(tx, sources.program, sources.files, drop=drop))
+        return reduce(Loaded.then, done) if done else None
 
-    tree, also = hierarchy.load(store, sources.entries, sources.files, progress, then)
-    if also is None:
-        return Loaded(tree.version, tree.added, tree.kept, tree.removed)
-    return Loaded(
-        also.version, tree.added + also.added, tree.kept + also.kept, tree.removed + also.removed, also.changed
-    )
+    if sources.entries:
+        tree, also = hierarchy.load(store, sources.entries, sources.files, progress, then)
+        return tree if also is None else tree.then(also)
+    if sources.flow:
+        loaded = store.transact("load-flows", then)
+        assert loaded is not None
+        return loaded
+    return catalog.load(store, sources.program, sources.files, drop=drop)
 
 
 def documents(files: Sequence[File]) -> dict[str, str]:

@@ -20,12 +20,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from postroom import loading
+from postroom.client import Client
+from postroom.doors import Doors
 from postroom.engine.runner import Report, Runner, Totals
-from postroom.errors import ArgumentInvalid, MessageGone, MessageUnknown, OutboxUnknown
+from postroom.engine.stage import Stage
+from postroom.errors import ArgumentInvalid, MessageGone, MessageUnknown, OutboxUnknown, PrincipalRefused
+from postroom.flows.chart import Charts
+from postroom.flows.clients import Clients, Subscription
+from postroom.flows.meta import By, broker_name
+from postroom.flows.shares import FlowStage
 from postroom.gateways.command import CommandGateway
 from postroom.limits import ACTOR_CHARS_MAX, JOURNAL_ROWS_MAX
-from postroom.loading import File, Loaded
+from postroom.loading import File
 from postroom.model.body import Format
+from postroom.model.catalog import Loaded
 from postroom.model.key import key_number
 from postroom.model.message import Draft, Message, Value
 from postroom.model.moment import Clock, system_clock
@@ -40,7 +48,6 @@ from postroom.queues.results import Accepted, Distributed, Held, Listing, Receiv
 from postroom.queues.verbs import Verbs
 from postroom.rules import catalog, inspection, retention, tryout
 from postroom.rules.catalog import Programs
-from postroom.rules.door import Door
 from postroom.rules.inspection import CatalogEntry, Explanation
 from postroom.rules.shares import RulesStage
 from postroom.rules.tryout import Tried
@@ -49,6 +56,7 @@ from postroom.store.base import Store
 from postroom.store.journal import Event
 from postroom.store.outbox import Effect
 from postroom.store.owner import process_token
+from postroom.store.registry import Registry
 from postroom.store.transaction import Transaction
 from postroom.store.types import define_type
 
@@ -68,34 +76,44 @@ def open(
     owner: str | None = None,
     create: bool = True,
     clock: Clock = system_clock,
+    broker: str | None = None,
 ) -> Postroom:
     """Open a room: a SQLite path or a PostgreSQL URL; else ``POSTROOM_URL``; else ``./postroom.db``.
 
     ``actor`` is the name that the journal shows (by default the login name). ``owner`` names the process that locks
     belong to, by default this one; such locks end with the room. ``create=False`` refuses to make a new room.
+    ``broker`` is the name that meta-spaces tell of where a client is connected (by default the machine's).
     """
     where = os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
     name = actor or _login_name()
-    if len(name) > ACTOR_CHARS_MAX or not name.isprintable():
-        raise ArgumentInvalid(argument="actor", why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+    at = broker or broker_name()
+    for argument, said in (("actor", name), ("broker", at)):
+        if len(said) > ACTOR_CHARS_MAX or not said.isprintable():
+            raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
     store = open_store(where, actor=name, create=create, clock=clock)
-    return Postroom(store, where, name, owner)
+    return Postroom(store, where, name, owner, at)
 
 
 class Postroom:
     """An open room. Use it as a context manager; threads may share it."""
 
-    def __init__(self, store: Store, url: str, actor: str, owner: str | None = None) -> None:
+    def __init__(self, store: Store, url: str, actor: str, owner: str | None = None, broker: str | None = None) -> None:
         self.store = store
         self.url = url
         here = f"{process_token()}/{next(_serial)}"
         self._own_locks = owner is None
+        self._owner = owner or here
         self._programs = Programs()
-        self._verbs = Verbs(store, User(owner or here, actor), Door(self._programs))
+        self._charts = Charts()
+        self._by = By(actor, broker or broker_name())
+        doors = Doors(self._programs, self._charts, self._by)
+        self._verbs = Verbs(store, User(self._owner, actor), doors)
+        self._registry = Registry(store)
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(_absolute(url))]
-        self._runner = Runner(store, gateways, here, [RulesStage(self._programs)], self.sweep)
+        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts)]
+        self._runner = Runner(store, gateways, here, stages, self.sweep)
 
     def __enter__(self) -> Postroom:
         return self
@@ -118,10 +136,11 @@ class Postroom:
         """Load definition files, all or nothing; the suffix tells the language.
 
         The ``.qdl`` files of one load together are the room's queue description, in the place of the one before. A
-        ``.demaq`` file is a module of rules, in the place of the module of its name. A slicing that holds messages goes
-        only with ``drop``. ``progress(done, total)`` is called while passwords are hashed.
+        ``.demaq`` file is a module of rules, in the place of the module of its name. The domains of ``.flow`` files are
+        replaced, but for what came at run time. A slicing that holds messages, and a space with messages that nobody
+        has received, go only with ``drop``. ``progress(done, total)`` is called while passwords are hashed.
         """
-        return loading.load(self.store, files, progress, drop=drop)
+        return loading.load(self.store, files, self._by, progress, drop=drop)
 
     def check(self, *files: File) -> int:
         """Read and check definition files without loading them; answers with the number of definitions."""
@@ -328,6 +347,43 @@ class Postroom:
     def try_rules(self, *files: File, since: datetime | None = None) -> Iterator[Tried]:
         """What proposed rules would have done with the messages that are stored; nothing is changed."""
         return tryout.tried(self.store, loading.read(files).program, since)
+
+    # --- flows ---
+
+    def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Client:
+        """Someone who publishes and subscribes under a name of their own; a registered name needs its password."""
+        if password is not None:
+            self._registry.verify(name, password)
+        elif self._registry.knows(name):
+            raise PrincipalRefused(principal=name, why="this name is registered: give its password")
+        by = By(name, broker or self._by.broker, proven=password is not None)
+        return Client(self.store, self._programs, self._charts, by, self._owner)
+
+    def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
+        """Publish one event in the name of the room's user; ``client`` gives someone else's."""
+        return self._user().publish(space, event, idempotency_key=idempotency_key)
+
+    def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
+        """Publish many events in one commit: all of them, in their order, or none."""
+        return self._user().publish_many(space, events)
+
+    def _user(self) -> Client:
+        """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
+        return Client(self.store, self._programs, self._charts, self._by, self._owner)
+
+    def subscriptions(self) -> list[Subscription]:
+        """The subscriptions of all clients."""
+        return Clients(self.store, self._charts).subscriptions()
+
+    def add_principal(self, name: str, password: str | None = None) -> str | None:
+        """Register a principal, or change its password. Without one a token is made, and answered with."""
+        return self._registry.add(name, password)
+
+    def remove_principal(self, name: str) -> None:
+        self._registry.remove(name)
+
+    def principals(self) -> list[str]:
+        return self._registry.names()
 
     # --- the engine ---
 

@@ -12,14 +12,16 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from postroom.doors import Doors
 from postroom.engine import spark as engine
 from postroom.engine.delivery import Put
 from postroom.engine.source import Source
+from postroom.flows.chart import Charts
+from postroom.flows.meta import By, broker_name
 from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
 from postroom.rules.catalog import Programs
-from postroom.rules.door import Door
 from postroom.store.base import Store
 from postroom.store.owner import process_token
 from postroom.store.transaction import Transaction
@@ -46,7 +48,9 @@ class RoomSource(Source):
 
     @staticmethod
     def door(store: Store) -> Put:
-        verbs = Verbs(store, User(f"{process_token()}/spark", "spark"), Door(Programs()))
+        verbs = Verbs(
+            store, User(f"{process_token()}/spark", "spark"), Doors(Programs(), Charts(), By("spark", broker_name()))
+        )
 
         def put(tx: Transaction, queue: str, drafts: Sequence[Draft]) -> Sequence[int]:
             return verbs.enter(tx, (queue,), drafts)

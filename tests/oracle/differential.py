@@ -17,6 +17,7 @@ import pytest
 import postroom
 from postroom.engine import step
 from postroom.engine.effects import Arrival, Document, Effects, Granule
+from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.engine.pipeline import steps
 from postroom.engine.serial import Timeline
 from postroom.engine.step import LEASE
@@ -25,7 +26,7 @@ from postroom.limits import STEP_ROUNDS_MAX
 from postroom.model.message import Stored
 from postroom.room import Postroom
 from postroom.rules import evaluate
-from postroom.rules.definitions import SYSTEM_ERRORS, Program
+from postroom.rules.definitions import Program
 from postroom.rules.language import parse
 from postroom.rules.stage import RulesShare, evaluated, packed, together, unpacked
 from postroom.store.transaction import Transaction
@@ -60,6 +61,14 @@ class HereShare:
     @property
     def watched(self) -> Mapping[str, int]:
         return self.share.watched
+
+    @property
+    def windows(self) -> Mapping[str, tuple[int, int]]:
+        return self.share.windows
+
+    @property
+    def agent(self) -> str:
+        return self.share.agent
 
     @property
     def echoes(self) -> Sequence[str]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-from postroom.rules.definitions import SYSTEM_ERRORS, Program, RuleDefinition
+from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.rules.definitions import Program, RuleDefinition
 
 from .evaluation import (
     Enqueue,

@@ -9,6 +9,7 @@ import pytest
 from tests.rules.conftest import Load
 
 from postroom.engine.effects import Document
+from postroom.engine.failures import Failure
 from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX
 from postroom.rules.admission import (
     RESERVED,
@@ -23,7 +24,6 @@ from postroom.rules.admission import (
 )
 from postroom.rules.compiler import compiled
 from postroom.rules.definitions import Program
-from postroom.rules.failures import Failure
 from postroom.rules.language import TYPES, parse
 from postroom.rules.plan import Plan
 

@@ -10,7 +10,8 @@ from tests.rules.conftest import Load
 from postroom.engine.effects import Document
 from postroom.model.types import Field, Kind, MessageType
 from postroom.model.xml import check_xml
-from postroom.rules.exchange import answer, attribute, batch, by_template, element, escaped, parts, without_declaration
+from postroom.model.xmltext import attribute, escaped, without_declaration
+from postroom.rules.exchange import answer, batch, by_template, element, parts
 from postroom.rules.plan import Plan, Template
 from postroom.rules.translation import prolog
 from postroom.rules.xquery import saxon

@@ -60,6 +60,7 @@ class Enqueue(NamedTuple):
     entries: tuple[tuple[str, str], ...] = ()
     delay: int | None = None  # microseconds, for an echo queue
     failed: bool = False  # an error message in the place of what the message should have led to
+    passed: bool = False  # kept as processed from the start: what it leads to is among the same effects
 
     @property
     def document(self) -> Document:

@@ -25,6 +25,14 @@ class Share(Protocol):
         """The queues whose messages it takes, with their priorities: higher goes first."""
 
     @property
+    def windows(self) -> Mapping[str, tuple[int, int]]:
+        """Of some watched queues it takes only the messages behind one position and before another."""
+
+    @property
+    def agent(self) -> str:
+        """What the journal calls whoever acts: a rule, an arc."""
+
+    @property
     def echoes(self) -> Sequence[str]:
         """The queues whose messages it takes when their time has come."""
 

@@ -78,7 +78,7 @@ def claim(
     stored, timers = _due(tx, by_name, size) if not after else ([], {})
     sound, found = False, list[Stored]()
     while not found and not sound:  # those behind a damaged message move up
-        found, sound = _next(tx, free, share.watched, size - len(stored), after)
+        found, sound = _next(tx, free, share, size - len(stored), after)
     stored += found
     if not stored:
         return None
@@ -149,7 +149,7 @@ def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> S
 
 
 def _next(
-    tx: Transaction, queues: Sequence[Queue], priorities: Mapping[str, int], size: int, after: Mapping[str, int]
+    tx: Transaction, queues: Sequence[Queue], share: Share, size: int, after: Mapping[str, int]
 ) -> tuple[list[Stored], bool]:
     """Messages of the highest priority first, and of one priority in the order of their arrival.
 
@@ -158,16 +158,22 @@ def _next(
     found: list[Stored] = []
     sound = True
     room = STEP_BYTES_MAX
+    priorities, windows = share.watched, share.windows
+    behind = {name: max(after.get(name, 0), windows[name][0] if name in windows else 0) for name in priorities}
     for priority in sorted({priorities[queue.name] for queue in queues}, reverse=True):
         peers = [queue for queue in queues if priorities[queue.name] == priority and queue.unprocessed]
         if len(found) >= size or not peers or room <= 0:
             continue
-        heads = [tx.messages.positions(queue, after.get(queue.name, 0), size - len(found)) for queue in peers]
+        heads = [_positions(tx, queue, behind[queue.name], windows, size - len(found)) for queue in peers]
         chosen = list(heapq.merge(*heads))[: size - len(found)]
         last = chosen[-1] if chosen else 0
-        pages = [tx.messages.between(queue, after.get(queue.name, 0), last) for queue in peers]
+        pages = [
+            tx.messages.between(queue, behind[queue.name], min(last, heads[place][-1]))
+            for place, queue in enumerate(peers)
+            if heads[place]
+        ]
         by_name = {queue.name: queue for queue in peers}
-        for stored in heapq.merge(*pages, key=lambda each: each.position) if len(pages) > 1 else pages[0]:
+        for stored in heapq.merge(*pages, key=lambda each: each.position) if len(pages) != 1 else pages[0]:
             room -= len(stored.body)
             if room <= 0 and found:
                 break
@@ -176,6 +182,13 @@ def _next(
             else:
                 sound = False
     return found, sound
+
+
+def _positions(
+    tx: Transaction, queue: Queue, behind: int, windows: Mapping[str, tuple[int, int]], size: int
+) -> list[int]:
+    found = tx.messages.positions(queue, behind, size)
+    return [each for each in found if each < windows[queue.name][1]] if queue.name in windows else found
 
 
 def _sound(tx: Transaction, queue: Queue, stored: Stored) -> bool:
@@ -235,6 +248,7 @@ class _Commit:
         self._tx = tx
         self._claimed = claimed
         self._effects = effects
+        self._agent = claimed.share.agent
         self._slicings = tx.slices.ids("slicing")
         self._indexes = tx.slices.ids("index")
 
@@ -266,7 +280,8 @@ class _Commit:
         for stored, _ in steps if timers else ():  # before numbers are reserved: this writes to the journal too
             if stored.key in timers:
                 self._tx.timers.remove(timers[stored.key])
-        batch.reserve(len(steps) + result.created, result.created - resets)
+        passed = sum([action.passed for _, made in steps for action in made if type(action) is Enqueue])
+        batch.reserve(len(steps) + result.created + passed, result.created - resets)
         for stored, made in steps:
             batch.take(queues[stored.queue], stored, stored.queue in sliced)
             for action in made:
@@ -291,9 +306,10 @@ class _Commit:
     def _apply(self, batch: Batch, action: Action, cause: int, queues: Mapping[str, Queue]) -> None:
         if type(action) is not Enqueue:
             assert type(action) is ResetSlice
-            batch.reset(self._slicings[action.slicing], action.value, action.slicing, f"rule {action.rule}")
+            actor = f"{self._agent} {action.rule}"
+            batch.reset(self._slicings[action.slicing], action.value, action.slicing, actor)
             return
-        rule, queue, form, type_, properties, body, slices, entries, delay, _ = action
+        rule, queue, form, type_, properties, body, slices, entries, delay, _, passed = action
         places = NOWHERE
         if slices or entries:
             places = Places(
@@ -301,7 +317,8 @@ class _Commit:
                 tuple([(self._indexes[name], value) for name, value in entries]),
             )
         due = None if delay is None else self._tx.now + delay
-        batch.put(queues[queue], body, form, type_, properties, cause, f"rule {rule}", places, due)
+        actor = f"{self._agent} {rule}"
+        batch.put(queues[queue], body, form, type_, properties, cause, actor, places, due, passed)
 
 
 def _held(made: Effects, held: set[str]) -> str | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from postroom.errors import FlowInvalid
 from postroom.flows import inference
 from postroom.flows.definitions import Arc, Merge, Select, Space, Statement, Table, Transform
 from postroom.flows.graph import Graph
 from postroom.flows.language import META
-from postroom.flows.types import Scalar, Tuple, accepts
+from postroom.flows.types import UNTYPED, Scalar, Tuple, Type, accepts
 from postroom.flows.words import fail_all
 from postroom.model.catalog import Position, Problem
 
@@ -29,6 +30,47 @@ def check(statements: Sequence[Statement]) -> Graph:
     if problems:
         fail_all(problems)
     return graph
+
+
+def typed(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements with a type for each space whose first arc tells one."""
+    spaces = {each.name: each for each in Graph.of(statements).spaces.values()}
+    tables = {each.name: each for each in statements if isinstance(each, Table)}
+    found = True
+    while found:
+        found = False
+        for arc in (each for each in statements if isinstance(each, Arc)):
+            source, target = spaces.get(arc.source), spaces.get(arc.target)
+            if source is None or target is None or target.type != UNTYPED or source.type == UNTYPED:
+                continue
+            type = _delivered(arc, source.type, tables)
+            if type is not None:
+                spaces[arc.target] = replace(target, type=type)
+                found = True
+    return [
+        replace(each, type=spaces[each.name].type) if isinstance(each, Space) and each.type == UNTYPED else each
+        for each in statements
+    ]
+
+
+def _delivered(arc: Arc, source: Type, tables: Mapping[str, Table]) -> Type | None:
+    """The type of what an arc delivers; None if that cannot be told, which another check does."""
+    if not isinstance(arc.does, Transform):
+        return source
+    try:
+        bound = inference.bind(arc.does.pattern, source)
+        if arc.does.join is not None and arc.does.join.table in tables:
+            bound = inference.bind(arc.does.join.pattern, tables[arc.does.join.table].type, bound)
+        return inference.type_of(arc.does.result, bound)
+    except FlowInvalid:
+        return None
+
+
+def check_tables(statements: Sequence[Statement]) -> None:
+    """What must hold of tables before their rows can be read."""
+    problems = [Problem(position, what, "table-rows") for position, what in table_rows(Graph.of(statements), ())]
+    if problems:
+        fail_all(problems)
 
 
 def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from postroom.flows.patterns import Expression, Pattern
-from postroom.flows.types import Type
+from postroom.flows.types import UNTYPED, Type
 from postroom.model.catalog import Position
 
 #: What can be done to a graph: the meta-events of the text that someone may publish.
@@ -20,6 +20,8 @@ ACTIONS = (
     "requestDeleteArc",
     "requestProcessed",
 )
+#: Reading is open to all, unless a domain says who may.
+SUBSCRIBE = "subscribe"
 EVERYONE = "*"
 
 
@@ -47,6 +49,8 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Space:
+    """One without a type gets that of what its first arc delivers."""
+
     name: str
     domain: str
     type: Type
@@ -54,7 +58,8 @@ class Space:
     position: Position
 
     def __str__(self) -> str:
-        return f"space {self.name} : {self.type}{' retain' if self.retain else ''}"
+        type = "" if self.type == UNTYPED else f" : {self.type}"
+        return f"space {self.name}{type}{' retain' if self.retain else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,12 @@ class Graph:
         return self.spaces[arc.source].domain != self.spaces[arc.target].domain
 
     def outgoing(self) -> dict[str, list[Arc]]:
-        """The arcs of each space, in the order of their definition."""
+        """The arcs of each space, in the order of their definition.
+
+        One across domains is there as soon as both of them have it.
+        """
         found: dict[str, list[Arc]] = {}
-        for arc, *_ in self.arcs.values():
-            found.setdefault(arc.source, []).append(arc)
+        for arc, *more in self.arcs.values():
+            if more or not self.crosses(arc):
+                found.setdefault(arc.source, []).append(arc)
         return found

@@ -16,6 +16,7 @@ from postroom.flows import patterns, types
 from postroom.flows.definitions import (
     ACTIONS,
     EVERYONE,
+    SUBSCRIBE,
     Allow,
     Arc,
     Domain,
@@ -64,10 +65,10 @@ class _Reader:
         if keyword.text == "allow":
             return self._allow()
         name = words.name(f"the name of a {keyword.text}")
-        words.expect(":", f"behind {name.text}")
         if keyword.text == "space":
-            type = types.read(words)
+            type = types.read(words) if words.sign(":") else types.UNTYPED
             return Space(name.text, self._domain, type, self._flag("retain"), keyword.position)
+        words.expect(":", f"behind {name.text}")
         if keyword.text == "table":
             type = types.read(words)
             words.keyword("from")
@@ -97,8 +98,9 @@ class _Reader:
 
     def _action(self) -> str:
         word = self._words.name("what is allowed")
-        if word.text not in ACTIONS:
-            fail(word.position, f"{word.text} is not an action; there are {', '.join(ACTIONS)}", "action-unknown")
+        known = (*ACTIONS, SUBSCRIBE)
+        if word.text not in known:
+            fail(word.position, f"{word.text} is not an action; there are {', '.join(known)}", "action-unknown")
         return word.text
 
     def space(self) -> str:

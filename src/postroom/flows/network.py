@@ -61,15 +61,34 @@ class Network:
                 following.append((arc.target, step.number))
             todo += reversed(following)
 
-    def deliveries(self, source: str, events: DataFrame, tables: Mapping[str, DataFrame] | None = None) -> DataFrame:
-        """What the arcs deliver of events (``n``, a number that orders them, and ``body``), in ``place`` and ``n``."""
+    def deliveries(
+        self, source: str, events: DataFrame, tables: Mapping[str, DataFrame] | None = None, *, brief: bool = False
+    ) -> DataFrame:
+        """What the arcs deliver of events (``n``, a number that orders them, and ``body``), in ``place`` and ``n``.
+
+        In ``brief``, a body that is delivered as it came is left out.
+        """
         steps = self.ways(source)
         type = self._graph.spaces[source].type
         frame = events.selectExpr("n", "body", f"{event_of('body', type)} AS {_column(-1)}")
         indexed = self._indexed(source, steps)
         behind = [step for step in steps if step.number not in indexed]
-        found = _Frames(self._graph, self._stored, tables or {}).delivered(frame.drop("body"), -1, source, behind)
-        return found.union(_by_index(frame, steps, indexed)) if indexed else found
+        body = "NULL" if brief else "body"
+        same = dict.fromkeys(self.unchanged(source), body)
+        found = _Frames(self._graph, self._stored, tables or {}, same).delivered(frame, -1, source, behind)
+        if indexed:
+            matched = _by_index(frame, steps, indexed, brief)
+            found = found.union(matched) if behind else matched
+        return found
+
+    def unchanged(self, source: str) -> set[int]:
+        """The steps whose events are what came into the source, as it came."""
+        found = {-1}
+        for step in self.ways(source):
+            types = [self._graph.spaces[name].type for name in (step.arc.source, step.arc.target)]
+            if step.before in found and not isinstance(step.arc.does, Transform) and types[0] == types[1]:
+                found.add(step.number)
+        return found - {-1}
 
     def _indexed(self, source: str, steps: Sequence[_Step]) -> dict[int, list[Predicate]]:
         """The arcs that an index answers for: very many that select from the source for consumers of their own."""
@@ -88,6 +107,7 @@ class _Frames:
     graph: Graph
     stored: frozenset[str]
     tables: Mapping[str, DataFrame]
+    same: Mapping[int, Sql]  # the body of what a step delivers as it came
 
     def delivered(self, frame: DataFrame, root: int, space: str, steps: Sequence[_Step]) -> DataFrame:
         """The deliveries of all steps behind ``root``, whose events are a column of the frame.
@@ -136,7 +156,7 @@ class _Frames:
     def _parts(self, step: _Step, *, failed: bool) -> Iterator[Sql]:
         event = _column(step.number)
         if step.arc.target in self.stored:
-            body = body_of(event, self.graph.spaces[step.arc.target].type)
+            body = self.same.get(step.number) or body_of(event, self.graph.spaces[step.arc.target].type)
             yield f"IF({event} IS NOT NULL, {_delivery(step, body=body)}, NULL)"
         if failed:
             why = text(f"arc {step.arc.name}: {_OVERFLOW}")
@@ -195,13 +215,16 @@ def _column(number: int) -> str:
     return f"e{number}" if number >= 0 else "event"
 
 
-def _by_index(frame: DataFrame, steps: Sequence[_Step], indexed: Mapping[int, list[Predicate]]) -> DataFrame:
+def _by_index(
+    frame: DataFrame, steps: Sequence[_Step], indexed: Mapping[int, list[Predicate]], brief: bool
+) -> DataFrame:
     """What the indexed arcs deliver: the body as it came, with each arc that passes it."""
     index = Index(list(indexed.values()))
     values = [f"{'.'.join([_column(-1), *map(quoted, path)])} AS v{place}" for place, path in enumerate(index.paths)]
     names = [(steps[number].number, steps[number].arc.name, steps[number].arc.target) for number in indexed]
     work = partial(_matched, index, names)
-    return frame.selectExpr("n", "body", *values).mapInArrow(work, f"n long, {_DELIVERY[7:-1]}")
+    body = "CAST(NULL AS STRING) AS body" if brief else "body"
+    return frame.selectExpr("n", body, *values).mapInArrow(work, f"n long, {_DELIVERY[7:-1]}")
 
 
 def _matched(

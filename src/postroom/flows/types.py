@@ -76,6 +76,8 @@ class Union:
 
 Type = Scalar | Bag | Row | Tuple | Union
 
+#: Of a space that no arc leads to yet: it has no values.
+UNTYPED = Union(())
 ATOM, STRING, INT, BOOLEAN, FLOAT, DECIMAL, DATE, TIMESTAMP = map(Scalar, SCALARS)
 
 

@@ -7,7 +7,6 @@ bag or a list an array. A bag's elements are written in one order, so that equal
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -16,12 +15,11 @@ from typing import Any
 
 from postroom.errors import EventInvalid
 from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union
-from postroom.flows.words import Words, string
+from postroom.flows.words import WORD, Words, string
 from postroom.model.body import is_text
 
 _INTEGER = range(-(2**63), 2**63)
 DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # as Spark holds them
-_WORD = re.compile(r"[^\W\d]\w*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def parse_event(text: str, type: Type, space: str) -> Any:
         return _Fitting(space, type).literal(literal, type, "")
     except RecursionError:
         raise EventInvalid(space=space, what="it is nested too deeply", type=str(type)) from None
-    return _Fitting(space, type).json(given, type, "")
+    return fitted(given, type, space)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -69,6 +67,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a name is there twice")
     return found
+
+
+def fitted(given: Any, type: Type, space: str) -> Any:
+    """What JSON has said, as a value of a type."""
+    return _Fitting(space, type).json(given, type, "")
 
 
 def is_value(text: str, type: Type) -> bool:
@@ -338,7 +341,7 @@ def _scalar_json(value: Any, type: Scalar) -> Any:
 def literal(value: Any, type: Type) -> str:
     """A value as Gryphon writes it; read again, it is the same value."""
     if isinstance(type, Scalar):
-        if type.name == "atom" and _WORD.match(value) and value not in ("true", "false"):
+        if type.name == "atom" and WORD.match(value) and value not in ("true", "false"):
             return str(value)
         if type.name in ("int", "float", "boolean"):
             return json.dumps(value)

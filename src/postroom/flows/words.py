@@ -23,6 +23,10 @@ _PIECES = re.compile(
 )
 
 
+#: A name, and nothing else.
+WORD = re.compile(r"[^\W\d]\w*\Z")
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """A piece of the text, and where it stands."""

@@ -51,3 +51,36 @@ class Definition:
     body: Mapping[str, Any] = field(default_factory=dict)
     position: Position | None = None
     since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load changed: queues of a description by their physical names, other things by what they are."""
+
+    version: int
+    added: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    status: str = "00"
+
+    def then(self, later: Loaded) -> Loaded:
+        """Two loads of one transaction as one."""
+        lists = {name: getattr(self, name) + getattr(later, name) for name in ("added", "kept", "removed", "changed")}
+        return Loaded(max(self.version, later.version), **lists)
+
+    def as_dict(self) -> dict[str, Any]:
+        lists = {name: list(getattr(self, name)) for name in ("added", "changed", "kept", "removed")}
+        return {"status": self.status, "version": self.version, **lists}
+
+
+def compared(version: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Loaded:
+    """What a load changed, from what was defined by name before and after it."""
+    same = [name for name in after if name in before and before[name] == after[name]]
+    return Loaded(
+        version,
+        added=tuple(name for name in after if name not in before),
+        kept=tuple(same),
+        removed=tuple(name for name in before if name not in after),
+        changed=tuple(name for name in after if name in before and name not in same),
+    )

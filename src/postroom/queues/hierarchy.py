@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from postroom.errors import NameTaken, QueueInUse
-from postroom.model.catalog import Definition
+from postroom.model.catalog import Definition, Loaded
 from postroom.model.password import hash_password, verify_password
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.description import Entry
@@ -41,16 +41,6 @@ class Level:
     @property
     def name(self) -> str:
         return self.path.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What a load changed: physical names of queues."""
-
-    version: int
-    added: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
 
 
 def levels_of(entries: Sequence[Entry]) -> list[Level]:

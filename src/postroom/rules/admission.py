@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from postroom.engine.effects import Document
+from postroom.engine.failures import Failure
 from postroom.errors import BodyTooLarge, PropertyInvalid, SchemaInvalid
 from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX, SLICE_KEY_BYTES_MAX
 from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.schema import check_schema
-from postroom.rules.exchange import answer, attribute, batch, element, parts
-from postroom.rules.failures import Failure
+from postroom.model.xmltext import attribute
+from postroom.rules.exchange import answer, batch, element, parts
 from postroom.rules.plan import Plan, Target
 from postroom.rules.translation import SYSTEM
 from postroom.rules.xquery import QueryFailed, saxon

@@ -4,46 +4,24 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
+from postroom.engine.failures import error_queue
 from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInUse
-from postroom.model.catalog import Definition
+from postroom.model.catalog import Definition, Loaded, compared
+from postroom.model.xmltext import without_declaration
 from postroom.rules import checks, compiler
-from postroom.rules.definitions import KIND, SYSTEM_ERRORS, Any_, Program, as_catalog, from_catalog
-from postroom.rules.exchange import without_declaration
+from postroom.rules.definitions import KIND, Any_, Program, as_catalog, from_catalog
 from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
 from postroom.rules.verification import verify
 from postroom.store.base import Store
-from postroom.store.queues import Keep, Queue
+from postroom.store.queues import Door, Keep, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
 COLLECTION = "collection"
 QUEUE_KIND = "rules"  # of the queues that programs define
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedProgram:
-    """What a load changed, as ``queue finance``, ``rule checkPayment`` …"""
-
-    version: int
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    status: str = field(default="00")
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "version": self.version,
-            "added": list(self.added),
-            "changed": list(self.changed),
-            "kept": list(self.kept),
-            "removed": list(self.removed),
-        }
 
 
 class Programs:
@@ -102,13 +80,13 @@ def check(tx: Transaction, new: Sequence[Any_]) -> Program:
     return program
 
 
-def load(store: Store, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> LoadedProgram:
+def load(store: Store, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> Loaded:
     """Make these modules part of the room, in the place of what they were; in one transaction."""
     while True:
         # Compiling takes its time: not while everyone else waits for the store.
         version, program = store.read(lambda tx: (tx.definitions.version(), check(tx, new)))
 
-        def work(tx: Transaction, version: int = version, program: Program = program) -> LoadedProgram | None:
+        def work(tx: Transaction, version: int = version, program: Program = program) -> Loaded | None:
             tx.definitions.lock()
             if tx.definitions.version() != version:
                 return None
@@ -119,7 +97,7 @@ def load(store: Store, new: Sequence[Any_], files: Sequence[str], *, drop: bool 
             return loaded
 
 
-def load_within(tx: Transaction, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> LoadedProgram:
+def load_within(tx: Transaction, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> Loaded:
     """The same inside of a transaction that changes more."""
     return _Load(tx, read(tx), check(tx, new), drop).write(files)
 
@@ -131,14 +109,14 @@ class _Load:
         self._new = new
         self._drop = drop
 
-    def write(self, files: Sequence[str]) -> LoadedProgram:
+    def write(self, files: Sequence[str]) -> Loaded:
         tx = self._tx
         mark = secrets.token_hex(4)
         before = planned(tx, self._old, 0, mark)
         self._remove_slicings()
         self._evolve_queues()
         wanted = [as_catalog(each) for each in self._new.definitions]
-        was = {each.name: each for each in tx.definitions.of_kind(KIND)}
+        was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
         version = tx.definitions.replace(KIND, wanted, {"files": list(files)})
         after = planned(tx, self._new, version, mark)
         self._set_doors(after)
@@ -146,19 +124,12 @@ class _Load:
             tx.slices.slicing(name)
         fill(tx, before, after)
         tx.wake()
-        names = {each.name for each in wanted}
-        same = {each.name for each in wanted if each.name in was and was[each.name].body == each.body}
-        return LoadedProgram(
-            version,
-            tuple(each.name for each in wanted if each.name not in was),
-            tuple(each.name for each in wanted if each.name in was and each.name not in same),
-            tuple(each.name for each in wanted if each.name in same),
-            tuple(name for name in was if name not in names),
-        )
+        return compared(version, was, {each.name: each.body for each in wanted})
 
     def _evolve_queues(self) -> None:
         tx = self._tx
-        for name in [*self._new.queues, SYSTEM_ERRORS]:
+        error_queue(tx)
+        for name in self._new.queues:
             present = tx.queues.named(name)
             if present is None:
                 tx.queues.create(name, QUEUE_KIND, path=name, keep=Keep.SLICED)
@@ -196,9 +167,9 @@ class _Load:
             # A sender is noted, and what it may not claim refused, at the door alone: a queue whose rules ask has one.
             asked = watched is not None and not {"sender", "rule", "connection"}.isdisjoint(watched.system)
             door = asked or not plan.target(queue.name).plain
-            if door or queue.door:
+            if door or queue.door & Door.RULES:
                 queue = self._tx.queues.locked(queue.id)  # whoever is sending to it finishes first
-                self._tx.queues.set_door(queue, door)
+                self._tx.queues.set_door(queue, Door.RULES, door)
             was = {slicing for slicing in self._old.slicings if queue.name in self._sliced(self._old, slicing)}
             now = {slicing for slicing in self._new.slicings if queue.name in self._sliced(self._new, slicing)}
             if now and not was and queue.keep == Keep.SLICED:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.limits import QUEUE_NAME_CHARS_MAX
 from postroom.model.catalog import Position, Problem
 from postroom.rules import functions
-from postroom.rules.definitions import SYSTEM_ERRORS, Expression, Program, PropertyDefinition, RuleDefinition
+from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import line_column
 from postroom.rules.expression import Body, Call, read
 from postroom.rules.language import fail

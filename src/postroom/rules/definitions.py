@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.model.catalog import Definition, Position
 
 KIND = "rules"  # the kind of these definitions in the catalog
-#: Where errors go that nothing else takes. It is always there, and no rule may watch it: so errors of errors end.
-SYSTEM_ERRORS = "postroom-errors"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from postroom.engine.effects import Document
+from postroom.engine.failures import Failure
 from postroom.errors import EntryRefused
 from postroom.model.message import Draft
 from postroom.rules import admission
 from postroom.rules.admission import Candidate
 from postroom.rules.catalog import Programs
-from postroom.rules.failures import Failure
 from postroom.store.batch import Places, Put
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction

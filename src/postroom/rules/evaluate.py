@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from postroom.engine.effects import Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
 from postroom.engine.serial import Timeline, before, documents, settle
 from postroom.errors import PropertyInvalid
 from postroom.limits import (
@@ -23,11 +24,10 @@ from postroom.limits import (
 from postroom.model.key import key_text
 from postroom.model.message import check_properties
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.xmltext import attribute
 from postroom.rules import admission
 from postroom.rules.admission import Candidate, Entry
-from postroom.rules.definitions import SYSTEM_ERRORS
-from postroom.rules.exchange import Answer, Made, answer, attribute, batch, by_template, element, parts
-from postroom.rules.failures import Failure, error_body
+from postroom.rules.exchange import Answer, Made, answer, batch, by_template, element, parts
 from postroom.rules.plan import Plan, QueuePlan, Target
 from postroom.rules.xquery import QueryFailed, saxon
 

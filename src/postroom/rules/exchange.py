@@ -11,10 +11,9 @@ from postroom.engine.effects import Document
 from postroom.errors import BodyMismatch
 from postroom.model.body import Format
 from postroom.model.views import as_xml, record
+from postroom.model.xmltext import escaped, without_declaration
 from postroom.rules.plan import Plan, Template
 
-_DECLARATION = re.compile(r"\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")  # with a byte order mark, which is none of the text
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VALUES = re.compile(r'="([^"]*)"')
 _ATTRIBUTES = {"p": 3, "k": 2, "z": 3, "x": 3}
 _REFERENCE = re.compile("&(?:#x([0-9a-fA-F]+)|#([0-9]+)|(amp|lt|gt|quot|apos));")
@@ -34,22 +33,6 @@ def element(document: Document, plan: Plan) -> str:
         except BodyMismatch:  # the type has changed since; then it is what it always was, JSON
             pass
     return f'<d f="{form[0]}">{escaped(body)}</d>'
-
-
-def without_declaration(body: str) -> str:
-    declaration = _DECLARATION.match(body)
-    # White space around the root is no part of a document either.
-    return (body[declaration.end() :] if declaration and declaration.end() else body).strip(" \t\r\n")
-
-
-def escaped(text: str) -> str:
-    """Text between tags. What XML cannot hold is shown as the replacement character."""
-    said = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
-    return said if said.isascii() and said.isprintable() else _NOT_XML.sub("\ufffd", said)
-
-
-def attribute(text: str) -> str:
-    return escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 class Made(NamedTuple):

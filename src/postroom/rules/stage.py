@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from postroom.engine.effects import Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.isolation import isolated, reason
 from postroom.engine.serial import Timeline
-from postroom.errors import SparkUnavailable
 from postroom.limits import EVALUATION_SECONDS, WORKER_BYTES_MAX
 from postroom.model.message import Stored
 from postroom.rules.arrivals import arrivals_of
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Base = Mapping[Granule, Sequence[Document]]
-_PARTS = 8  # into how many pieces a chunk that kills its worker is taken apart
 _BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
 _NICE = 5  # of a worker beside the engine itself: others wait for what the engine commits
 _TASKS_LOADING = 3  # after so many a worker has loaded what Spark and we need
@@ -100,6 +99,14 @@ class RulesShare:
         return {name: queue.priority for name, queue in self.plan.queues.items()}
 
     @property
+    def windows(self) -> Mapping[str, tuple[int, int]]:
+        return {}
+
+    @property
+    def agent(self) -> str:
+        return "rule"
+
+    @property
     def echoes(self) -> Sequence[str]:
         return self.plan.echoes
 
@@ -127,7 +134,7 @@ class RulesShare:
 
 
 class _Job:
-    """Evaluates arrivals on Spark; a message that kills its worker is found by taking its chunk apart."""
+    """Evaluates arrivals on Spark."""
 
     def __init__(self, plan: Plan, spark: SparkSession, base: Base, known: Timeline) -> None:
         self._plan = plan
@@ -135,61 +142,19 @@ class _Job:
         self._base = base
         self._known = known
 
-    def run(self, arrivals: Sequence[Arrival], again: bool = True) -> Iterator[Mapping[int, Effects]]:
-        if not arrivals:
-            return
+    def run(self, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
+        return isolated(self._spark, arrivals, self._together)
+
+    def _together(self, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
         tasks = self._spark.sparkContext.defaultParallelism
-        chunks = together(arrivals, max(1, min(tasks, len(arrivals) // _CHUNK_MIN)))
-        try:
-            yield from self._evaluated(chunks)
-        except Exception as error:
-            reason = self._reason(error)
-            if len(arrivals) > 1:
-                size = -(-len(arrivals) // _PARTS)
-                for start in range(0, len(arrivals), size):
-                    yield from self.run(arrivals[start : start + size])
-            elif again:  # machines and workers die by themselves, too: guilty is who does it alone, twice
-                yield from self.run(arrivals, again=False)
-            elif arrivals[0].failure is None:
-                yield from self.run([arrivals[0]._replace(failure=reason)])
-            else:  # even its error message kills the worker: then it is not the message
-                raise self._broken(error) from error
+        return self._evaluated(together(arrivals, max(1, min(tasks, len(arrivals) // _CHUNK_MIN))))
 
     def warm(self) -> None:
         """Work off nothing, on every worker."""
         try:
             list(self._evaluated([[]] * self._spark.sparkContext.defaultParallelism))
         except Exception as error:
-            self._reason(error)  # a worker that has died will be made anew; if Java has, that is told
-
-    def _reason(self, error: Exception) -> str:
-        """Why a job failed, if that can be a message's fault."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        if self._has_ended():  # a dying Java shows in many ways: refused connections, empty answers, ends of files
-            raise SparkUnavailable(
-                master="the engine", why="the session has ended", advice="start the engine again"
-            ) from error
-        if not isinstance(error, (Py4JError, PySparkException)):
-            raise error
-        return f"evaluation killed its worker, or took longer than {EVALUATION_SECONDS:.0f} seconds"
-
-    def _has_ended(self) -> bool:
-        from py4j.protocol import Py4JError
-
-        context = self._spark.sparkContext
-        try:
-            return context._jsc is None or bool(context._jsc.sc().isStopped())
-        except (Py4JError, OSError):  # there is no Java any more that could answer
-            return True
-
-    def _broken(self, error: Exception) -> SparkUnavailable:
-        from postroom.engine.launch import one_line
-
-        return SparkUnavailable(
-            master=self._spark.sparkContext.master, why=one_line(error), advice="check the settings for Spark"
-        )
+            reason(self._spark, error)  # a worker that has died will be made anew; if Java has, that is told
 
     def _evaluated(self, chunks: Sequence[Sequence[Arrival]]) -> Iterator[Mapping[int, Effects]]:
         frame = frame_of_chunks(self._spark, [packed(chunk, self._base, self._known) for chunk in chunks])
@@ -285,7 +250,7 @@ def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int
         kind, head = heads[number]
         made: Action
         if kind == "enqueue":  # the constructor's half cost counts here
-            made = tuple.__new__(Enqueue, (*head, properties, body, (), (), None, False))
+            made = tuple.__new__(Enqueue, (*head, properties, body, (), (), None, False, False))
         elif kind == "reset":
             made = ResetSlice(head[0], head[1], body)
         else:
@@ -416,7 +381,7 @@ def _answer(orders: list[int], effects: Mapping[int, Effects], unsettled: set[in
                 head = heads.setdefault(("reset", action.rule, action.slicing, None, None), len(heads))
                 rows.append((index, head, None, action.value, None, None))
                 continue
-            rule, queue, form, type, properties, body, slices, entries, delay, failed = action
+            rule, queue, form, type, properties, body, slices, entries, delay, failed, _ = action
             placed = slices or entries or delay is not None
             kind = "failure" if failed else "placed" if placed else "enqueue"
             head = heads.setdefault((kind, rule, queue, form, type), len(heads))

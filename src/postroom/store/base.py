@@ -69,6 +69,17 @@ class Store(ABC):
             finally:
                 self._rollback()
 
+    @contextmanager
+    def acting(self, actor: str) -> Iterator[None]:
+        """What is done inside is done by someone else than the room's user; other threads wait meanwhile."""
+        with self._mutex:
+            journal = self._transaction.journal
+            journal.actor, before = actor, journal.actor
+            try:
+                yield
+            finally:
+                journal.actor = before
+
     def send_one(self, queue: int, draft: Draft) -> int | None:
         """The commonest send in as few calls as the database allows; None if the case needs the long way.
 

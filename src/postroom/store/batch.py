@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
 from postroom.model.message import Draft, Stored, message_hash
-from postroom.store.messages import DEPART, DISCARD, INSERT, MARK
+from postroom.store.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
 from postroom.store.queues import Keep, Queue
 from postroom.store.slices import Member
 
@@ -99,6 +99,7 @@ class Batch:
         self._resets: list[tuple[int, str]] = []
         self._held: list[int] = []
         self._timers: list[tuple[int, int]] = []
+        self._passed: dict[int, int] = {}  # by the place among the new messages: the number under which it was taken
 
     def write(self, changes: Sequence[Change], snapshot: int) -> Sequence[int]:
         """Make the changes; a reset frees what stood in its slice at ``snapshot``. Answers with the new keys.
@@ -134,9 +135,13 @@ class Batch:
         actor: str,
         places: Places = NOWHERE,
         due: int | None = None,
+        passed: bool = False,
     ) -> None:
+        """A new message; one that has ``passed`` is processed as soon as it is there, which takes a second number."""
         seq, id = next(self._numbers), queue.id
         self._queues[id] = queue
+        if passed:
+            self._passed[len(self._puts)] = next(self._numbers)
         if places is not NOWHERE or due is not None:
             key = self._keys[len(self._puts)]
             for set, value in places.slices:
@@ -206,10 +211,25 @@ class Batch:
             )
             for key, (seq, id, body, form, type, properties, cause, _) in keyed
         ]
+        if self._passed:
+            messages = self._insert_passed(messages)
         self._session.many(INSERT, messages)
         self._journal += [(put[0], now, "put", key, None, None, put[1], put[7], None) for key, put in keyed]
         self._journal.sort(key=_seq)
         self._session.many(_JOURNAL, self._journal)
+
+    def _insert_passed(self, messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Write the messages that are processed already; answers with the others."""
+        rows = []
+        for place, taken in self._passed.items():
+            key, id, seq, number, now, *rest = messages[place]
+            queue = self._queues[id]
+            assert queue.keep, f"{queue.name} keeps nothing"
+            rows.append((key, id, taken, number, now, *rest, now))
+            self._tx.counts.depart(queue, number, kept=True)
+            self._journal.append((taken, now, "take", key, seq, id, id, self._puts[place][7], None))
+        self._session.many(INSERT_PASSED, rows)
+        return [message for place, message in enumerate(messages) if place not in self._passed]
 
 
 _seq = itemgetter(0)

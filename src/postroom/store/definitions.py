@@ -67,6 +67,11 @@ class Definitions:
         same = [row for row in self._rows(definition.kind, None) if row[1].name == definition.name]
         return self._change(definition.kind, same, [definition], note)
 
+    def change(self, kind: str, ended: Sequence[str], begun: Sequence[Definition], note: Mapping[str, Any]) -> int:
+        """End some definitions of a kind and begin others, under a new version; the rest stays as it is."""
+        names = {*ended, *(definition.name for definition in begun)}
+        return self._change(kind, [row for row in self._rows(kind, None) if row[1].name in names], begun, note)
+
     def _change(
         self,
         kind: str,

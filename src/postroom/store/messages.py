@@ -32,6 +32,11 @@ INSERT = """
 INSERT INTO messages (key, queue, position, number, created, body, format, type, properties, hash, cause)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+INSERT_PASSED = """
+INSERT INTO messages
+    (key, queue, position, number, created, body, format, type, properties, hash, cause, processed, state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+"""
 _COLUMNS = """
 SELECT m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
        m.number, coalesce(m.last, m.position)

@@ -6,7 +6,7 @@ many arrived: so a count costs one look-up at any size, and a send does not touc
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 from postroom.errors import StoreCorrupt
@@ -34,6 +34,13 @@ class Keep(IntEnum):
     SLICED = 2  # as long as a slice holds it, and then until the next sweep
 
 
+class Door(IntFlag):
+    """Who works on a queue's messages before they are let in."""
+
+    RULES = 1
+    FLOWS = 2
+
+
 class Queue(NamedTuple):
     """One place as it stood when it was read, with its segment lock if someone holds it."""
 
@@ -49,7 +56,7 @@ class Queue(NamedTuple):
     arrivals: int  # how many ever came; the number of the newest
     departed: int
     processed: int  # how many of the departed are kept here
-    door: int  # what is sent here is worked on before it is let in
+    door: int  # who works on what is sent here before it is let in
     lock_owner: str | None = None
     lock_actor: str | None = None
     lock_reference: str | None = None
@@ -178,9 +185,11 @@ class Queues:
         self._session.run(_KEEP, (int(keep), queue.id))
         self._journal.add("mode", target=queue.id, detail={"processed": "keep" if keep else "discard"})
 
-    def set_door(self, queue: Queue, door: bool) -> None:
-        if bool(queue.door) != door:
-            self._session.run(_DOOR, (int(door), queue.id))
+    def set_door(self, queue: Queue, door: Door, wanted: bool) -> None:
+        """Have messages worked on by one capability before they are let in, or no longer."""
+        doors = queue.door | door if wanted else queue.door & ~door
+        if doors != queue.door:
+            self._session.run(_DOOR, (doors, queue.id))
 
     def lock(
         self, queue: Queue, *, owner: str, actor: str, reference: str, message: int, segment: int, expires: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from postroom.store.counts import Counts
 from postroom.store.definitions import Definitions
+from postroom.store.epochs import Epochs
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
 from postroom.store.leases import Leases
@@ -32,6 +33,7 @@ class Transaction:
         self.slices = Slices(session, self.journal)
         self.messages = Messages(session, self.journal, self.keys, self.counts, self.slices)
         self.definitions = Definitions(session, self.journal)
+        self.epochs = Epochs(session)
         self.principals = Principals(session, self.journal)
         self.receipts = Receipts(session)
         self.leases = Leases(session, self.journal)

@@ -6,10 +6,14 @@ is never edited; a change is a new number.
 
 from __future__ import annotations
 
-from postroom.store.migrations import m0001_foundation, m0002_rules
+from postroom.store.migrations import m0001_foundation, m0002_rules, m0003_flows
 
 #: The migration with number n stands at index n - 1.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (m0001_foundation.STATEMENTS, m0002_rules.STATEMENTS)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    m0001_foundation.STATEMENTS,
+    m0002_rules.STATEMENTS,
+    m0003_flows.STATEMENTS,
+)
 
 _SQLITE = {
     "{id}": "INTEGER PRIMARY KEY AUTOINCREMENT",  # a number is never given twice

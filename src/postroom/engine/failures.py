@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from postroom.engine.effects import Document
 from postroom.limits import BODY_BYTES_MAX
 from postroom.model.key import key_text
-from postroom.rules.exchange import escaped, without_declaration
+from postroom.model.xmltext import escaped, without_declaration
+from postroom.store.queues import Keep
+from postroom.store.transaction import Transaction
+
+#: Where errors go that nothing else takes. It is always there, and no rule may watch it: so errors of errors end.
+SYSTEM_ERRORS = "postroom-errors"
+_KIND = "rules"  # of queues whose messages stay as long as someone needs them
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +39,10 @@ def error_body(failure: Failure, queue: str, key: int, document: Document) -> st
         # The message itself is kept as long as someone needs it; here a reference must do.
         return f'<error>{head}<initialMessage key="{key_text(key)}" omitted="true"/></error>'
     return f'<error>{head}<initialMessage key="{key_text(key)}">{inside}</initialMessage></error>'
+
+
+def error_queue(tx: Transaction) -> None:
+    """See to it that there is a queue for errors."""
+    present = tx.queues.named(SYSTEM_ERRORS)
+    if present is None:
+        tx.queues.create(SYSTEM_ERRORS, _KIND, path=SYSTEM_ERRORS, keep=Keep.SLICED)

@@ -1,0 +1,96 @@
+"""A client of a room: someone who publishes, subscribes and receives under a name of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from postroom.doors import Doors
+from postroom.errors import DefinitionUnknown
+from postroom.flows.chart import Charts
+from postroom.flows.clients import Clients, Subscription
+from postroom.flows.meta import By
+from postroom.model.key import KeyTexts
+from postroom.model.message import Draft
+from postroom.queues.locks import User
+from postroom.queues.results import Received, Sent, SentMany
+from postroom.queues.verbs import Verbs
+from postroom.rules.catalog import Programs
+from postroom.store.base import Store
+
+
+class Client:
+    """Made by ``room.client``. One that has shown its password may do what a domain allows to its name."""
+
+    def __init__(self, store: Store, programs: Programs, charts: Charts, by: By, owner: str) -> None:
+        self.by = by
+        self._store = store
+        self._charts = charts
+        self._verbs = Verbs(store, User(owner, by.principal), Doors(programs, charts, by))
+        self._clients = Clients(store, charts)
+
+    @property
+    def name(self) -> str:
+        return self.by.principal
+
+    def __repr__(self) -> str:
+        return f"<client {self.name} at {self.by.broker}>"
+
+    # --- publishing ---
+
+    def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
+        """Publish one event: a Gryphon literal, JSON text, or what JSON is made of.
+
+        One that does not fit the space's type is refused. In a meta-space, an event that the domain allows changes
+        the graph: ``client.publish("meta:trading", {"DisableArc": {"arcName": "big"}})``.
+        """
+        self._check_space(space)
+        with self._store.acting(self.name):
+            return self._verbs.send((space,), Draft.of(event), idempotency_key)
+
+    def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
+        """Publish many events in one commit: all of them, in their order, or none."""
+        self._check_space(space)
+        drafts = Draft.many(events)
+        with self._store.acting(self.name):
+            keys = self._store.transact("publish", lambda tx: self._verbs.enter(tx, (space,), drafts))
+        return SentMany(KeyTexts(keys))
+
+    def _check_space(self, space: str) -> None:
+        spaces = self._store.read(self._charts.now).graph.spaces
+        if space not in spaces:
+            near = get_close_matches(space, spaces, 1)
+            raise DefinitionUnknown(name=f"space {space}", nearest=f"; did you mean {near[0]}?" if near else "")
+
+    # --- subscribing ---
+
+    def subscribe(self, space: str, pattern: str | None = None, *, durable: bool = False) -> Subscription:
+        """Have what is published in a space from now on, or what of it matches a pattern, in a space of one's own.
+
+        With ``durable`` what comes while the client is disconnected is kept for it.
+        """
+        with self._store.acting(self.name):
+            return self._clients.subscribe(self.name, space, pattern, self.by, durable=durable)
+
+    def unsubscribe(self, space: str | None = None) -> list[Subscription]:
+        """Take the arcs away, from one space or all; with the last of them goes the client's own space."""
+        with self._store.acting(self.name):
+            return self._clients.unsubscribe(self.name, space, self.by)
+
+    def disconnect(self) -> list[Subscription]:
+        """Disable all arcs to this client."""
+        with self._store.acting(self.name):
+            return self._clients.disconnect(self.name, self.by)
+
+    def connect(self) -> list[Subscription]:
+        """Enable them again; durable ones deliver what they kept."""
+        with self._store.acting(self.name):
+            return self._clients.connect(self.name, self.by)
+
+    def subscriptions(self) -> list[Subscription]:
+        return self._clients.subscriptions(self.name)
+
+    def receive(self, wait: float | None = None) -> Received:
+        """The next event that an arc has delivered."""
+        return self._verbs.receive((self.name,), wait=wait)

@@ -1,0 +1,208 @@
+"""The graph of a room in one version: its statements, what has been disabled, and what of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from postroom.flows.definitions import Allow, Arc, Domain, Merge, Select, Statement, Table
+from postroom.flows.graph import Graph
+from postroom.flows.language import META, parse
+from postroom.model.catalog import Definition, Position
+from postroom.store.transaction import Transaction
+
+KIND = "flow"  # of these definitions in the catalog
+SPACE = "space"  # kinds of queues
+META_SPACE = "meta"
+PARKED = "parked"
+COLLECTION = "collection"  # the kind of definitions that are a room's master data
+#: Who brought a statement into the graph. A load replaces what came from files and nothing else.
+FILE, EVENT, CLIENT = "file", "event", "client"
+
+Rows = tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A statement in force."""
+
+    statement: Statement
+    origin: str = FILE
+    disabled: bool = False  # an arc that nothing flows over
+    rows: Rows = ()  # of a table
+
+
+def key_of(statement: Statement) -> str:
+    """The name under which a statement is kept."""
+    if isinstance(statement, Arc):
+        return f"arc {statement.name} in {statement.domain}"
+    if isinstance(statement, Allow):
+        return f"allow {statement.principal} in {statement.domain}"
+    return f"{type(statement).__name__.lower()} {statement.name}"
+
+
+def parked(arc: str) -> str:
+    """The queue of what a durable arc will deliver when it is enabled."""
+    return f"arc:{arc}"
+
+
+@dataclass(frozen=True)
+class Chart:
+    version: int
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph.of(each.statement for each in self.kept.values())
+
+    @cached_property
+    def disabled(self) -> frozenset[str]:
+        return frozenset(each.statement.name for each in self._arcs() if each.disabled)
+
+    def _arcs(self) -> Iterator[Any]:
+        return (each for each in self.kept.values() if isinstance(each.statement, Arc))
+
+    def halves(self, arc: str) -> list[str]:
+        """The names under which an arc is kept: one, or one in each of two domains."""
+        return [key_of(each) for each in self.graph.arcs.get(arc, ())]
+
+    def origin(self, key: str) -> str | None:
+        return self.kept[key].origin if key in self.kept else None
+
+    @cached_property
+    def outgoing(self) -> dict[str, list[Arc]]:
+        return self.graph.outgoing()
+
+    @cached_property
+    def flowing(self) -> frozenset[str]:
+        """The spaces that events leave, or would if their arcs were enabled."""
+        return frozenset(self.outgoing)
+
+    @cached_property
+    def durable(self) -> dict[str, Arc]:
+        found = [arc for arcs in self.outgoing.values() for arc in arcs]
+        return {arc.name: arc for arc in found if arc.durable}
+
+    @cached_property
+    def running(self) -> Graph:
+        """The graph that events flow through: a disabled arc is not there, a durable one leads aside meanwhile."""
+        spaces, arcs = dict(self.graph.spaces), {}
+        for of_space in self.outgoing.values():
+            for arc in of_space:
+                aside = parked(arc.name)
+                if arc.durable:
+                    source = spaces[arc.source]
+                    spaces[aside] = replace(source, name=aside, retain=False)
+                if arc.name not in self.disabled:
+                    arcs[arc.name] = (arc, arc)
+                    if arc.durable:
+                        arcs[aside] = (replace(arc, source=aside),) * 2
+                elif arc.durable:
+                    does = Merge() if isinstance(arc.does, Merge) else Select(arc.does.pattern)
+                    arcs[arc.name] = (replace(arc, target=aside, does=does),) * 2
+        return Graph(self.graph.domains, self.graph.policy, spaces, self.graph.tables, arcs)
+
+    @cached_property
+    def rows(self) -> dict[str, Rows]:
+        """The rows of each table."""
+        return {each.statement.name: each.rows for each in self.kept.values() if isinstance(each.statement, Table)}
+
+
+class Charts:
+    """The graph in force, read once per version."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, Chart] = {}
+
+    def now(self, tx: Transaction) -> Chart:
+        return self.at(tx, tx.definitions.version())
+
+    def at(self, tx: Transaction, version: int) -> Chart:
+        found = self._read.get(version)
+        if found is None:
+            kept = {each.name: _kept(each) for each in tx.definitions.of_kind(KIND, version)}
+            kept |= _filled(tx, version, kept)
+            last = self._read[max(self._read)] if self._read else None
+            # Versions come and go for other reasons, too: then all that was worked out of the graph stays.
+            found = Chart(version, kept)
+            if last is not None and last.kept == kept:
+                found.__dict__.update({**last.__dict__, "version": version})
+            if len(self._read) >= _VERSIONS_KNOWN:
+                del self._read[min(self._read)]
+            self._read[version] = found
+        return found
+
+
+_VERSIONS_KNOWN = 16
+
+
+def definition(key: str, kept: Kept) -> Definition:
+    """A statement as the catalog keeps it: its text reads back as the same."""
+    statement = kept.statement
+    body: dict[str, Any] = {
+        "what": type(statement).__name__.lower(),
+        "domain": statement.name if isinstance(statement, Domain) else statement.domain,
+        "text": str(statement),
+        "origin": kept.origin,
+    }
+    if kept.disabled:
+        body["disabled"] = True
+    if kept.rows and not (isinstance(statement, Table) and statement.collection):
+        body["rows"] = [list(row) for row in kept.rows]
+    return Definition(KIND, key, body, statement.position)
+
+
+def _kept(found: Definition) -> Kept:
+    body = found.body
+    position = found.position or Position(found.name, 1)
+    statement = _statement(body["domain"], body["text"], position)
+    rows = tuple(tuple(row) for row in body.get("rows", ()))
+    return Kept(statement, body["origin"], body.get("disabled", False), rows)
+
+
+def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:
+    """Tables that are collections, with the rows that these have in a version."""
+    from postroom.flows.tables import rows_of_documents
+
+    found = {}
+    for key, each in kept.items():
+        table = each.statement
+        if isinstance(table, Table) and table.collection:
+            documents = [
+                document
+                for master in tx.definitions.of_kind(COLLECTION, version)
+                if master.name == table.source
+                for document in master.body["documents"]
+            ]
+            found[key] = replace(each, rows=rows_of_documents(table, documents))
+    return found
+
+
+@lru_cache(maxsize=50_000)
+def _statement(domain: str, text: str, position: Position) -> Statement:
+    *_, statement = parse(f"domain {domain}\n{text}", position.file)
+    return replace(statement, position=position)
+
+
+def kept_from(statements: Iterable[Statement], rows: Mapping[str, Rows]) -> dict[str, Kept]:
+    """The statements of files, by their names; what one principal is allowed is put together."""
+    found: dict[str, Kept] = {}
+    for statement in statements:
+        key = key_of(statement)
+        if isinstance(statement, Allow) and key in found:
+            before = found[key].statement
+            assert isinstance(before, Allow)
+            statement = replace(before, actions=tuple(dict.fromkeys(before.actions + statement.actions)))
+        found[key] = Kept(statement, FILE, rows=rows.get(key, ()) if isinstance(statement, Table) else ())
+    return found
+
+
+def meta_of(domain: str) -> str:
+    return f"{META}:{domain}"
+
+
+def domains_of(graph: Graph, arc: Arc) -> Sequence[str]:
+    """The domains that an arc joins: one or two."""
+    return list(dict.fromkeys(graph.spaces[name].domain for name in (arc.source, arc.target) if name in graph.spaces))

@@ -1,0 +1,172 @@
+"""Clients: each has a space of its own, and arcs that select for it what it has subscribed to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from postroom.errors import ArgumentInvalid, DefinitionUnknown
+from postroom.flows import policy
+from postroom.flows.changes import changed, with_statements, without
+from postroom.flows.chart import CLIENT, Chart, Charts, Kept
+from postroom.flows.definitions import SUBSCRIBE, Arc, Select, Space
+from postroom.flows.meta import By
+from postroom.flows.patterns import Anything, parse_pattern
+from postroom.flows.words import WORD
+from postroom.model.catalog import Position
+from postroom.store.base import Store
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A client's arc: from where, what it selects, and the space to receive from."""
+
+    client: str
+    arc: str
+    space: str
+    pattern: str
+    durable: bool = False
+    connected: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "client": self.client,
+            "arc": self.arc,
+            "space": self.space,
+            "pattern": self.pattern,
+            "durable": self.durable,
+            "connected": self.connected,
+        }
+
+
+class Clients:
+    def __init__(self, store: Store, charts: Charts) -> None:
+        self._store = store
+        self._charts = charts
+
+    def subscribe(self, client: str, space: str, pattern: str | None, by: By, *, durable: bool = False) -> Subscription:
+        """Give a client what a space has, or what of it matches a pattern, from now on."""
+        if not WORD.match(client):
+            raise ArgumentInvalid(argument="client", why=f"{client!r} is not a name: letters, digits and _")
+        asked = Anything() if pattern is None else parse_pattern(pattern, "pattern")
+
+        def work(tx: Transaction) -> Subscription:
+            tx.definitions.lock()
+            chart = self._charts.now(tx)
+            source = _space(chart, space)
+            policy.require(chart.graph, source.domain, by, SUBSCRIBE)
+            position = Position(f"subscription of {client}", 1)
+            present = chart.graph.spaces.get(client)
+            if present is not None and chart.origin(f"space {client}") != CLIENT:
+                raise ArgumentInvalid(argument="client", why=f"{client} is a space of the graph; take another name")
+            same = [
+                arc.name
+                for arc in _arcs_of(chart, client)
+                if (arc.source, arc.does, arc.durable) == (space, Select(asked), durable)
+            ]
+            if same:  # asked for before: then nothing changes, but an arc that was disabled is there again
+                return self._switched(tx, chart, client, [same[0]], by, disabled=False)[0]
+            mine = present or Space(client, source.domain, source.type, False, position)
+            name = _free(chart, f"{client}_{space.replace(':', '_')}")
+            halves = [
+                Kept(Arc(name, domain, space, client, Select(asked), durable, position), CLIENT)
+                for domain in dict.fromkeys((source.domain, mine.domain))
+            ]
+            spaces = [] if present is not None else [Kept(mine, CLIENT)]
+            wanted = with_statements(chart, [*spaces, *halves])
+            changed(tx, chart, wanted, by, {"subscribe": client, "space": space})
+            return Subscription(client, name, space, str(asked), durable)
+
+        return self._store.transact("subscribe", work)
+
+    def unsubscribe(self, client: str, space: str | None, by: By) -> list[Subscription]:
+        """Take a client's arcs away, from one space or all; with the last of them goes its own space.
+
+        What it has not received stays readable under its name.
+        """
+
+        def work(tx: Transaction) -> list[Subscription]:
+            tx.definitions.lock()
+            chart = self._charts.now(tx)
+            every = _arcs_of(chart, client)
+            gone = [arc for arc in every if space is None or arc.source == space]
+            if not gone:
+                raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
+            keys = [key for arc in gone for key in chart.halves(arc.name)]
+            if len(gone) == len(every):
+                keys.append(f"space {client}")
+            changed(tx, chart, without(chart, keys), by, {"unsubscribe": client})
+            return [_subscription(chart, client, arc) for arc in gone]
+
+        return self._store.transact("unsubscribe", work)
+
+    def disconnect(self, client: str, by: By) -> list[Subscription]:
+        """Disable a client's arcs: durable ones keep what comes, for when it is back."""
+        return self._switch("disconnect", client, by, disabled=True)
+
+    def connect(self, client: str, by: By) -> list[Subscription]:
+        """Enable a client's arcs again."""
+        return self._switch("connect", client, by, disabled=False)
+
+    def subscriptions(self, client: str | None = None) -> list[Subscription]:
+        def work(tx: Transaction) -> list[Subscription]:
+            chart = self._charts.now(tx)
+            clients = [client] if client is not None else sorted(_clients(chart))
+            return [_subscription(chart, each, arc) for each in clients for arc in _arcs_of(chart, each)]
+
+        return self._store.read(work)
+
+    def _switch(self, label: str, client: str, by: By, *, disabled: bool) -> list[Subscription]:
+        def work(tx: Transaction) -> list[Subscription]:
+            tx.definitions.lock()
+            chart = self._charts.now(tx)
+            arcs = [arc.name for arc in _arcs_of(chart, client)]
+            if not arcs:
+                raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
+            return self._switched(tx, chart, client, arcs, by, disabled=disabled)
+
+        return self._store.transact(label, work)
+
+    @staticmethod
+    def _switched(
+        tx: Transaction, chart: Chart, client: str, arcs: list[str], by: By, *, disabled: bool
+    ) -> list[Subscription]:
+        keys = [key for arc in arcs for key in chart.halves(arc)]
+        wanted = {**chart.kept, **{key: replace(chart.kept[key], disabled=disabled) for key in keys}}
+        after = changed(tx, chart, wanted, by, {"disconnect" if disabled else "connect": client})
+        return [_subscription(after, client, arc) for arc in _arcs_of(after, client) if arc.name in arcs]
+
+
+def _space(chart: Chart, name: str) -> Space:
+    from difflib import get_close_matches
+
+    found = chart.graph.spaces.get(name)
+    if found is None:
+        near = get_close_matches(name, chart.graph.spaces, 1)
+        raise DefinitionUnknown(name=f"space {name}", nearest=f"; did you mean {near[0]}?" if near else "")
+    return found
+
+
+def _clients(chart: Chart) -> set[str]:
+    found = {each.statement for each in chart.kept.values() if each.origin == CLIENT}
+    return {each.name for each in found if isinstance(each, Space)}
+
+
+def _arcs_of(chart: Chart, client: str) -> list[Arc]:
+    if client not in _clients(chart):
+        return []
+    return [arc for arc, *_ in chart.graph.arcs.values() if arc.target == client]
+
+
+def _subscription(chart: Chart, client: str, arc: Arc) -> Subscription:
+    does = arc.does
+    pattern = str(does.pattern) if isinstance(does, Select) else str(does)
+    return Subscription(client, arc.name, arc.source, pattern, arc.durable, arc.name not in chart.disabled)
+
+
+def _free(chart: Chart, name: str) -> str:
+    if name not in chart.graph.arcs:
+        return name
+    return next(found for number in count(2) if (found := f"{name}_{number}") not in chart.graph.arcs)

@@ -1,0 +1,51 @@
+"""The door of spaces: an event must fit its space's type; in a meta-space it may change the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from postroom.errors import EventInvalid
+from postroom.flows.chart import META_SPACE, Charts
+from postroom.flows.meta import By
+from postroom.flows.reflection import published
+from postroom.flows.types import UNTYPED, Type
+from postroom.flows.values import canonical, parse_event
+from postroom.model.message import Draft
+from postroom.store.queues import Queue
+from postroom.store.transaction import Transaction
+
+
+class FlowDoor:
+    """For one principal at one broker."""
+
+    def __init__(self, charts: Charts, by: By) -> None:
+        self._charts = charts
+        self._by = by
+
+    def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Draft]:
+        """The events as they enter a space; raises, and lets none in, if one cannot."""
+        if queue.kind == META_SPACE:
+            return list(self._meta(tx, queue, drafts))
+        type = self._charts.now(tx).graph.spaces[queue.name].type
+        if type == UNTYPED:
+            raise EventInvalid(space=queue.name, what="the first arc to it will tell its type", type="no values yet")
+        return [event(draft, type, queue.name) for draft in drafts]
+
+    def _meta(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator[Draft]:
+        tx.definitions.lock()
+        domain, chart = queue.name.partition(":")[2], self._charts.now(tx)
+        for draft in drafts:
+            body, chart = published(tx, chart, domain, _text(draft, queue.name), self._by)
+            yield draft._replace(body=body, format="json", type=None)
+
+
+def event(draft: Draft, type: Type, space: str) -> Draft:
+    """A message as an event of a type, in the one form in which events are stored."""
+    body = canonical(parse_event(_text(draft, space), type, space), type)
+    return draft._replace(body=body, format="json", type=None)
+
+
+def _text(draft: Draft, space: str) -> str:
+    if draft.format == "xml":
+        raise EventInvalid(space=space, what="an event is a Gryphon literal or JSON, not XML", type="an event")
+    return draft.body

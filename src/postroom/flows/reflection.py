@@ -1,0 +1,113 @@
+"""Publishing in a meta-space: an authorised event changes the graph, an unauthorised one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from postroom.errors import EventRefused
+from postroom.flows import policy
+from postroom.flows.changes import changed, with_statements, without
+from postroom.flows.chart import EVENT, Chart, Kept, key_of, meta_of
+from postroom.flows.definitions import Space
+from postroom.flows.language import parse
+from postroom.flows.meta import Action, By, arc_of, body_of, read
+from postroom.flows.words import WORD
+from postroom.model.catalog import Position
+from postroom.store.transaction import Transaction
+
+
+def published(tx: Transaction, chart: Chart, domain: str, text: str, by: By) -> tuple[str, Chart]:
+    """Do what an event asks for; answers with the event as it enters the meta-space, and the graph after it."""
+    space = meta_of(domain)
+    principal, action = read(text, space)
+    if principal is not None and principal != by.principal:
+        raise EventRefused(space=space, why=f"its principal is {principal}, and {by.principal} publishes it")
+    policy.require(chart.graph, domain, by, action.name)
+    wanted = _Wanted(chart, domain, by).after(action)
+    if wanted is not None:
+        chart = changed(tx, chart, wanted, by, {"event": action.name, **_named(action)}, told_in=domain)
+    return body_of(action, by), chart
+
+
+def _named(action: Action) -> dict[str, str]:
+    return {key: str(action.said[key]) for key in ("arcName", "nodeName") if key in action.said}
+
+
+class _Wanted:
+    """What is kept after an action; None if it changes nothing by itself."""
+
+    def __init__(self, chart: Chart, domain: str, by: By) -> None:
+        self._chart = chart
+        self._domain = domain
+        self._position = Position(f"{meta_of(domain)} by {by.principal}", 1)
+
+    def after(self, action: Action) -> dict[str, Kept] | None:
+        said = action.said
+        if action.name == "addArc":
+            return self._add_arc(said)
+        if action.name == "addSpace":
+            return self._add_space(said["nodeName"])
+        if action.name == "deleteSpace":
+            self._check_space(said["nodeName"])
+            return without(self._chart, [f"space {said['nodeName']}"])
+        if action.name == "deleteArc":
+            return without(self._chart, self._halves(said["arcName"]))
+        if action.name in ("disableArc", "enableArc"):
+            return self._switch(said["arcName"], disabled=action.name == "disableArc")
+        if action.name == "requestAddArc":
+            arc_of(said, self._domain, self._position)  # what is not in the language need not be considered
+        return None
+
+    def _add_arc(self, said: Mapping[str, Any]) -> dict[str, Kept]:
+        arc = arc_of(said, self._domain, self._position)
+        _check_name(arc.name, self._domain)
+        here = key_of(arc)
+        if here in self._chart.kept:
+            raise self._refused(f"there is an arc {arc.name} already")
+        others = [self._chart.kept[key] for key in self._chart.halves(arc.name)]
+        durable = any(getattr(each.statement, "durable", False) for each in others)
+        return with_statements(self._chart, [Kept(replace(arc, durable=durable), EVENT)])
+
+    def _add_space(self, node: str) -> dict[str, Kept]:
+        """A space by its name, or by what a file would say of it: its name, its type, whether it retains."""
+        statements = parse(f"domain {self._domain}\nspace {node}", meta_of(self._domain))
+        if len(statements) != 2 or not isinstance(statements[1], Space):
+            raise self._refused(f"{node!r} is not NAME, nor NAME : TYPE")
+        space = replace(statements[1], position=self._position)
+        if space.name in self._chart.graph.spaces:
+            raise self._refused(f"there is a space {space.name} already")
+        return with_statements(self._chart, [Kept(space, EVENT)])
+
+    def _check_space(self, name: str) -> None:
+        space = self._chart.graph.spaces.get(name)
+        if space is None or f"space {name}" not in self._chart.kept:
+            raise self._refused(f"there is no space {name} to delete")
+        if space.domain != self._domain:
+            raise self._refused(f"space {name} is in the domain {space.domain}")
+
+    def _halves(self, arc: str) -> list[str]:
+        """An arc that this domain has to do with."""
+        halves = self._chart.halves(arc)
+        if not halves:
+            raise self._refused(f"there is no arc {arc}")
+        first = self._chart.graph.arcs[arc][0]
+        ends = {self._chart.graph.spaces[name].domain for name in (first.source, first.target)}
+        if self._domain not in ends:
+            raise self._refused(f"arc {arc} is in the domain {' and '.join(sorted(ends))}")
+        return halves
+
+    def _switch(self, arc: str, *, disabled: bool) -> dict[str, Kept]:
+        halves = self._halves(arc)
+        if (arc in self._chart.disabled) == disabled:
+            raise self._refused(f"arc {arc} is {'disabled' if disabled else 'enabled'} already")
+        return {**self._chart.kept, **{key: replace(self._chart.kept[key], disabled=disabled) for key in halves}}
+
+    def _refused(self, why: str) -> EventRefused:
+        return EventRefused(space=meta_of(self._domain), why=why)
+
+
+def _check_name(name: str, domain: str) -> None:
+    if not WORD.match(name):
+        raise EventRefused(space=meta_of(domain), why=f"{name!r} is not a name: letters, digits and _")

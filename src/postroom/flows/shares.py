@@ -1,0 +1,42 @@
+"""The flows' part in the engine's steps: which messages, and which graph they meet."""
+
+from __future__ import annotations
+
+from postroom.engine.stage import Share
+from postroom.flows.chart import Chart, Charts, parked
+from postroom.store.epochs import END
+from postroom.store.transaction import Transaction
+
+
+class FlowStage:
+    def __init__(self, charts: Charts) -> None:
+        self._charts = charts
+
+    def share(self, tx: Transaction) -> Share | None:
+        """The oldest messages that have yet to flow, with the graph that was in force when they came."""
+        flowing = tx.epochs.flowing()
+        if not flowing:
+            return None
+        now = self._charts.now(tx)
+        aside = {parked(name) for name in now.durable}
+        released = [each for each in flowing if each.name in aside and tx.epochs.first(each) is not None]
+        if released:  # older than all that is still to come over their arcs
+            return self._share(now, now, {each.name: (each.since, each.end) for each in released})
+        rest = [each for each in flowing if each.name not in aside]
+        firsts = [first for first in map(tx.epochs.first, rest) if first is not None]
+        epoch = tx.epochs.at(min(firsts, default=END))
+        if epoch is None:
+            return None
+        windows = {
+            each.name: (max(each.since, epoch.since), min(each.end, epoch.until))
+            for each in rest
+            if each.since < epoch.until and each.end > epoch.since
+        }
+        return self._share(self._charts.at(tx, epoch.version), now, windows)
+
+    @staticmethod
+    def _share(met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
+        from postroom.flows.stage import FlowShare  # pyarrow, and with it half a second, only when it is needed
+
+        living = frozenset(now.graph.spaces) | {parked(name) for name in now.durable}
+        return FlowShare(now.version, met, living, windows)
