@@ -23,6 +23,7 @@ COMMAND_CHARS_MAX: Final = 1_000
 LOCK_LEASE_SECONDS: Final = 300.0  # a segment lock lives this long after its last segment
 LOCK_WAIT_SECONDS: Final = 2.0  # how long a receive without --wait waits for another user's lock
 WAIT_SECONDS_MAX: Final = 86_400.0
+FOLLOW_SECONDS: Final = 3_600.0  # one wait of a receive that follows; then it waits again
 RECHECK_SECONDS: Final = 5.0  # a waiter looks again after this, should a wake-up be lost with its sender
 REFERENCES_KNOWN_MAX: Final = 10_000  # references whose queue an open room remembers
 IDEMPOTENCY_CHARS_MAX: Final = 200
@@ -52,9 +53,11 @@ WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four 
 ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
 
 # --- flows ---
+FLOW_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file
 FLOW_WORDS_MAX: Final = 500_000  # words and signs of a file: some ten thousand arcs
 FLOW_DEPTH_MAX: Final = 100  # types, values or patterns inside one another
 TABLE_ROWS_MAX: Final = 1_000_000  # of a static table; every executor holds it whole
+INDEXED_ARCS_MIN: Final = 32  # select arcs of one space that an index answers for; fewer are columns
 FLOW_PLANS_MAX: Final = 64  # plans of Spark that are kept: one for each space that events enter
 
 # --- engine and gateways ---

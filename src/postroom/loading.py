@@ -16,7 +16,7 @@ from postroom.flows.chart import Chart, Charts, Rows, key_of
 from postroom.flows.definitions import Statement, Table
 from postroom.flows.meta import By
 from postroom.flows.tables import rows_of_file
-from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX
+from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
 from postroom.model.catalog import Loaded
 from postroom.model.schema import compile_schema
 from postroom.queues import description, hierarchy
@@ -60,7 +60,7 @@ def read(files: Sequence[File]) -> Sources:
             found = language.parse(text_of(file), printable(file))
             program += tuple(_with_schema(each, file.parent) for each in found)
         elif file.suffix == ".flow":
-            statements = flow_language.parse(text_of(file), printable(file))
+            statements = flow_language.parse(text_of(file, FLOW_BYTES_MAX), printable(file))
             rows |= _rows(statements, file.parent)
             flow += statements
         else:

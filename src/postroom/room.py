@@ -15,6 +15,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,13 @@ from postroom.client import Client
 from postroom.doors import Doors
 from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
+from postroom.engine.tryout import Tried
 from postroom.errors import ArgumentInvalid, MessageGone, MessageUnknown, OutboxUnknown, PrincipalRefused
+from postroom.flows import inspection as flow_inspection
+from postroom.flows import tryout as flow_tryout
 from postroom.flows.chart import Charts
 from postroom.flows.clients import Clients, Subscription
+from postroom.flows.inspection import ArcExplained, GraphShown
 from postroom.flows.meta import By, broker_name
 from postroom.flows.shares import FlowStage
 from postroom.gateways.command import CommandGateway
@@ -50,7 +55,6 @@ from postroom.rules import catalog, inspection, retention, tryout
 from postroom.rules.catalog import Programs
 from postroom.rules.inspection import CatalogEntry, Explanation
 from postroom.rules.shares import RulesStage
-from postroom.rules.tryout import Tried
 from postroom.store import open_store
 from postroom.store.base import Store
 from postroom.store.journal import Event
@@ -317,17 +321,27 @@ class Postroom:
         """What a rule became: what it watches, reads and writes, and its query."""
         return self.store.read(lambda tx: inspection.explain(self._programs.program(tx), self._programs.plan(tx), rule))
 
-    def spark_plan(self, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> str:
-        """Spark's plan of a step of the rules; starts Spark if it does not run yet."""
+    def explain_arc(self, arc: str) -> ArcExplained:
+        """What an arc became: its types, what its pattern binds, its condition and result in Spark SQL."""
+        return self.store.read(lambda tx: flow_inspection.explain(self._charts.now(tx), arc))
+
+    def spark_plan(
+        self, space: str | None = None, master: str = "local[*]", conf: Mapping[str, str] | None = None
+    ) -> str:
+        """Spark's plan of a step of the rules, or of the arcs behind a space; starts Spark if it does not run yet."""
+        if space is not None:
+            from postroom.flows.stage import spark_plan as flow_plan
+
+            return flow_plan(_session(master, conf or {}), self.store.read(self._charts.now), space)
         from postroom.rules.stage import spark_plan
 
         return spark_plan(_session(master, conf or {}), self.store.read(self._programs.plan))
 
     def lag(self) -> int:
-        """How many messages wait in queues that rules watch."""
+        """How many messages wait in queues that rules watch, and in spaces that arcs leave."""
 
         def work(tx: Transaction) -> int:
-            watched = self._programs.plan(tx).queues
+            watched = {*self._programs.plan(tx).queues, *self._charts.now(tx).flowing}
             return sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
 
         return self.store.read(work)
@@ -344,9 +358,23 @@ class Postroom:
         """Remove every message that is processed and that no slice holds; answers with how many went."""
         return retention.sweep(self.store, self._programs)
 
-    def try_rules(self, *files: File, since: datetime | None = None) -> Iterator[Tried]:
-        """What proposed rules would have done with the messages that are stored; nothing is changed."""
-        return tryout.tried(self.store, loading.read(files).program, since)
+    def try_out(
+        self,
+        *files: File,
+        since: datetime | None = None,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+    ) -> Iterator[Tried]:
+        """What proposed rules and arcs would have done with the messages that are stored; nothing is changed.
+
+        Arcs are tried on Spark, which is started if a stored event is there to try them on.
+        """
+        sources = loading.read(files)
+        if sources.program:
+            yield from tryout.tried(self.store, sources.program, since)
+        if sources.flow:
+            spark = partial(_session, master, conf or {})
+            yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark)
 
     # --- flows ---
 
@@ -370,6 +398,10 @@ class Postroom:
     def _user(self) -> Client:
         """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
         return Client(self.store, self._programs, self._charts, self._by, self._owner)
+
+    def graph(self) -> GraphShown:
+        """The graph in force: domains and what they allow, spaces, arcs, tables."""
+        return self.store.read(lambda tx: flow_inspection.shown(tx, self._charts.now(tx)))
 
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions of all clients."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.matching import make, match
 
 import postroom
+from postroom import limits
 from postroom.flows import network
 from postroom.flows.checks import check
 from postroom.flows.definitions import Select, Transform
@@ -121,7 +122,7 @@ def test_very_many_subscriptions_go_through_an_index(spark: SparkSession, monkey
         f"space C{number} : {TRADE} arc to{number} : NYSE -> C{number} select {pattern}\n"
         for number, pattern in enumerate(patterns)
     )
-    assert len(patterns) >= network.INDEXED_ARCS_MIN
+    assert len(patterns) >= limits.INDEXED_ARCS_MIN
     more = "space Same : [issue: string, price: int, volume: int] arc same : NYSE -> Same select [price: p, volume: p]"
     known = check(parse(GRAPH + clients + more, "f"))
     stored = STORED | {space for space in known.spaces if space.startswith("C")} | {"Same"}

@@ -67,6 +67,10 @@ class Enqueue(NamedTuple):
         return Document(0, self.format, self.type, self.body)
 
 
+#: The end of a new message that has nothing besides its body, for those who make very many.
+PLAIN = tuple(Enqueue._field_defaults.values())
+
+
 class ResetSlice(NamedTuple):
     rule: str
     slicing: str

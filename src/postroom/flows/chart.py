@@ -52,6 +52,7 @@ def parked(arc: str) -> str:
 class Chart:
     version: int
     kept: Mapping[str, Kept] = field(default_factory=dict)
+    memory: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # what others work out of it
 
     @cached_property
     def graph(self) -> Graph:
@@ -84,6 +85,11 @@ class Chart:
     def durable(self) -> dict[str, Arc]:
         found = [arc for arcs in self.outgoing.values() for arc in arcs]
         return {arc.name: arc for arc in found if arc.durable}
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """The queues that arcs deliver to."""
+        return frozenset(self.graph.spaces) | {parked(name) for name in self.durable}
 
     @cached_property
     def running(self) -> Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from postroom.errors import EventInvalid
+from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.chart import META_SPACE, Charts
 from postroom.flows.meta import By
 from postroom.flows.reflection import published
@@ -29,7 +29,9 @@ class FlowDoor:
         type = self._charts.now(tx).graph.spaces[queue.name].type
         if type == UNTYPED:
             raise EventInvalid(space=queue.name, what="the first arc to it will tell its type", type="no values yet")
-        return [event(draft, type, queue.name) for draft in drafts]
+        if len(drafts) == 1:
+            return [event(drafts[0], type, queue.name)]
+        return list(_events(drafts, type, queue.name))
 
     def _meta(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator[Draft]:
         tx.definitions.lock()
@@ -37,6 +39,18 @@ class FlowDoor:
         for draft in drafts:
             body, chart = published(tx, chart, domain, _text(draft, queue.name), self._by)
             yield draft._replace(body=body, format="json", type=None)
+
+
+def _events(drafts: Sequence[Draft], type: Type, space: str) -> Iterator[Draft]:
+    """Many events; a refusal tells which of them it is for."""
+    for number, draft in enumerate(drafts, 1):
+        try:
+            yield event(draft, type, space)
+        except EventInvalid as error:
+            raise EventInvalid(space=space, what=f"event {number}: {error.facts['what']}", type=str(type)) from None
+        except FlowInvalid as error:
+            (problem,) = error.facts["problems"]
+            raise EventInvalid(space=space, what=f"event {number}: {problem.what}", type=str(type)) from None
 
 
 def event(draft: Draft, type: Type, space: str) -> Draft:

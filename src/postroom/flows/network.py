@@ -20,10 +20,10 @@ from postroom.flows.graph import Graph
 from postroom.flows.index import Index
 from postroom.flows.predicates import Predicate, predicates
 from postroom.flows.sql import Sql, Variables, body_of, data_type, event_of, made, matches, quoted, text
+from postroom.limits import INDEXED_ARCS_MIN
 
 #: Columns of what comes out. ``failure`` tells why there is no event: then ``body`` is null.
 DELIVERED = ("n", "place", "arc", "space", "body", "failure")
-INDEXED_ARCS_MIN = 32  # fewer are columns
 _DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string>"
 _NAMES = (pa.int32(), pa.string(), pa.string())
 _OVERFLOW = "a number is too large for its type, or divided by zero"

@@ -38,5 +38,4 @@ class FlowStage:
     def _share(met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
         from postroom.flows.stage import FlowShare  # pyarrow, and with it half a second, only when it is needed
 
-        living = frozenset(now.graph.spaces) | {parked(name) for name in now.durable}
-        return FlowShare(now.version, met, living, windows)
+        return FlowShare(now.version, met, now.places, windows)

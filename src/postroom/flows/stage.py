@@ -120,6 +120,13 @@ def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
     return Enqueue(arc or arrival.queue, SYSTEM_ERRORS, "xml", None, NO_PROPERTIES, body, failed=True)
 
 
+def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
+    """What Spark makes of the arcs behind a space."""
+    frame = flow_of(spark, chart, frozenset(chart.running.spaces), space).frame
+    utilities = spark._jvm.PythonSQLUtils  # type: ignore[union-attr]  # what DataFrame.explain prints
+    return str(utilities.explainString(frame._jdf.queryExecution(), "formatted")).strip()
+
+
 # --- plans --------------------------------------------------------------------------------------------------------
 
 
@@ -129,6 +136,15 @@ _numbers = count(1)
 
 def flow_of(spark: SparkSession, chart: Chart, living: frozenset[str], space: str) -> Flow:
     """The plan of all that lies behind a space, made when it is first asked for."""
+    key = (id(spark), space, living)
+    found = chart.memory.get(key)
+    if found is None:
+        found = chart.memory[key] = _planned(spark, chart, living, space)
+    return found
+
+
+def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: str) -> Flow:
+    """A plan, or the one that another version of the graph has for the same."""
     from postroom.flows.network import Network
 
     graph, outgoing = chart.running, chart.running.outgoing()
@@ -173,8 +189,9 @@ class Flow:
     """The planned graph behind one space."""
 
     def __init__(self, spark: SparkSession, frame: DataFrame, ends: Sequence[End]) -> None:
+        self._spark = spark  # as long as a plan is kept, no other session gets its number
         self._context = spark.sparkContext
-        self._frame = frame
+        self.frame = frame
         self._heads = [(each.arc, each.space, "json", None, NO_PROPERTIES) for each in ends]
         self._tails = [((), (), None, False, each.passes) for each in ends]
 
@@ -186,7 +203,7 @@ class Flow:
             chunk = arrivals[part * size : (part + 1) * size]
             self._context.setLocalProperty(f"{_PROPERTY}.{part}", _packed(chunk) if chunk else None)  # type: ignore[arg-type]
         try:
-            found = self._frame.toArrow()
+            found = self.frame.toArrow()
         finally:
             for part in range(parts):  # the jobs of others need not carry them along
                 self._context.setLocalProperty(f"{_PROPERTY}.{part}", None)  # type: ignore[arg-type]

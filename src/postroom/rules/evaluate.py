@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from postroom.engine.effects import Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
 from postroom.engine.serial import Timeline, before, documents, settle
 from postroom.errors import PropertyInvalid
@@ -34,7 +34,6 @@ from postroom.rules.xquery import QueryFailed, saxon
 _SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes
 #: A new message before its body: rule, queue, format, type, properties. Behind it there is nothing of note.
 _Ready = tuple[str, str, str, str | None, str]
-_PLAIN = ((), (), None, False)
 #: The sets of a chunk as they stood when it was claimed.
 Base = Mapping[Granule, Sequence[Document]]
 
@@ -143,7 +142,7 @@ class _Chunk:
             ready = self._ready.get(plan.queue) or self._make_ready(plan)
             if made is not None and len(made) <= MESSAGE_ACTIONS_MAX and {number for number, _ in made} <= ready.keys():
                 # The constructor's half cost counts here.
-                return tuple([tuple.__new__(Enqueue, (*ready[number], body, *_PLAIN)) for number, body in made])
+                return tuple([tuple.__new__(Enqueue, (*ready[number], body, *PLAIN)) for number, body in made])
         return self._worked_out(plan, arrival, answer(part, self._plan.mark, plan.templates))
 
     def _make_ready(self, plan: QueuePlan) -> Mapping[str, _Ready]:

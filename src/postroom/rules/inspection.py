@@ -46,13 +46,12 @@ def catalog(tx: Transaction) -> list[CatalogEntry]:
     versions = {version: (at, actor) for version, at, actor in tx.definitions.versions()}
     found = []
     for definition in tx.definitions.all():
-        what = definition.body.get("what") if definition.kind == "rules" else _WORDS.get(definition.kind)
-        what = what or definition.kind
+        what = definition.body.get("what") or _WORDS.get(definition.kind) or definition.kind
         at, actor = versions[definition.since]
         found.append(
             CatalogEntry(
                 what,
-                definition.name.removeprefix(f"{what} ") if definition.kind == "rules" else definition.name,
+                definition.name.removeprefix(f"{what} "),
                 str(definition.position) if definition.position else None,
                 definition.since,
                 to_iso(to_datetime(at)),
@@ -67,6 +66,8 @@ def _shown(body: dict[str, Any]) -> dict[str, Any]:
     """A definition without what is empty, and with master data by its size only."""
     if "documents" in body:
         body = {"files": body.get("files", []), "documents": len(body["documents"])}
+    if "rows" in body:
+        body["rows"] = len(body["rows"])
     return {name: value for name, value in body.items() if value not in (None, [], False) and name != "schema_text"}
 
 

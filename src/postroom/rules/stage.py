@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from postroom.engine.effects import Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.isolation import isolated, reason
 from postroom.engine.serial import Timeline
 from postroom.limits import EVALUATION_SECONDS, WORKER_BYTES_MAX
@@ -250,7 +250,7 @@ def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int
         kind, head = heads[number]
         made: Action
         if kind == "enqueue":  # the constructor's half cost counts here
-            made = tuple.__new__(Enqueue, (*head, properties, body, (), (), None, False, False))
+            made = tuple.__new__(Enqueue, (*head, properties, body, *PLAIN))
         elif kind == "reset":
             made = ResetSlice(head[0], head[1], body)
         else:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postroom.engine.effects import Effects, Enqueue
 from postroom.engine.step import base_of
+from postroom.engine.tryout import Tried
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.rules import catalog
@@ -22,25 +21,6 @@ from postroom.rules.evaluate import evaluate_alone
 from postroom.rules.plan import Plan
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What one message would have led to."""
-
-    key: str
-    queue: str
-    effects: Effects
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"key": self.key, "queue": self.queue, "actions": [_action(each) for each in self.effects]}
-
-
-def _action(action: Any) -> dict[str, Any]:
-    if isinstance(action, Enqueue):
-        kind = "error" if action.failed else "enqueue"
-        return {"action": kind, "rule": action.rule, "queue": action.queue, "body": action.body}
-    return {"action": "reset", "rule": action.rule, "slicing": action.slicing, "slicekey": action.value}
 
 
 def tried(store: Store, proposed: Sequence[Any_], since: datetime | None) -> Iterator[Tried]:

@@ -10,7 +10,7 @@ import typer
 
 from postroom import __version__
 from postroom.errors import PostroomError
-from postroom.interfaces.cli import engine, output, queues, rooms, rules
+from postroom.interfaces.cli import engine, flows, output, queues, rooms, rules
 from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ def postroom(
       postroom receive orders
       postroom load FILE.qdl        a whole tree of queues; see docs/guide/queues.md
       postroom load FILE.demaq      a program of rules; see docs/guide/rules.md
+      postroom load FILE.flow       a graph that events flow through; see docs/guide/flows.md
     """
 
 
@@ -68,12 +69,20 @@ for command in (
     rules.slice,
     rules.why,
     rules.sweep,
+    flows.publish,
+    flows.subscribe,
+    flows.unsubscribe,
+    flows.connect,
+    flows.disconnect,
+    flows.subscriptions,
+    flows.graph,
 ):
     app.command()(command)
 app.command("try")(rules.try_)
 app.add_typer(queues.queue_app, name="queue")
 app.add_typer(rooms.outbox_app, name="outbox")
 app.add_typer(rules.collection_app, name="collection")
+app.add_typer(flows.principal_app, name="principal")
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -21,6 +22,7 @@ from postroom.interfaces.cli.context import (
     password_source,
     settings,
 )
+from postroom.limits import FOLLOW_SECONDS
 from postroom.model.body import Format
 from postroom.model.message import Message, Value
 from postroom.model.moment import to_iso
@@ -28,6 +30,7 @@ from postroom.queues import status
 from postroom.queues.addressing import NO_QUEUES
 from postroom.queues.administration import check_queue_name
 from postroom.queues.results import Held, Listing, Received
+from postroom.room import Postroom
 
 queue_app = typer.Typer(no_args_is_help=True, help="Make, remove and set up single queues.", rich_markup_mode=None)
 
@@ -106,6 +109,7 @@ def receive(
     wait: Annotated[
         float | None, typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for a message.", show_default=False)
     ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on receiving what arrives, until Ctrl-C.")] = False,
     or_fail: Annotated[bool, typer.Option("--or-fail", help="Exit with 3 if there is nothing to receive.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
@@ -120,11 +124,15 @@ def receive(
       postroom receive MASTER-QUEUE
       postroom receive INP_0002 --segment
       postroom receive MASTER-QUEUE SUBQ-3 --wait 30 --json
+      postroom receive desk --follow
       while postroom receive INP_0002 --or-fail; do :; done
     """
     with opened() as it:
         if not queue:
             raise _which_queue([count.path[0] for count in it.accept().queues])
+        if follow:
+            _follow(it, queue)
+            return
         received = it.receive(*queue, segment=segment, wait=wait)
         if not settings.json:
             _show_received(received, segment)
@@ -134,6 +142,18 @@ def receive(
             output.as_json(received.as_dict())
     if or_fail and received.message is None:
         raise typer.Exit(3)
+
+
+def _follow(it: Postroom, queue: list[str]) -> None:
+    """Each message as it comes; with --json a document a line."""
+    try:
+        while True:
+            message = it.receive(*queue, wait=FOLLOW_SECONDS).message
+            if message is not None:
+                say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
+                output.deliver(message, say)
+    except KeyboardInterrupt:
+        output.note("")
 
 
 def accept(queue: OptionalQueueArgument = None, room: RoomOption = None, json: JsonOption = False) -> None:

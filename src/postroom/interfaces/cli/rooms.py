@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from postroom import loading
-from postroom.errors import DescriptionInvalid, ProgramInvalid, RoomMissing
+from postroom.errors import DescriptionInvalid, FlowInvalid, ProgramInvalid, RoomMissing
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
 from postroom.model.moment import to_iso
@@ -17,9 +17,9 @@ outbox_app = typer.Typer(no_args_is_help=True, help="Look at effects that wait o
 
 
 def load(
-    files: Annotated[list[str], typer.Argument(help="Definition files (.qdl, .demaq).", show_default=False)],
+    files: Annotated[list[str], typer.Argument(help="Definition files (.qdl, .demaq, .flow).", show_default=False)],
     check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Let slicings go that still hold messages.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Let slicings and spaces go that still hold messages.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -27,12 +27,14 @@ def load(
 
     The suffix tells the language. The .qdl files of one load are the room's queue description. A .demaq file is
     a module of rules, in the place of the module of its name; a running engine uses it from its next step on.
+    The domains of .flow files are replaced, but for subscriptions and what else was added at run time.
     What stays keeps its messages; a queue that would disappear must have none, and a slicing must hold none.
 
     \b
     Examples:
       postroom load orders.qdl
       postroom load procurement.demaq
+      postroom load trading.flow
       postroom load --check procurement.demaq
     """
     if check:
@@ -59,7 +61,7 @@ def _check(files: list[str]) -> None:
     code = ""
     try:
         entries = _checked(files)
-    except (DescriptionInvalid, ProgramInvalid) as error:
+    except (DescriptionInvalid, FlowInvalid, ProgramInvalid) as error:
         problems = [str(problem) for problem in error.facts["problems"]]
         entries, code = 0, error.code
     if settings.json:

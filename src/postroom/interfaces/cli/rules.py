@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
+from postroom.flows.inspection import ArcExplained
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
 from postroom.rules.inspection import Explanation
@@ -53,29 +54,44 @@ def catalog(
 
 
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a rule or an arc.", show_default=False)],
     plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Start Spark and show its plan too.")] = True,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what a rule became: what it watches, reads and writes, and the query.
+    """Show what a rule or an arc became.
 
-    And Spark's plan, for which Spark is started; --no-plan does without.
+    Of a rule: what it watches, reads and writes, and the query. Of an arc: its types, what its pattern binds, its
+    condition and result in Spark SQL. And Spark's plan, for which Spark is started; --no-plan does without.
 
     \b
     Examples:
       postroom explain joinOrder
-      postroom explain joinOrder --no-plan
+      postroom explain capital --no-plan
     """
     with opened() as it:
-        told = it.explain(rule)
+        is_arc = any(arc.name == name for arc in it.graph().arcs)
+        told = it.explain_arc(name) if is_arc else it.explain(name)
+        space = told.source if isinstance(told, ArcExplained) else None
         if settings.json:
-            output.as_json({**told.as_dict(), **({"spark_plan": it.spark_plan()} if plan else {})})
+            output.as_json({**told.as_dict(), **({"spark_plan": it.spark_plan(space)} if plan else {})})
             return
-        _say_explained(told)
+        _say_arc(told) if isinstance(told, ArcExplained) else _say_explained(told)
         if plan:
             sys.stdout.flush()  # what is known already, while Spark starts
-            output.say(f"\nSpark plan:\n{it.spark_plan()}")
+            output.say(f"\nSpark plan:\n{it.spark_plan(space)}")
+
+
+def _say_arc(told: ArcExplained) -> None:
+    output.say(f"{told.definition} ({told.where})")
+    output.say(f"domain: {' and '.join(told.domains)}; {told.state}")
+    output.say(f"from {told.source} : {told.source_type}")
+    output.say(f"to {told.target} : {told.target_type}")
+    output.say(f"binds: {', '.join(f'{name}: {type}' for name, type in told.binds.items()) or 'nothing'}")
+    output.say(f"matched by: {told.matched_by}")
+    output.say(f"condition: {told.condition}")
+    if told.result is not None:
+        output.say(f"result: {told.result}")
 
 
 def _say_explained(told: Explanation) -> None:
@@ -156,7 +172,7 @@ def sweep(room: RoomOption = None, json: JsonOption = False) -> None:
 
 
 def try_(
-    files: Annotated[list[str], typer.Argument(help="Programs to try (.demaq).", show_default=False)],
+    files: Annotated[list[str], typer.Argument(help="Programs and graphs to try (.demaq, .flow).", show_default=False)],
     since: Annotated[
         str | None,
         typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
@@ -164,15 +180,18 @@ def try_(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what proposed rules would do with the messages that are stored; nothing is changed.
+    """Show what proposed rules or arcs would do with the messages that are stored; nothing is changed.
+
+    Arcs are tried on Spark, which is started for it.
 
     \b
     Examples:
       postroom try proposed.demaq
+      postroom try proposed.flow
       postroom try proposed.demaq --since 2026-11-01T00:00:00Z
     """
     with opened() as it:
-        found = it.try_rules(*files, since=None if since is None else _moment(since))
+        found = it.try_out(*files, since=None if since is None else _moment(since))
         if settings.json:
             output.as_json({"tried": [each.as_dict() for each in found]})
             return

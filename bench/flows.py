@@ -1,0 +1,268 @@
+"""Measure flows: five arcs against the same job in hand-written PySpark, and select arcs as they become many.
+
+Both jobs read the same stored events and end in stored consumers, on one warm Spark session and in turns. A missed bound
+is said in the table and is no failure of the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import postroom
+from lines import Line, table
+from machine import machine, versions
+from postroom import spark as rooms
+from postroom.engine.runner import Totals
+from postroom.room import Postroom
+from pyspark.sql import functions as F
+
+TYPE = "[issue: string, price: int, volume: int]"
+FIVE = f"""
+domain bench
+space Trades : {TYPE}
+space Big : {TYPE}
+space Seven : {TYPE}
+space Capital : [issue: string, capital: int]
+space Cents : [issue: string, cents: int]
+space All : {TYPE}
+arc big : Trades -> Big select [price: p > 75]
+arc seven : Trades -> Seven select [issue: "I7"]
+arc capital : Trades -> Capital transform [issue: i, price: p, volume: v] => [issue: i, capital: p * v]
+arc cents : Trades -> Cents transform [issue: i, price: p] => [issue: i, cents: p * 100]
+arc all : Trades -> All merge
+"""
+SINKS = ("Big", "Seven", "Capital", "Cents", "All")
+RATIO_MIN, GROWTH_MAX = 0.8, 3
+MATCHING = 50  # select arcs that pass something, however many there are
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    events: int
+    rounds: int
+    warm: int
+    arcs: tuple[int, ...]
+    selected: int  # events that meet the select arcs
+    turns: int
+
+
+FULL = Sizes(1_000_000, 2, 50_000, (100, 1_000, 10_000), 40_000, 5)
+QUICK = Sizes(3_000, 1, 500, (40, 80), 500, 1)
+
+
+class Bench:
+    def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
+        self._folder = folder
+        self._sizes = sizes
+        self._master = master
+        self.stages: dict[str, dict[str, float]] = {}
+
+    def lines(self) -> Iterator[Line]:
+        _tell("starting Spark and warming up")
+        rooms.session(self._master)
+        self._round("warm", self._sizes.warm, ours_first=True)
+        _tell(f"five arcs over {self._sizes.events:,} events, and the same by hand")
+        yield self._five()
+        _tell(f"{', '.join(f'{each:,}' for each in self._sizes.arcs)} select arcs")
+        yield from self._many()
+
+    def _room(self, name: str, flow: str) -> Postroom:
+        place = self._folder / name
+        place.mkdir()
+        (place / "graph.flow").write_text(flow)
+        room = postroom.open(place / "room.db")
+        room.load(place / "graph.flow")
+        return room
+
+    def _close(self, room: Postroom) -> None:
+        room.close()
+        shutil.rmtree(Path(room.url).parent)
+
+    def _run(self, room: Postroom, what: str, expected: int) -> float:
+        spent: dict[str, float] = {}
+
+        def progress(totals: Totals) -> None:
+            assert totals.last is not None
+            for stage, seconds in totals.last.seconds.items():
+                spent[stage] = spent.get(stage, 0.0) + seconds
+
+        start = perf_counter()
+        totals = room.engine_run(until_idle=True, progress=progress, master=self._master)
+        seconds = perf_counter() - start
+        assert (totals.messages, totals.failures) == (expected, 0), totals
+        self.stages[what] = {stage: each / expected * 1e6 for stage, each in spent.items()}
+        return seconds
+
+    # --- five arcs ---
+
+    def _five(self) -> Line:
+        rounds = [
+            self._round(str(number), self._sizes.events, ours_first=bool(number % 2))
+            for number in range(self._sizes.rounds)
+        ]
+        count = self._sizes.events
+        ratios = [hand / ours for ours, hand in rounds]
+        ours, hand = (count / median(each[place] for each in rounds) for place in (0, 1))
+        return Line(
+            f"five arcs, {count:,} events",
+            ours,
+            "/s",
+            median(ratios),
+            min(ratios),
+            max(ratios),
+            ">=",
+            RATIO_MIN,
+            "PySpark by hand",
+            hand,
+        )
+
+    def _round(self, name: str, count: int, *, ours_first: bool) -> tuple[float, float]:
+        """Seconds of both for the same events, each in a room of its own."""
+        events = trades(count)
+        seconds = {}
+        for who in ("ours", "hand") if ours_first else ("hand", "ours"):
+            room = self._room(f"five-{name}-{who}", FIVE)
+            room.publish_many("Trades", events)
+            if who == "ours":
+                seconds[who] = self._run(room, "five arcs", count)
+                sinks = list(SINKS)
+            else:
+                sinks = [f"Hand{sink}" for sink in SINKS]
+                for sink in sinks:
+                    room.create_queue(sink)
+                start = perf_counter()
+                by_hand(room.url)
+                seconds[who] = perf_counter() - start
+            stored = {each.queue: each.unprocessed for each in room.accept().queues}
+            assert [stored[sink] for sink in sinks] == expected(events), f"{who} delivered something else"
+            self._close(room)
+        return seconds["ours"], seconds["hand"]
+
+    # --- many arcs ---
+
+    def _many(self) -> Iterator[Line]:
+        count, taken = self._sizes.selected, dict[int, list[float]]()
+        opened = {}
+        for arcs in self._sizes.arcs:
+            began = perf_counter()
+            opened[arcs] = self._room(f"arcs-{arcs}", selects(arcs))
+            _tell(f"{arcs:,} arcs loaded in {perf_counter() - began:.1f} s")
+            opened[arcs].publish_many("Trades", trades(min(count, 2_000)))
+            opened[arcs].run_until_idle(master=self._master)
+            taken[arcs] = []
+        for _ in range(self._sizes.turns):
+            for arcs, room in opened.items():
+                room.publish_many("Trades", trades(count))
+                taken[arcs].append(self._run(room, f"{arcs:,} select arcs", count))
+        for room in opened.values():
+            self._close(room)
+        few = self._sizes.arcs[0]
+        for arcs in self._sizes.arcs[1:]:
+            ratios = [many / one for many, one in zip(taken[arcs], taken[few], strict=True)]
+            yield Line(
+                f"{arcs:,} select arcs, {MATCHING} match",
+                median(taken[arcs]) / count * 1e6,
+                "µs",
+                median(ratios),
+                min(ratios),
+                max(ratios),
+                "<=",
+                GROWTH_MAX,
+                f"{few:,} select arcs",
+                median(taken[few]) / count * 1e6,
+            )
+
+
+def by_hand(url: str) -> None:
+    """The five arcs as one would write them: the events are read once and kept, each sink is one write."""
+    spark = rooms.session()
+    events = (
+        spark.read.format("postroom")
+        .option("queue", "Trades")
+        .load(url)
+        .select("body", F.from_json("body", "issue string, price long, volume long").alias("e"))
+        .cache()
+    )
+    capital = F.struct("e.issue", (F.col("e.price") * F.col("e.volume")).alias("capital"))
+    cents = F.struct("e.issue", (F.col("e.price") * 100).alias("cents"))
+    frames = (
+        events.where("e.price > 75").select("body"),
+        events.where("e.issue = 'I7'").select("body"),
+        events.select(F.to_json(capital).alias("body")),
+        events.select(F.to_json(cents).alias("body")),
+        events.select("body"),
+    )
+    for sink, frame in zip(SINKS, frames, strict=True):
+        rows = frame.withColumn("format", F.lit("json"))
+        rows.write.format("postroom").option("queue", f"Hand{sink}").mode("append").save(url)
+    events.unpersist()
+
+
+def trades(count: int) -> list[str]:
+    chance = random.Random(count)
+    return [
+        f'{{"issue":"I{chance.randrange(10)}","price":{chance.randrange(150)},"volume":{chance.randrange(1_000)}}}'
+        for _ in range(count)
+    ]
+
+
+def expected(events: list[str]) -> list[int]:
+    """How many each sink must have."""
+    read = [json.loads(each) for each in events]
+    big = sum(each["price"] > 75 for each in read)
+    seven = sum(each["issue"] == "I7" for each in read)
+    return [big, seven, len(read), len(read), len(read)]
+
+
+def selects(count: int) -> str:
+    """Select arcs on one space, each for a consumer of its own; always the same number pass something."""
+    lines = ["domain bench", f"space Trades : {TYPE}"]
+    for number in range(count):
+        issue = f"I{number % 10}" if number < MATCHING else f"J{number}"
+        low = number % 120
+        lines.append(f"space C{number} : {TYPE}")
+        lines.append(f'arc a{number} : Trades -> C{number} select [issue: "{issue}", price: p > {low} and p < {low + 8}]')
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
+    parser.add_argument("--master", default="local[*]", help="the Spark master")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    options = parser.parse_args()
+    start = perf_counter()
+    build = Path("build")
+    build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as name:
+        bench = Bench(Path(name).absolute(), QUICK if options.quick else FULL, options.master)
+        lines = list(bench.lines())
+    for fact, value in {**machine(), **versions()}.items():
+        print(f"{fact}: {value}")
+    print(f"\n{table(lines)}\n\nStage times, microseconds a message:")
+    for what, stages in bench.stages.items():
+        print(f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items()))
+    missed = sum(not line.met for line in lines)
+    print(f"\n{len(lines) - missed} of {len(lines)} bounds met, {missed} missed; {perf_counter() - start:.0f} s")
+    if options.json is not None:
+        figures = {"machine": machine(), "lines": [line.as_dict() for line in lines], "stages": bench.stages}
+        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0
+
+
+def _tell(what: str) -> None:
+    sys.stderr.write(f"… {what}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

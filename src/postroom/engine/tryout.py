@@ -1,0 +1,27 @@
+"""What a dry run tells: the actions that a stored message would have led to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.engine.effects import Action, Effects, Enqueue
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What one message would have led to."""
+
+    key: str
+    queue: str
+    effects: Effects
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"key": self.key, "queue": self.queue, "actions": [_action(each) for each in self.effects]}
+
+
+def _action(action: Action) -> dict[str, Any]:
+    if isinstance(action, Enqueue):
+        kind = "error" if action.failed else "enqueue"
+        return {"action": kind, "rule": action.rule, "queue": action.queue, "body": action.body}
+    return {"action": "reset", "rule": action.rule, "slicing": action.slicing, "slicekey": action.value}

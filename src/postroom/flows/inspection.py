@@ -1,0 +1,204 @@
+"""Looking at a graph: what there is, and what one arc became."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from postroom.errors import DefinitionUnknown
+from postroom.flows.chart import Chart, domains_of, parked
+from postroom.flows.definitions import Arc, Select, Transform
+from postroom.flows.predicates import predicates
+from postroom.flows.sql import Variables, made, matches
+from postroom.limits import INDEXED_ARCS_MIN
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceShown:
+    name: str
+    domain: str
+    type: str
+    retain: bool
+    stored: bool  # what arrives there stays until someone receives it
+    waiting: int
+    client: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class ArcShown:
+    name: str
+    domains: tuple[str, ...]
+    source: str
+    target: str
+    does: str
+    durable: bool
+    state: str  # enabled, disabled, or which domain it waits for
+    kept: int  # what a durable arc has yet to deliver
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__} | {"domains": list(self.domains)}
+
+
+@dataclass(frozen=True, slots=True)
+class TableShown:
+    name: str
+    domain: str
+    type: str
+    source: str
+    rows: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class GraphShown:
+    """The graph in force, for a person or a program to read."""
+
+    version: int
+    domains: dict[str, dict[str, list[str]]]  # with what each allows to whom
+    spaces: tuple[SpaceShown, ...]
+    arcs: tuple[ArcShown, ...]
+    tables: tuple[TableShown, ...]
+    joins: tuple[tuple[str, str], ...]  # tables and the arcs that join them
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "domains": [{"name": name, "allows": allows} for name, allows in self.domains.items()],
+            "spaces": [each.as_dict() for each in self.spaces],
+            "arcs": [each.as_dict() for each in self.arcs],
+            "tables": [each.as_dict() for each in self.tables],
+        }
+
+
+def shown(tx: Transaction, chart: Chart) -> GraphShown:
+    graph = chart.graph
+    waiting = {queue.name: queue.unprocessed for queue in tx.queues.all()}
+    allows: dict[str, dict[str, list[str]]] = {name: {} for name in graph.domains}
+    for each in graph.policy:
+        allows[each.domain].setdefault(each.principal, []).extend(each.actions)
+    spaces = tuple(
+        SpaceShown(
+            space.name,
+            space.domain,
+            str(space.type),
+            space.retain,
+            space.name not in chart.flowing or space.retain,
+            waiting.get(space.name, 0),
+            chart.origin(f"space {space.name}") == "client",
+        )
+        for space in graph.spaces.values()
+    )
+    arcs = tuple(_arc(chart, halves, waiting) for halves in graph.arcs.values())
+    tables = tuple(
+        TableShown(
+            table.name,
+            table.domain,
+            str(table.type),
+            f"collection {table.source}" if table.collection else table.source,
+            len(chart.rows[table.name]),
+        )
+        for table in graph.tables.values()
+    )
+    joins = tuple(
+        (arc.does.join.table, arc.name)
+        for arc, *_ in graph.arcs.values()
+        if isinstance(arc.does, Transform) and arc.does.join is not None
+    )
+    return GraphShown(chart.version, allows, spaces, arcs, tables, joins)
+
+
+def _arc(chart: Chart, halves: tuple[Arc, ...], waiting: dict[str, int]) -> ArcShown:
+    arc = halves[0]
+    return ArcShown(
+        arc.name,
+        tuple(domains_of(chart.graph, arc)),
+        arc.source,
+        arc.target,
+        str(arc.does),
+        arc.durable,
+        _state(chart, halves),
+        waiting.get(parked(arc.name), 0),
+    )
+
+
+def _state(chart: Chart, halves: tuple[Arc, ...]) -> str:
+    arc = halves[0]
+    missing = [name for name in domains_of(chart.graph, arc) if name not in {half.domain for half in halves}]
+    if missing:
+        return f"waits for the domain {missing[0]}"
+    return "disabled" if arc.name in chart.disabled else "enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class ArcExplained:
+    """What an arc became."""
+
+    arc: str
+    where: str
+    definition: str
+    domains: tuple[str, ...]
+    state: str
+    source: str
+    source_type: str
+    target: str
+    target_type: str
+    binds: dict[str, str]
+    condition: str
+    result: str | None
+    matched_by: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__} | {"domains": list(self.domains)}
+
+
+def explain(chart: Chart, name: str) -> ArcExplained:
+    halves = chart.graph.arcs.get(name)
+    if not halves:
+        near = get_close_matches(name, chart.graph.arcs, 1)
+        raise DefinitionUnknown(name=f"arc {name}", nearest=f"; did you mean {near[0]}?" if near else "")
+    arc, does = halves[0], halves[0].does
+    source, target = chart.graph.spaces[arc.source], chart.graph.spaces[arc.target]
+    variables, condition, result = Variables(), "true", None
+    if isinstance(does, Select | Transform):
+        condition = matches(does.pattern, source.type, "event", variables)
+    if isinstance(does, Transform):
+        if does.join is not None:
+            table = chart.graph.tables[does.join.table]
+            condition += f" AND {matches(does.join.pattern, table.type, 'row', variables)}"
+        result = made(does.result, target.type, variables)
+    return ArcExplained(
+        name,
+        str(arc.position),
+        str(arc),
+        tuple(domains_of(chart.graph, arc)),
+        _state(chart, halves),
+        arc.source,
+        str(source.type),
+        arc.target,
+        str(target.type),
+        {variable: str(bound.type) for variable, bound in variables.items()},
+        condition,
+        result,
+        _matched_by(chart, arc),
+    )
+
+
+def _matched_by(chart: Chart, arc: Arc) -> str:
+    source = chart.graph.spaces[arc.source]
+    if not isinstance(arc.does, Select) or predicates(arc.does.pattern, source.type) is None:
+        return "a column of Spark"
+    peers = [
+        each
+        for each in chart.outgoing.get(arc.source, ())
+        if isinstance(each.does, Select) and predicates(each.does.pattern, source.type) is not None
+    ]
+    if len(peers) < INDEXED_ARCS_MIN:
+        return f"a column of Spark (an index from {INDEXED_ARCS_MIN} select arcs of one space on)"
+    return f"the index of {arc.source}, with {len(peers) - 1} other arcs"

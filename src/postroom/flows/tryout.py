@@ -1,0 +1,64 @@
+"""The dry run: where proposed arcs would have led the events that are stored. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from postroom.engine.tryout import Tried
+from postroom.flows import catalog
+from postroom.flows.chart import Chart, Charts, Rows
+from postroom.flows.checks import typed
+from postroom.flows.definitions import Statement
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.store.base import Store
+from postroom.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PAGE = 5_000
+
+
+def tried(
+    store: Store,
+    charts: Charts,
+    proposed: Sequence[Statement],
+    rows: Mapping[str, Rows],
+    since: datetime | None,
+    spark: Callable[[], SparkSession],
+) -> Iterator[Tried]:
+    """Every stored event of the spaces that the proposed arcs leave, oldest first, with what they would deliver."""
+
+    def work(tx: Transaction) -> tuple[Chart, list[Stored]]:
+        kept = catalog.proposed(tx, charts.now(tx), proposed, rows)
+        statements = typed([each.statement for each in kept.values()])
+        full = {
+            key: type(each)(statement, each.origin, each.disabled, each.rows)
+            for (key, each), statement in zip(kept.items(), statements, strict=True)
+        }
+        chart = Chart(0, full)
+        after = 0 if since is None else int(since.timestamp() * 1_000_000)
+        found = [
+            stored
+            for name in chart.flowing
+            if tx.queues.named_to_read(name) is not None
+            for stored in tx.slices.queue(name)
+            if stored.sound and stored.created >= after
+        ]
+        return chart, sorted(found, key=lambda each: each.key)
+
+    chart, messages = store.read(work)
+    if not messages:
+        return
+    from postroom.flows.stage import FlowShare
+
+    share = FlowShare(0, chart, frozenset(chart.running.spaces), dict.fromkeys(chart.flowing, (0, 0)))
+    for start in range(0, len(messages), _PAGE):
+        some = messages[start : start + _PAGE]
+        arrivals = store.read(lambda tx, some=some: share.arrivals(tx, some))  # type: ignore[misc]
+        effects = {order: made for group in share.evaluate(spark(), arrivals, {}, {}) for order, made in group.items()}
+        for stored, arrival in zip(some, arrivals, strict=True):
+            yield Tried(key_text(stored.key), stored.queue, effects.get(arrival.order, ()))

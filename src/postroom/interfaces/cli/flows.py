@@ -1,0 +1,345 @@
+"""Commands on flows: publish, subscribe, connect, graph; and on principals."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postroom.client import Client
+from postroom.errors import ArgumentInvalid, FileUnreadable
+from postroom.flows.clients import Subscription
+from postroom.flows.inspection import ArcShown, GraphShown, SpaceShown
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, RoomOption, new_password, opened, password_source, settings
+from postroom.room import Postroom
+
+principal_app = typer.Typer(
+    no_args_is_help=True, help="Who may do what a domain allows by name.", rich_markup_mode=None
+)
+
+SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The name of a space.", show_default=False)]
+BrokerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--broker",
+        metavar="NAME",
+        help="Where the client is connected. Default: $POSTROOM_BROKER, else this machine.",
+        show_default=False,
+    ),
+]
+ClientOption = Annotated[
+    str, typer.Option("--as", metavar="CLIENT", help="The client's name: also that of its space.", show_default=False)
+]
+
+
+def publish(
+    space: SpaceArgument,
+    event: Annotated[
+        str | None,
+        typer.Argument(metavar="[EVENT]", help="A Gryphon literal or JSON; else a line each from --file or stdin."),
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="FILE", help="Publish every line of a file.", show_default=False)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Who publishes. Default: you.", show_default=False)
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            "--idempotency-key", metavar="TEXT", help="Repeat safely: the same key publishes once.", show_default=False
+        ),
+    ] = None,
+    broker: BrokerOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Publish an event in a space.
+
+    One that does not fit the space's type is refused. Many lines are published in one commit, all or none. In a
+    meta-space, meta:DOMAIN, an event that the domain's policy allows changes the graph; its principal and broker need
+    not be written. A registered name asks for its password: $POSTROOM_PASSWORD, the terminal, or standard input.
+
+    \b
+    Examples:
+      postroom publish NYSE '["IBM", 80, 1000]'
+      postroom publish NYSE '{"issue": "HP", "price": 20, "volume": 300}'
+      postroom publish NYSE --file trades.txt
+      postroom publish meta:trading 'DisableArc: ["big"]' --as operator
+    """
+    if event is not None and file is not None:
+        raise ArgumentInvalid(argument="--file", why="give an event or a file, not both")
+    lines = None if event is not None else _lines(file)
+    with opened() as it:
+        client = None if name is None else _client(it, name, broker)
+        if event is not None:
+            one = (client or it).publish(space, event, idempotency_key=idempotency_key)
+            output.as_json(one.as_dict()) if settings.json else output.say(one.key)
+            return
+        if idempotency_key is not None:
+            raise ArgumentInvalid(argument="--idempotency-key", why="it goes with one event, not with many")
+        many = (client or it).publish_many(space, lines or [])
+    if settings.json:
+        output.as_json(many.as_dict())
+    else:
+        output.say(f"{len(many.keys)} event(s) published")
+
+
+def subscribe(
+    space: SpaceArgument,
+    client: ClientOption,
+    pattern: Annotated[
+        str | None,
+        typer.Argument(metavar="[PATTERN]", help="Only what matches, such as [price: p > 75].", show_default=False),
+    ] = None,
+    durable: Annotated[bool, typer.Option("--durable", help="Keep what comes while disconnected.")] = False,
+    broker: BrokerOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Have what is published in a space from now on, or what of it matches, delivered to a space of your own.
+
+    Adds the client's space, if it has none yet, and a select arc to it. Read it with: postroom receive CLIENT
+
+    \b
+    Examples:
+      postroom subscribe NYSE '[price: p > 75]' --as desk
+      postroom subscribe meta:trading --as watcher
+      postroom subscribe NYSE --as archive --durable
+    """
+    with opened() as it:
+        made = _client(it, client, broker).subscribe(space, pattern, durable=durable)
+    if settings.json:
+        output.as_json({"status": "00", **made.as_dict()})
+    else:
+        output.say(f"arc {made.arc} : {made.space} -> {made.client} select {made.pattern}")
+
+
+def unsubscribe(
+    client: ClientOption,
+    space: Annotated[
+        str | None, typer.Argument(metavar="[SPACE]", help="Only from this space.", show_default=False)
+    ] = None,
+    broker: BrokerOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """End a client's subscriptions.
+
+    With the last of them goes its space; what it has not received stays readable with: postroom info CLIENT
+
+    \b
+    Examples:
+      postroom unsubscribe --as desk
+      postroom unsubscribe NYSE --as desk
+    """
+    with opened() as it:
+        _say(_client(it, client, broker).unsubscribe(space), "unsubscribed")
+
+
+def connect(
+    client: ClientOption, broker: BrokerOption = None, room: RoomOption = None, json: JsonOption = False
+) -> None:
+    """Enable a client's arcs; durable ones deliver what they kept.
+
+    \b
+    Example:
+      postroom connect --as desk --broker zurich
+    """
+    with opened() as it:
+        _say(_client(it, client, broker).connect(), "connected")
+
+
+def disconnect(
+    client: ClientOption, broker: BrokerOption = None, room: RoomOption = None, json: JsonOption = False
+) -> None:
+    """Disable a client's arcs, until it connects again.
+
+    \b
+    Example:
+      postroom disconnect --as desk
+    """
+    with opened() as it:
+        _say(_client(it, client, broker).disconnect(), "disconnected")
+
+
+def subscriptions(room: RoomOption = None, json: JsonOption = False) -> None:
+    """List who has subscribed to what.
+
+    \b
+    Example:
+      postroom subscriptions
+    """
+    with opened() as it:
+        found = it.subscriptions()
+    if settings.json:
+        output.as_json({"subscriptions": [each.as_dict() for each in found]})
+    elif found:
+        output.table(
+            ["client", "space", "pattern", "durable", "connected"],
+            [(each.client, each.space, each.pattern, _yes(each.durable), _yes(each.connected)) for each in found],
+        )
+    else:
+        output.note("nobody has subscribed; do so with: postroom subscribe SPACE --as CLIENT")
+
+
+def graph(
+    svg: Annotated[
+        str | None, typer.Option("--svg", metavar="FILE", help="Draw it into a file.", show_default=False)
+    ] = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the flow graph: domains and what they allow, spaces, arcs and tables.
+
+    \b
+    Examples:
+      postroom graph
+      postroom graph --svg graph.svg
+    """
+    with opened() as it:
+        found = it.graph()
+    if svg is not None:
+        _draw(found, Path(svg))
+    if settings.json:
+        output.as_json(found.as_dict())
+    elif svg is not None:
+        output.say(f"{svg}: {len(found.spaces)} spaces, {len(found.arcs)} arcs, {len(found.tables)} tables")
+    elif found.domains:
+        for domain in found.domains:
+            _say_domain(found, domain)
+    else:
+        output.note("there is no graph yet; load one with: postroom load FILE.flow")
+
+
+def _draw(found: GraphShown, file: Path) -> None:
+    from postroom.flows.drawing import svg  # the library is needed for nothing else
+
+    try:
+        file.write_text(svg(found), encoding="utf-8")
+    except OSError as error:
+        raise FileUnreadable(file=str(file), why=error.strerror or str(error)) from None
+
+
+def _say_domain(found: GraphShown, domain: str) -> None:
+    output.say(f"domain {domain}")
+    for principal, actions in found.domains[domain].items():
+        output.say(f"  allow {principal} : {', '.join(actions)}")
+    for space in found.spaces:
+        if space.domain == domain:
+            output.say(f"  {_space(space)}")
+            for arc in found.arcs:
+                if arc.source == space.name:
+                    output.say(f"    {_arc(arc)}")
+    for table in found.tables:
+        if table.domain == domain:
+            output.say(f"  table {table.name} : {table.type} from {table.source}, {table.rows} rows")
+
+
+def _space(space: SpaceShown) -> str:
+    word = "client" if space.client else "space"
+    retain = " retain" if space.retain else ""
+    waiting = f"  ({space.waiting} waiting)" if space.waiting else ""
+    kind = "the meta-space" if space.name.startswith("meta:") else f"{space.type}{retain}"
+    return f"{word} {space.name} : {kind}{waiting}"
+
+
+def _arc(arc: ArcShown) -> str:
+    state = "" if arc.state == "enabled" else f"  ({arc.state})"
+    kept = f"  ({arc.kept} kept)" if arc.kept else ""
+    return f"-> {arc.target}  {arc.name}: {arc.does}{' durable' if arc.durable else ''}{state}{kept}"
+
+
+@principal_app.command("add")
+def principal_add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)],
+    token: Annotated[
+        bool, typer.Option("--token", help="Make a token in the place of a password, and print it.")
+    ] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Register a principal, or change its password.
+
+    The password comes from $POSTROOM_PASSWORD, the terminal or standard input. Only a hash of it is kept.
+
+    \b
+    Examples:
+      postroom principal add operator
+      postroom principal add service --token
+    """
+    with opened(create=True) as it:
+        made = it.add_principal(name, None if token else new_password(f"password of {name}"))
+    if settings.json:
+        output.as_json({"status": "00", "principal": name, **({"token": made} if made else {})})
+    else:
+        output.say(made or f"{name} is registered")
+
+
+@principal_app.command("list")
+def principal_list(room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the principals.
+
+    \b
+    Example:
+      postroom principal list
+    """
+    with opened() as it:
+        names = it.principals()
+    if settings.json:
+        output.as_json({"principals": names})
+    else:
+        output.say("\n".join(names)) if names else output.note("none; register one with: postroom principal add NAME")
+
+
+@principal_app.command("remove")
+def principal_remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove a principal; what a domain allows to its name, nobody can do then.
+
+    \b
+    Example:
+      postroom principal remove operator
+    """
+    with opened() as it:
+        it.remove_principal(name)
+    output.as_json({"status": "00"}) if settings.json else output.say(f"{name} is no longer registered")
+
+
+def _client(it: Postroom, name: str, broker: str | None) -> Client:
+    """The client of a command; a registered name has to show its password."""
+    password = password_source(f"password of {name}")() if name in it.principals() else None
+    return it.client(name, password, broker=broker)
+
+
+def _lines(file: str | None) -> list[str]:
+    try:
+        if file is not None:
+            data = Path(file).read_bytes()
+        elif sys.stdin is None or sys.stdin.isatty():
+            raise ArgumentInvalid(argument="EVENT", why="give an event, a --file, or lines on standard input")
+        else:
+            data = sys.stdin.buffer.read()
+        return [line for line in data.decode().splitlines() if line.strip()]
+    except OSError as error:
+        raise FileUnreadable(file=str(file), why=error.strerror or str(error)) from None
+    except UnicodeDecodeError as error:
+        raise FileUnreadable(file=file or "standard input", why=f"byte {error.start + 1} is not UTF-8") from None
+
+
+def _say(changed: list[Subscription], word: str) -> None:
+    if settings.json:
+        output.as_json({"status": "00", "subscriptions": [each.as_dict() for each in changed]})
+        return
+    for each in changed:
+        output.say(f"{word}: arc {each.arc} : {each.space} -> {each.client}")
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
