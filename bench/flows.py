@@ -1,7 +1,7 @@
 """Measure flows: five arcs against the same job in hand-written PySpark, and select arcs as they become many.
 
-Both jobs read the same stored events and end in stored consumers, on one warm Spark session and in turns. A missed bound
-is said in the table and is no failure of the program.
+Both jobs read the same stored events and end in stored consumers, on one warm Spark session and in turns. A missed
+bound is said in the table and is no failure of the program.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from pyspark.sql.functions import col, from_json, lit, struct, to_json
+
 import postroom
 from lines import Line, table
 from machine import machine, versions
 from postroom import spark as rooms
 from postroom.engine.runner import Totals
 from postroom.room import Postroom
-from pyspark.sql import functions as F
 
 TYPE = "[issue: string, price: int, volume: int]"
 FIVE = f"""
@@ -190,20 +191,20 @@ def by_hand(url: str) -> None:
         spark.read.format("postroom")
         .option("queue", "Trades")
         .load(url)
-        .select("body", F.from_json("body", "issue string, price long, volume long").alias("e"))
+        .select("body", from_json("body", "issue string, price long, volume long").alias("e"))
         .cache()
     )
-    capital = F.struct("e.issue", (F.col("e.price") * F.col("e.volume")).alias("capital"))
-    cents = F.struct("e.issue", (F.col("e.price") * 100).alias("cents"))
+    capital = struct("e.issue", (col("e.price") * col("e.volume")).alias("capital"))
+    cents = struct("e.issue", (col("e.price") * 100).alias("cents"))
     frames = (
         events.where("e.price > 75").select("body"),
         events.where("e.issue = 'I7'").select("body"),
-        events.select(F.to_json(capital).alias("body")),
-        events.select(F.to_json(cents).alias("body")),
+        events.select(to_json(capital).alias("body")),
+        events.select(to_json(cents).alias("body")),
         events.select("body"),
     )
     for sink, frame in zip(SINKS, frames, strict=True):
-        rows = frame.withColumn("format", F.lit("json"))
+        rows = frame.withColumn("format", lit("json"))
         rows.write.format("postroom").option("queue", f"Hand{sink}").mode("append").save(url)
     events.unpersist()
 
@@ -231,7 +232,9 @@ def selects(count: int) -> str:
         issue = f"I{number % 10}" if number < MATCHING else f"J{number}"
         low = number % 120
         lines.append(f"space C{number} : {TYPE}")
-        lines.append(f'arc a{number} : Trades -> C{number} select [issue: "{issue}", price: p > {low} and p < {low + 8}]')
+        lines.append(
+            f'arc a{number} : Trades -> C{number} select [issue: "{issue}", price: p > {low} and p < {low + 8}]'
+        )
     return "\n".join(lines)
 
 

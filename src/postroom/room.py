@@ -117,7 +117,7 @@ class Postroom:
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(_absolute(url))]
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts)]
-        self._runner = Runner(store, gateways, here, stages, self.sweep)
+        self._runner = Runner(store, gateways, here, stages, self.sweep, doors)
 
     def __enter__(self) -> Postroom:
         return self

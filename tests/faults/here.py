@@ -1,14 +1,17 @@
-"""An engine whose rules are evaluated in its own process: every step and commit is real, and no Spark has to start."""
+"""An engine that evaluates rules and arcs in its own process: every step and commit is real, no Spark has to start."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from tests.oracle.flowing import PlainShare
+
 from postroom.engine.effects import Arrival, Effects
 from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
+from postroom.flows.shares import FlowStage
 from postroom.room import Postroom
 from postroom.rules.stage import Base, RulesShare, evaluated, packed, together, unpacked
 from postroom.store.transaction import Transaction
@@ -35,9 +38,13 @@ class HereStage:
         return HereShare(plan) if plan.queues or plan.echoes else None
 
 
+class HereFlows(FlowStage):
+    share_class = PlainShare
+
+
 def evaluate_here(room: Postroom) -> Postroom:
     """Let a room's engine do without Spark."""
-    room._runner._stages = (HereStage(room),)
+    room._runner._stages = (HereStage(room), HereFlows(room._charts))
 
     def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
         return room._runner.run(spark=lambda: cast("SparkSession", None), **options)

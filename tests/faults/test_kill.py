@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -45,27 +46,33 @@ class History:
     effect: bool = False
     asked: set[str] = field(default_factory=set)
     requests: dict[str, str] = field(default_factory=dict)
+    published: set[int] = field(default_factory=set)
+    events: dict[int, str] = field(default_factory=dict)  # acknowledged, with the phase of the graph they met
 
     @classmethod
     def of(cls, said: str) -> History:
         history = cls()
         for line in said.splitlines():
-            words = line.split()
-            if words[:2] == ["begin", "send"]:
-                history.begun.update(words[3:])
-            elif words[:2] == ["ok", "send"]:
-                history.sent[words[2]] = words[3]
-            elif words[:2] == ["ok", "send-many"]:
-                history.batches.append(words[2:])
-            elif words[:2] == ["ok", "receive"]:
-                history.received.setdefault(words[2], []).append(words[3])
-            elif words[:2] == ["ok", "effect"]:
-                history.effect = True
-            elif words[:2] == ["begin", "request"]:
-                history.asked.add(words[2])
-            elif words[:2] == ["ok", "request"]:
-                history.requests[words[2]] = words[3]
+            history.hear(*line.split())
         return history
+
+    def hear(self, word: str = "", what: str = "", *more: str) -> None:
+        """One line of what a workload says."""
+        if (word, what) == ("begin", "send"):
+            self.begun.update(more[1:])
+        elif (word, what) == ("ok", "send"):
+            self.sent[more[0]] = more[1]
+        elif (word, what) == ("ok", "send-many"):
+            self.batches.append(list(more))
+        elif (word, what) == ("ok", "receive"):
+            self.received.setdefault(more[0], []).append(more[1])
+        elif (word, what) == ("ok", "effect"):
+            self.effect = True
+        elif what == "request":
+            self.asked.add(more[0]) if word == "begin" else self.requests.update({more[0]: more[1]})
+        elif what == "event":
+            number = int(more[0])
+            self.published.add(number) if word == "begin" else self.events.update({number: more[1]})
 
 
 def run_workload(url: str, folder: Path, point: str, action: str, nth: int) -> History:
@@ -100,6 +107,7 @@ def check(url: str, history: History) -> None:
         check_counts(room)
         evaluate_here(room).run_until_idle()
         check_rules(room, history)
+        check_flows(room, history)
         room.sweep()
         check_counts(room)
         assert room.outbox() == []
@@ -122,6 +130,35 @@ def check_rules(room: Postroom, history: History) -> None:
     assert set(history.requests.values()) <= finished <= history.asked, (history.requests, finished)
     for key in history.requests:
         assert [event.verb for event in room.trace(key)][:2] == ["put", "take"], "not processed once"
+
+
+def check_flows(room: Postroom, history: History) -> None:
+    """Every event that was acknowledged is where the graph of its moment led it, once and in order."""
+    if not room.graph().domains:
+        assert not history.published
+        return
+    client = room.client("desk")
+    if any(not each.connected for each in client.subscriptions()):
+        client.connect()
+    room.run_until_idle()
+    acknowledged = set(history.events)
+    for space, away in (("All", ()), ("Big", ("disabled",)), ("desk", ("early",)), ("Doubled", ())):
+        present = any(count.queue == space for count in room.accept().queues)
+        bodies = [json.loads(message.body)["n"] for message in room.info(space)] if present else []
+        numbers = [number // 2 for number in bodies] if space == "Doubled" else bodies
+        assert len(set(numbers)) == len(numbers), f"{space} has an event twice"
+        assert numbers == sorted(numbers), f"{space} is not in the order of its source"
+        wanted = {number for number, phase in history.events.items() if phase not in away}
+        assert wanted <= set(numbers) <= history.published, f"{space} lost or invented an event"
+        assert not set(numbers) & (acknowledged - wanted), f"{space} got what it must not get"
+    told = Counter(
+        (action, *said.values())[:2]
+        for message in room.info("meta:trade")
+        for action, said in json.loads(message.body)["action"].items()
+    )
+    connected = {key: count for key, count in told.items() if key[0] not in ("EnableArc", "DisableArc")}
+    assert set(connected.values()) <= {1}, f"a change was told twice: {told}"
+    assert not room.info("In").messages, "an event did not flow"
 
 
 def stored(room: Postroom) -> Iterable[tuple[str, str, str, State]]:

@@ -69,6 +69,7 @@ def work(url: str, folder: Path) -> None:
         room.remove_queue("spare")
         effects(room)
         rules(room, folder)
+        flows(room, folder)
         deliveries(room)
         leave_a_lock(room)
 
@@ -124,6 +125,64 @@ def rules(room: postroom.Postroom, folder: Path) -> None:
         say("ok", "request", sent.key, f"r{number}")
     evaluate_here(room).run_until_idle(step_messages=4)
     room.sweep()
+
+
+FLOW = """
+domain trade
+allow operator : disableArc, enableArc
+space In : [n: int]
+space All : [n: int]
+space Big : [n: int]
+space Doubled : [n: int]
+arc all : In -> All merge
+arc big : In -> Big select [n: n >= 0]
+arc doubled : In -> Doubled transform [n: n] => [n: 2 * n]
+"""
+
+
+def flows(room: postroom.Postroom, folder: Path) -> None:
+    """The graph changes while events are published; each phase is what holds of those behind it."""
+    graph = folder / "trade.flow"
+    graph.write_text(FLOW)
+    room.load(graph)
+    room.add_principal("operator", "pw")
+    operator, desk, guest = room.client("operator", "pw"), room.client("desk"), room.client("guest")
+    numbers = iter(range(100))
+
+    def publish(phase: str) -> None:
+        number = next(numbers)
+        say("begin", "event", str(number), phase)
+        room.publish("In", {"n": number})
+        say("ok", "event", str(number), phase)
+
+    def publish_many(phase: str, count: int) -> None:
+        some = [next(numbers) for _ in range(count)]
+        for number in some:
+            say("begin", "event", str(number), phase)
+        room.publish_many("In", [{"n": number} for number in some])
+        for number in some:
+            say("ok", "event", str(number), phase)
+
+    publish("early")
+    desk.subscribe("In", "[n: any]", durable=True)
+    guest.subscribe("In")
+    publish("subscribed")
+    run = evaluate_here(room).run_until_idle
+    run(step_messages=1)
+    desk.disconnect()
+    publish_many("away", 3)
+    guest.unsubscribe()
+    run(step_messages=2)
+    publish("away")
+    desk.connect()
+    publish("back")
+    operator.publish("meta:trade", {"DisableArc": {"arcName": "big"}})
+    publish("disabled")
+    operator.publish("meta:trade", {"EnableArc": {"arcName": "big"}})
+    publish("enabled")
+    room.add_principal("leaver", "pw")
+    room.remove_principal("leaver")
+    run(step_messages=2)
 
 
 def deliveries(room: postroom.Postroom) -> None:

@@ -29,6 +29,7 @@ from postroom.rules import evaluate
 from postroom.rules.definitions import Program
 from postroom.rules.language import parse
 from postroom.rules.stage import RulesShare, evaluated, packed, together, unpacked
+from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
 from .programs import Case, Input
@@ -65,6 +66,10 @@ class HereShare:
     @property
     def windows(self) -> Mapping[str, tuple[int, int]]:
         return self.share.windows
+
+    @property
+    def doors(self) -> Door:
+        return self.share.doors
 
     @property
     def agent(self) -> str:

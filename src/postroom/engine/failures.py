@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from postroom.engine.effects import Document
+from postroom.engine.effects import Document, Enqueue
 from postroom.limits import BODY_BYTES_MAX
 from postroom.model.key import key_text
+from postroom.model.message import NO_PROPERTIES
 from postroom.model.xmltext import escaped, without_declaration
 from postroom.store.queues import Keep
 from postroom.store.transaction import Transaction
@@ -39,6 +40,12 @@ def error_body(failure: Failure, queue: str, key: int, document: Document) -> st
         # The message itself is kept as long as someone needs it; here a reference must do.
         return f'<error>{head}<initialMessage key="{key_text(key)}" omitted="true"/></error>'
     return f'<error>{head}<initialMessage key="{key_text(key)}">{inside}</initialMessage></error>'
+
+
+def error_message(failure: Failure, queue: str, key: int, document: Document) -> Enqueue:
+    """In the place of all that a message should have led to, where nothing else takes its error."""
+    body = error_body(failure, queue, key, document)
+    return Enqueue(failure.rule or queue, SYSTEM_ERRORS, "xml", None, NO_PROPERTIES, body, failed=True)
 
 
 def error_queue(tx: Transaction) -> None:

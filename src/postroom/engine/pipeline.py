@@ -20,6 +20,7 @@ from postroom.engine.stage import Share
 from postroom.engine.step import Claim, Result, claim, commit, evaluate
 from postroom.limits import PIPELINE_MESSAGES_MAX, PIPELINE_STEPS
 from postroom.store.base import Store
+from postroom.store.batch import Door, no_door
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,13 +36,14 @@ def steps(
     spark: Callable[[], SparkSession],
     waiting: Mapping[str, str],
     ahead: int = PIPELINE_STEPS,
+    door: Door = no_door,
 ) -> Generator[Result]:
     """What each step did, as long as they follow one another; nothing if there was nothing to do.
 
     ``Stale`` means that the world moved, and whoever is told less than was claimed must look again, too. ``ahead`` is
     how many steps are under way besides the one that is committed.
     """
-    pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead)
+    pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead, door)
     with _collector_off(), pipeline:
         pipeline.take()
         while pipeline.under_way:
@@ -62,13 +64,14 @@ class _Pipeline:
         spark: Callable[[], SparkSession],
         waiting: Mapping[str, str],
         ahead: int,
+        door: Door,
     ) -> None:
         self._store = store
         self._size = size
         self._ahead = ahead
         self._claim = partial(claim, share=share, fence=fence, waiting=waiting)
         self._evaluate = partial(evaluate, spark=spark)
-        self._commit = partial(commit, fence=fence)
+        self._commit = partial(commit, fence=fence, door=door)
         self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
         self._after: dict[str, int] = {}
         self._claimed = 0

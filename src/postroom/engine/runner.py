@@ -28,7 +28,7 @@ from postroom.limits import (
     WARM_SECONDS,
 )
 from postroom.store.base import Store
-from postroom.store.batch import Stale
+from postroom.store.batch import Door, Stale, no_door
 from postroom.store.outbox import Effect
 from postroom.store.queues import Hold
 from postroom.store.transaction import Transaction
@@ -86,7 +86,10 @@ Progress = Callable[[Totals], None]
 
 
 class Runner:
-    """``spark`` is called when there is something to evaluate, ``housekeeping`` when it has been idle."""
+    """``spark`` is called when there is something to evaluate, ``housekeeping`` when it has been idle.
+
+    ``door`` lets messages into queues that another capability than the one that made them looks after.
+    """
 
     def __init__(
         self,
@@ -95,12 +98,14 @@ class Runner:
         owner: str,
         stages: Iterable[Stage] = (),
         housekeeping: Callable[[], int] | None = None,
+        door: Door = no_door,
     ) -> None:
         self._store = store
         self._gateways = {gateway.kind: gateway for gateway in gateways}
         self._owner = owner
         self._stages = tuple(stages)
         self._housekeeping = housekeeping
+        self._door = door
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._fence = 0
@@ -207,7 +212,7 @@ class Runner:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
         size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
-        return steps(self._store, share, size, self._fence, spark, dict(totals.waiting))
+        return steps(self._store, share, size, self._fence, spark, dict(totals.waiting), door=self._door)
 
     def _abandon(self) -> None:
         """End what is under way; what was not committed has not happened."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.serial import Timeline
 from postroom.model.message import Stored
+from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class Share(Protocol):
     @property
     def agent(self) -> str:
         """What the journal calls whoever acts: a rule, an arc."""
+
+    @property
+    def doors(self) -> Door:
+        """The doors that its new messages have passed already."""
 
     @property
     def echoes(self) -> Sequence[str]:

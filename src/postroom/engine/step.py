@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.stage import Share
+from postroom.errors import EntryRefused
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
-from postroom.model.message import Stored
-from postroom.store.batch import NOWHERE, Batch, Places, Stale
+from postroom.model.message import Draft, Stored
+from postroom.store.batch import NOWHERE, Batch, Door, Places, Put, Stale, no_door
 from postroom.store.owner import is_alive
 from postroom.store.queues import Hold, Queue
 from postroom.store.timers import Timer
@@ -230,22 +232,29 @@ def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[in
     return effects, min(unsettled, default=first + len(claimed.arrivals)) - first
 
 
-def commit(tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], settled: int, fence: int) -> Result:
-    """Mark the settled messages processed and apply their effects, as if one after another."""
+def commit(
+    tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], settled: int, fence: int, door: Door = no_door
+) -> Result:
+    """Mark the settled messages processed and apply their effects, as if one after another.
+
+    ``door`` is what another capability does to new messages of a queue.
+    """
     tx.leases.check(LEASE, fence)
     tx.definitions.lock()  # a load comes before this step or after it, never in between
     if tx.definitions.version() != claimed.share.version:
         raise Stale
     tx.journal.actor, actor = ENGINE, tx.journal.actor
     try:
-        return _Commit(tx, claimed, effects).write(settled)
+        return _Commit(tx, claimed, effects, door).write(settled)
     finally:
         tx.journal.actor = actor
 
 
 class _Commit:
-    def __init__(self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects]) -> None:
+    def __init__(self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], door: Door) -> None:
         self._tx = tx
+        self._door = door
+        self._passed = int(claimed.share.doors)
         self._claimed = claimed
         self._effects = effects
         self._agent = claimed.share.agent
@@ -263,6 +272,8 @@ class _Commit:
             (stored, self._effects[arrival.order])
             for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False)
         ]
+        if any(queue.door & ~self._passed for queue in queues.values()):
+            steps = [(stored, self._let_in(stored, made, queues)) for stored, made in steps]
         for number, (stored, made) in enumerate(steps if held else ()):
             goal = _held(made, held)
             if goal is not None:
@@ -295,13 +306,41 @@ class _Commit:
         names = {stored.queue for stored in self._claimed.stored[:settled]}
         made = [self._effects[arrival.order] for arrival in self._claimed.arrivals[:settled]]
         names |= {action.queue for actions in made for action in actions if type(action) is Enqueue}
-        ids = []
-        for name in names:
-            queue = self._tx.queues.named_to_read(name)
-            if queue is None or queue.retired:
-                raise Stale
-            ids.append(queue.id)
-        return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(ids))}
+        found = [self._living(name) for name in names]
+        if SYSTEM_ERRORS not in names and any(queue.door & ~self._passed for queue in found):
+            found.append(self._living(SYSTEM_ERRORS))
+        return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in found))}
+
+    def _living(self, name: str) -> Queue:
+        queue = self._tx.queues.named_to_read(name)
+        if queue is None or queue.retired:
+            raise Stale
+        return queue
+
+    def _let_in(self, stored: Stored, made: Effects, queues: Mapping[str, Queue]) -> Effects:
+        """Effects with what the doors of other capabilities give their messages; one that is refused is an error."""
+        found: list[Action] = []
+        for action in made:
+            if type(action) is Enqueue and queues[action.queue].door & ~self._passed:
+                draft = Draft(action.body, action.format, action.type, action.properties)
+                try:
+                    (put,) = self._door(self._tx, queues[action.queue], [draft])
+                except EntryRefused as refusal:
+                    failure = Failure("application", refusal.code, str(refusal), action.rule)
+                    return (error_message(failure, stored.queue, stored.key, _document(stored)),)
+                found.append(self._admitted(action, put))
+            else:
+                found.append(action)
+        return tuple(found)
+
+    def _admitted(self, action: Enqueue, put: Put) -> Enqueue:
+        slicings, indexes = ({number: name for name, number in ids.items()} for ids in (self._slicings, self._indexes))
+        return action._replace(
+            properties=put.draft.properties,
+            slices=tuple((slicings[number], value) for number, value in put.places.slices),
+            entries=tuple((indexes[number], value) for number, value in put.places.entries),
+            delay=None if put.due is None else put.due - self._tx.now,
+        )
 
     def _apply(self, batch: Batch, action: Action, cause: int, queues: Mapping[str, Queue]) -> None:
         if type(action) is not Enqueue:

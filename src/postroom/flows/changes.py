@@ -223,7 +223,7 @@ def _arcs(one: Chart, other: Chart) -> list[tuple[Arc, bool]]:
 
 
 def _is_same(arc: Arc, kept: Kept | None) -> bool:
-    return kept is not None and str(kept.statement) == str(arc)
+    return kept is not None and (kept.statement is arc or str(kept.statement) == str(arc))
 
 
 def _first(graph: Graph, arc: str) -> Arc | None:

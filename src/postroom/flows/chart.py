@@ -11,12 +11,12 @@ from postroom.flows.definitions import Allow, Arc, Domain, Merge, Select, Statem
 from postroom.flows.graph import Graph
 from postroom.flows.language import META, parse
 from postroom.model.catalog import Definition, Position
+from postroom.store.queues import CLOSED
 from postroom.store.transaction import Transaction
 
 KIND = "flow"  # of these definitions in the catalog
 SPACE = "space"  # kinds of queues
-META_SPACE = "meta"
-PARKED = "parked"
+META_SPACE, PARKED = CLOSED
 COLLECTION = "collection"  # the kind of definitions that are a room's master data
 #: Who brought a statement into the graph. A load replaces what came from files and nothing else.
 FILE, EVENT, CLIENT = "file", "event", "client"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -76,12 +75,10 @@ def check_tables(statements: Sequence[Statement]) -> None:
 def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:
     """Spaces, tables and arcs each have a name of their own; one across domains is written in both of them."""
     for kind in (Space, Table):
-        named = [each for each in statements if isinstance(each, kind)]
-        counts = Counter(each.name for each in named)
-        for each in named:
-            first = next(other for other in named if other.name == each.name)
-            if counts[each.name] > 1 and each is not first:
-                yield each.position, f"{each.name} is already at {first.position}"
+        firsts: dict[str, Statement] = {}
+        for each in statements:
+            if isinstance(each, kind) and firsts.setdefault(each.name, each) is not each:
+                yield each.position, f"{each.name} is already at {firsts[each.name].position}"
     for first_arc, *more in graph.arcs.values():
         for arc in more:
             if arc.domain == first_arc.domain:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 
 from fast_sugiyama import from_edges
 
@@ -12,7 +13,8 @@ from postroom.model.xmltext import escaped
 
 _COLOURS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#ccfbf1")  # of domains, in turn
 _CHARACTER, _LINE, _MARGIN, _GAP_X, _GAP_Y = 7.2, 16.0, 24.0, 56.0, 18.0
-_WIDE = 44  # characters of a line; longer ones are cut
+_WIDE, _LINES = 32, 4  # characters of a line, and lines, of what an arc says
+_FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 _UNIT = 100.0  # between two layers, for the library
 
 
@@ -51,7 +53,7 @@ def svg(graph: GraphShown) -> str:
     height = max([box.y + box.node.height for box in boxes.values()], default=0.0) + _MARGIN + legend
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, monospace" font-size="12">',
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="{_FONT}" font-size="12">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 0L8 4L0 8z" fill="#475569"/></marker></defs>',
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
@@ -74,7 +76,7 @@ def _nodes(graph: GraphShown, colours: Mapping[str, str]) -> Iterator[tuple[str,
     for arc in graph.arcs:
         said = f"{arc.does}{' durable' if arc.durable else ''}"
         state = () if arc.state == "enabled" else (f"({arc.state})",)
-        lines = (arc.name, _cut(said), *state)
+        lines = (arc.name, *wrap(said, _WIDE, max_lines=_LINES, placeholder=" …"), *state)
         yield f"arc {arc.name}", _Node("arc", lines, "white", faint=bool(state), title=said)
     for table in graph.tables:
         lines = (table.name, f"{table.rows} rows")
@@ -95,8 +97,9 @@ def _placed(nodes: Mapping[str, _Node], edges: Iterable[tuple[str, str]]) -> dic
     top = _MARGIN
     drawn: set[str] = set()
     parts = from_edges(list(edges), minimum_length=1, vertex_spacing=_UNIT, dummy_vertices=True) if edges else []
-    for positions, *_ in parts:
-        found = {str(name): place for name, place in positions if str(name) in nodes}
+    order = {name: place for place, name in enumerate(nodes)}
+    placed = [{str(name): place for name, place in positions if str(name) in nodes} for positions, *_ in parts]
+    for found in sorted(placed, key=lambda part: min(order[name] for name in part)):
         layers: dict[float, list[str]] = {}
         for name, (_, depth) in found.items():
             layers.setdefault(depth, []).append(name)
@@ -145,13 +148,9 @@ def _drawn(box: _Box) -> Iterator[str]:
     else:
         yield (
             f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{node.width:.0f}" height="{node.height:.0f}" '
-            f'fill="white"><title>{escaped(node.title)}</title></rect>'
+            f'fill="white" stroke="#cbd5e1"><title>{escaped(node.title)}</title></rect>'
         )
     for place, line in enumerate(node.lines):
         weight = ' font-weight="bold"' if place == 0 else ' fill="#475569"'
         y = box.y + 5 + _LINE * (place + 0.75)
         yield f'<text x="{box.x + 10:.0f}" y="{y:.0f}"{weight}>{escaped(line)}</text>'
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"

@@ -25,7 +25,12 @@ def published(tx: Transaction, chart: Chart, domain: str, text: str, by: By) -> 
     if principal is not None and principal != by.principal:
         raise EventRefused(space=space, why=f"its principal is {principal}, and {by.principal} publishes it")
     policy.require(chart.graph, domain, by, action.name)
-    wanted = _Wanted(chart, domain, by).after(action)
+    if action.name == "addSpace":
+        node = action.said["nodeName"]
+        action = replace(action, said={"nodeName": node.partition(":")[0].strip()})
+        wanted: dict[str, Kept] | None = _Wanted(chart, domain, by).with_space(node)
+    else:
+        wanted = _Wanted(chart, domain, by).after(action)
     if wanted is not None:
         chart = changed(tx, chart, wanted, by, {"event": action.name, **_named(action)}, told_in=domain)
     return body_of(action, by), chart
@@ -47,8 +52,6 @@ class _Wanted:
         said = action.said
         if action.name == "addArc":
             return self._add_arc(said)
-        if action.name == "addSpace":
-            return self._add_space(said["nodeName"])
         if action.name == "deleteSpace":
             self._check_space(said["nodeName"])
             return without(self._chart, [f"space {said['nodeName']}"])
@@ -70,7 +73,7 @@ class _Wanted:
         durable = any(getattr(each.statement, "durable", False) for each in others)
         return with_statements(self._chart, [Kept(replace(arc, durable=durable), EVENT)])
 
-    def _add_space(self, node: str) -> dict[str, Kept]:
+    def with_space(self, node: str) -> dict[str, Kept]:
         """A space by its name, or by what a file would say of it: its name, its type, whether it retains."""
         statements = parse(f"domain {self._domain}\nspace {node}", meta_of(self._domain))
         if len(statements) != 2 or not isinstance(statements[1], Space):

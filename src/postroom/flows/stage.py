@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from postroom.engine.effects import Arrival, Effects, Enqueue
-from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
+from postroom.engine.effects import Arrival, Document, Effects, Enqueue
+from postroom.engine.failures import Failure, error_message
 from postroom.engine.isolation import isolated
 from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.chart import Chart
@@ -27,12 +27,13 @@ from postroom.flows.door import event
 from postroom.flows.values import label
 from postroom.limits import FLOW_PLANS_MAX
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
+from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from postroom.engine.effects import Document, Granule
+    from postroom.engine.effects import Granule
     from postroom.engine.serial import Timeline
     from postroom.flows.types import Tuple
 
@@ -58,6 +59,10 @@ class FlowShare:
     @property
     def agent(self) -> str:
         return "arc"
+
+    @property
+    def doors(self) -> Door:
+        return Door.FLOWS
 
     @property
     def echoes(self) -> Sequence[str]:
@@ -112,12 +117,8 @@ class FlowShare:
 
 def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
     """The error message of an event."""
-    from postroom.engine.effects import Document
-
-    document = Document(0, arrival.format, None, arrival.body)
     failure = Failure("application", _CODE, why, arc)
-    body = error_body(failure, arrival.queue, arrival.key, document)
-    return Enqueue(arc or arrival.queue, SYSTEM_ERRORS, "xml", None, NO_PROPERTIES, body, failed=True)
+    return error_message(failure, arrival.queue, arrival.key, Document(0, arrival.format, None, arrival.body))
 
 
 def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:

@@ -16,7 +16,7 @@ from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
 from postroom.rules.verification import verify
 from postroom.store.base import Store
-from postroom.store.queues import Door, Keep, Queue
+from postroom.store.queues import CLOSED, Door, Keep, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
@@ -41,7 +41,7 @@ class Programs:
         if self._plan is None or self._plan.version != version:
             self._program = read(tx)
             self._plan = planned(tx, self._program, version, self._mark)
-        known = frozenset(name for name, _ in tx.queues.names())
+        known = frozenset(tx.queues.open_names())
         if known != self._plan.known:  # queues without a description come and go without a new version
             self._plan = replace(self._plan, known=known)
         return self._plan
@@ -52,7 +52,7 @@ def read(tx: Transaction, version: int | None = None) -> Program:
 
 
 def planned(tx: Transaction, program: Program, version: int, mark: str, filled: frozenset[str] | None = None) -> Plan:
-    known = frozenset(name for name, _ in tx.queues.names()) | frozenset(program.queues)
+    known = frozenset(tx.queues.open_names()) | frozenset(program.queues)
     types, collections = all_types(tx), masters(tx)
     return compiler.compiled(program, version, mark, types=types, collections=collections, known=known, filled=filled)
 
@@ -67,7 +67,7 @@ def masters(tx: Transaction) -> dict[str, str]:
 
 def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
     """The room's queues that no program defines, and the names of its collections."""
-    others = frozenset(queue.name for queue in tx.queues.all() if queue.kind != QUEUE_KIND)
+    others = frozenset(queue.name for queue in tx.queues.all() if queue.kind not in (QUEUE_KIND, *CLOSED))
     return others, frozenset(each.name for each in tx.definitions.of_kind(COLLECTION))
 
 

@@ -29,6 +29,7 @@ from postroom.rules.arrivals import arrivals_of
 from postroom.rules.evaluate import evaluate_chunk
 from postroom.rules.plan import Plan
 from postroom.rules.xquery import saxon
+from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -105,6 +106,10 @@ class RulesShare:
     @property
     def agent(self) -> str:
         return "rule"
+
+    @property
+    def doors(self) -> Door:
+        return Door.RULES | Door.FLOWS  # what comes into a space is checked when it flows on
 
     @property
     def echoes(self) -> Sequence[str]:

@@ -34,6 +34,10 @@ class Keep(IntEnum):
     SLICED = 2  # as long as a slice holds it, and then until the next sweep
 
 
+#: Kinds of queues that only their own capability puts messages into.
+CLOSED = ("meta", "parked")
+
+
 class Door(IntFlag):
     """Who works on a queue's messages before they are let in."""
 
@@ -90,6 +94,7 @@ _BELOW = _COLUMNS + "WHERE q.path >= ? AND q.path < ? AND q.retired = 0 ORDER BY
 _ALL = _COLUMNS + "WHERE q.retired = 0 ORDER BY q.ordinal, q.id"
 _OF_KIND = _COLUMNS + "WHERE q.kind = ? ORDER BY q.ordinal, q.id"
 _NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
+_OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?) ORDER BY ordinal, id"
 _INSERT = """
 INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, arrived, departed, processed)
 VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0, 0) RETURNING id
@@ -153,6 +158,10 @@ class Queues:
     def names(self) -> list[tuple[str, str]]:
         """Every name and path, for suggestions and completion."""
         return [(row[0], row[1]) for row in self._session.rows(_NAMES)]
+
+    def open_names(self) -> list[str]:
+        """The names of all queues that any message may be put into."""
+        return [row[0] for row in self._session.rows(_OPEN_NAMES, CLOSED)]
 
     def locked_by(self, owner: str) -> list[Queue]:
         return [Queue(*row) for row in self._session.rows(_LOCKED_BY, (owner,))]

@@ -1,0 +1,268 @@
+"""Events on their way: which graph they meet, in which order they arrive, what is kept of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.flows.conftest import Load
+
+from postroom.errors import EventInvalid, QueueInUse
+from postroom.room import Postroom
+
+TRADES = "[issue: string, price: int]"
+GRAPH = f"""
+domain trading
+allow operator : addArc, deleteArc, addSpace, deleteSpace, disableArc, enableArc
+space NYSE : {TRADES}
+space Big  : {TRADES}
+space Hot  : {TRADES} retain
+space Out  : {TRADES}
+arc big : NYSE -> Big select [price: p > 75]
+arc hot : NYSE -> Hot select [price: p > 100]
+arc out : Hot -> Out merge
+"""
+
+
+def said(room: Postroom, queue: str) -> list[Any]:
+    return [json.loads(message.body) for message in room.info(queue)]
+
+
+def issues(room: Postroom, queue: str) -> list[str]:
+    return [event["issue"] for event in said(room, queue)]
+
+
+@pytest.fixture
+def operator(room: Postroom, load: Load) -> Any:
+    load(GRAPH)
+    room.add_principal("operator", "pw")
+    return room.client("operator", "pw")
+
+
+def test_one_step_takes_an_event_from_its_source_to_all_its_consumers(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(GRAPH)
+    room.publish_many("NYSE", ['["IBM", 80]', '["HP", 20]', '["SUN", 120]'])
+    totals = room.engine_run(until_idle=True)
+    assert (totals.steps, totals.messages, totals.failures) == (1, 3, 0)
+    assert issues(room, "Big") == ["IBM", "SUN"]
+    assert issues(room, "Out") == ["SUN"]
+    assert said(room, "NYSE") == []
+
+
+def test_a_space_in_the_middle_keeps_what_passes_only_if_it_retains(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(GRAPH.replace(" retain", ""))
+    room.publish("NYSE", '["SUN", 120]')
+    run()
+    assert [room.info("Hot").messages, room.history("Hot").messages] == [[], []]
+    load(GRAPH)
+    room.publish("NYSE", '["IBM", 130]')
+    run()
+    (kept,) = room.history("Hot")
+    assert json.loads(kept.body)["issue"] == "IBM"
+    assert [event.verb for event in room.trace(kept.key)] == ["put", "take"]
+    assert {event.by for event in room.trace(kept.key)} == {"arc hot"}
+    assert room.info("Hot").messages == []
+    assert issues(room, "Out") == ["SUN", "IBM"]
+
+
+def test_an_event_reaches_a_target_once_per_arc_that_passes_it_in_the_order_of_its_source(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(
+        f"""domain d space A : {TRADES} space B : {TRADES}
+        arc one : A -> B select [price: p > 10] arc two : A -> B select [price: p > 20] arc three : A -> B merge"""
+    )
+    room.publish_many("A", [f'["{name}", {price}]' for name, price in (("x", 30), ("y", 5), ("z", 15))])
+    run(step_messages=2)
+    assert issues(room, "B") == ["x", "x", "x", "y", "z", "z"]
+
+
+def test_an_event_meets_the_graph_of_the_moment_when_it_was_published(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(GRAPH)
+    desk = room.client("desk")
+    room.publish("NYSE", '["early", 80]')
+    desk.subscribe("NYSE", "[price: p > 75]")
+    room.publish("NYSE", '["mine", 81]')
+    desk.unsubscribe()
+    room.publish("NYSE", '["late", 82]')
+    run()
+    assert issues(room, "Big") == ["early", "mine", "late"]
+    assert issues(room, "desk") == [], "its space is gone, so nothing is delivered any more"
+    again = room.client("desk2")
+    again.subscribe("NYSE")
+    run()
+    assert issues(room, "desk2") == []
+
+
+def test_a_disabled_arc_skips_what_is_published_meanwhile_even_if_the_engine_comes_later(
+    room: Postroom, operator: Any, run: Callable[..., int]
+) -> None:
+    room.publish("NYSE", '["before", 80]')
+    operator.publish("meta:trading", 'DisableArc: ["big"]')
+    room.publish("NYSE", '["meanwhile", 81]')
+    operator.publish("meta:trading", 'EnableArc: ["big"]')
+    room.publish("NYSE", '["after", 82]')
+    run()
+    assert issues(room, "Big") == ["before", "after"]
+    assert said(room, "NYSE") == []
+
+
+def test_a_space_whose_only_arc_is_disabled_still_lets_its_events_go(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(f"domain d allow * : disableArc space A : {TRADES} space B : {TRADES} arc a : A -> B merge")
+    room.publish("meta:d", 'DisableArc: ["a"]')
+    room.publish("A", '["gone", 1]')
+    assert run() == 1
+    assert said(room, "A") == said(room, "B") == []
+
+
+@pytest.mark.parametrize("work_between", [True, False])
+def test_a_durable_arc_delivers_what_it_missed_before_anything_new(
+    room: Postroom, load: Load, run: Callable[..., int], work_between: bool
+) -> None:
+    load(GRAPH)
+    desk = room.client("desk")
+    desk.subscribe("NYSE", "[price: p > 75]", durable=True)
+    room.publish_many("NYSE", ['["1", 80]', '["-", 5]'])
+    desk.disconnect()
+    for number in (2, 3):
+        room.publish("NYSE", f'["{number}", 80]')
+        if work_between:
+            run()
+    assert room.graph().arcs[-1].kept == (2 if work_between else 0)
+    desk.connect()
+    room.publish("NYSE", '["4", 80]')
+    desk.disconnect()
+    room.publish("NYSE", '["5", 80]')
+    desk.connect()
+    room.publish("NYSE", '["6", 80]')
+    run(step_messages=2)
+    assert issues(room, "desk") == ["1", "2", "3", "4", "5", "6"]
+    assert issues(room, "Big") == ["1", "2", "3", "4", "5", "6"]
+    assert room.graph().arcs[-1].kept == 0
+
+
+def test_a_durable_transform_in_the_middle_of_a_chain_catches_up_through_the_rest_of_it(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(
+        """domain d allow * : disableArc, enableArc
+        space A : [n: int] space B : [n: int] space C : [n: int] space D : [n: int]
+        arc first : A -> B merge
+        arc twice : B -> C transform [n: n > 0] => [n: 2 * n] durable
+        arc last : C -> D select [n: n < 100]"""
+    )
+    room.publish("meta:d", 'DisableArc: ["twice"]')
+    room.publish_many("A", [{"n": n} for n in (1, -1, 2, 70)])
+    run()
+    assert said(room, "D") == []
+    room.publish("meta:d", 'EnableArc: ["twice"]')
+    room.publish("A", {"n": 3})
+    run()
+    assert [event["n"] for event in said(room, "D")] == [2, 4, 6]
+
+
+def test_what_a_deleted_durable_arc_kept_stays_readable(room: Postroom, load: Load, run: Callable[..., int]) -> None:
+    load(GRAPH)
+    desk = room.client("desk")
+    desk.subscribe("NYSE", durable=True)
+    desk.disconnect()
+    room.publish("NYSE", '["kept", 1]')
+    run()
+    desk.unsubscribe()
+    assert issues(room, "arc:desk_NYSE") == ["kept"]
+
+
+def test_a_new_type_is_for_new_events_and_those_that_wait_meet_the_old_graph(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load("domain d space A : [n: int] space B : [n: int] arc a : A -> B select [n: n > 1]")
+    room.publish("A", {"n": 5})
+    load("domain d space A : [t: string] space B : [t: string] arc a : A -> B select [t: t > \"k\"]", drop=True)
+    room.publish("A", {"t": "z"})
+    with pytest.raises(EventInvalid, match="there is no field n"):
+        room.publish("A", {"n": 5})
+    run()
+    assert said(room, "B") == [{"n": 5}, {"t": "z"}]
+
+
+def test_what_stood_in_a_consumers_space_stays_there_when_it_gets_an_arc(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(f"domain d space A : {TRADES} space B : {TRADES} arc a : A -> B merge")
+    room.publish("A", '["old", 1]')
+    run()
+    room.client("c").subscribe("B")
+    room.publish("A", '["new", 1]')
+    run()
+    assert issues(room, "B") == ["old"]
+    assert issues(room, "c") == ["new"]
+
+
+def test_an_event_that_does_not_fit_is_refused_and_changes_nothing(room: Postroom, load: Load) -> None:
+    load(GRAPH)
+    before = room.store.read(lambda tx: tx.journal.newest())
+    for event, what in (
+        ('["IBM", "x"]', "price: a value of type int is wanted"),
+        ({"issue": "IBM"}, "the field price is missing"),
+        ({"issue": "IBM", "price": 1, "more": 2}, "there is no field more"),
+    ):
+        with pytest.raises(EventInvalid, match=what):
+            room.publish("NYSE", event)
+    with pytest.raises(EventInvalid, match="event 2: price"):
+        room.publish_many("NYSE", ['["IBM", 1]', '["IBM", 1.5]'])
+    with pytest.raises(EventInvalid, match="event 2: "):
+        room.publish_many("NYSE", ['["IBM", 1]', '["IBM" 1]'])
+    with pytest.raises(EventInvalid, match="not XML"):
+        room.send("NYSE", "<trade/>", format="xml")
+    assert room.store.read(lambda tx: tx.journal.newest()) == before
+
+
+def test_a_send_to_a_space_is_checked_like_a_publication(room: Postroom, load: Load) -> None:
+    load(GRAPH)
+    room.send("NYSE", '["IBM", 80]')
+    room.send_many("NYSE", [{"price": 1, "issue": "HP"}])
+    assert [message.body for message in room.info("NYSE")] == [
+        '{"issue":"IBM","price":80}',
+        '{"issue":"HP","price":1}',
+    ]
+    with pytest.raises(EventInvalid):
+        room.send("Big", "anything")
+
+
+def test_a_space_with_messages_goes_only_if_that_is_said(room: Postroom, load: Load, run: Callable[..., int]) -> None:
+    load(GRAPH)
+    room.publish("NYSE", '["IBM", 80]')
+    run()
+    smaller = GRAPH.replace(f"space Big  : {TRADES}\n", "").replace("arc big : NYSE -> Big select [price: p > 75]\n", "")
+    with pytest.raises(QueueInUse, match="Big"):
+        load(smaller)
+    assert {arc.name for arc in room.graph().arcs} == {"big", "hot", "out"}
+    loaded = load(smaller, drop=True)
+    assert loaded.removed == ("space Big", "arc big in trading")
+    assert issues(room, "Big") == ["IBM"], "still readable under its name"
+
+
+def test_events_flow_on_when_a_space_that_was_held_is_free_again(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(GRAPH)
+    room.set_password("Big", password="pw")
+    room.disable("Big", password="pw")
+    room.publish_many("NYSE", ['["small", 1]', '["IBM", 80]', '["SUN", 120]'])
+    run()
+    assert said(room, "Out") == [], "the second event waits, and those behind it"
+    assert issues(room, "NYSE") == ["IBM", "SUN"]
+    room.enable("Big", password="pw")
+    run()
+    assert issues(room, "Big") == ["IBM", "SUN"]
+    assert issues(room, "Out") == ["SUN"]

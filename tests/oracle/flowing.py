@@ -1,0 +1,72 @@
+"""A graph by its meaning, one event at a time: where each goes, and what it has become there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.engine.effects import Arrival, Effects, Enqueue
+from postroom.flows.chart import Chart
+from postroom.flows.definitions import Arc, Merge, Select
+from postroom.flows.stage import FlowShare, error
+from postroom.flows.types import Tuple
+from postroom.flows.values import canonical, fitted, label, parse_event
+from postroom.model.message import NO_PROPERTIES
+
+from .matching import make, match
+
+
+@dataclass(frozen=True)
+class PlainShare(FlowShare):
+    """The flows' share of a step, worked out in this process by the plain meaning of arcs."""
+
+    def evaluate(
+        self, spark: Any, arrivals: Sequence[Arrival], base: Any, known: Any
+    ) -> Iterator[Mapping[int, Effects]]:
+        yield {each.order: self._effects(each) for each in arrivals}
+
+    def _effects(self, arrival: Arrival) -> Effects:
+        if arrival.failure is not None:
+            return (error(arrival, arrival.failure),)
+        event = parse_event(arrival.body, self.chart.running.spaces[arrival.queue].type, arrival.queue)
+        return tuple(self._flow(arrival.queue, event))
+
+    def _flow(self, space: str, event: Any) -> Iterator[Enqueue]:
+        """In the order of the arcs, and behind each arc what follows from it."""
+        graph = self.chart.running
+        outgoing = graph.outgoing()
+        level = [(arc, event) for arc in outgoing.get(space, ())]
+        for arc, before in level:
+            target = graph.spaces[arc.target]
+            for after in passed(self.chart, arc, before):
+                goes_on = arc.target in outgoing
+                if arc.target in self.living and (target.retain or not goes_on):
+                    body = canonical(after, target.type)
+                    yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
+                yield from self._flow(arc.target, after)
+
+
+def passed(chart: Chart, arc: Arc, event: Any) -> Iterator[Any]:
+    """What an arc makes of an event: nothing, one, or with a join one for each row."""
+    graph = chart.running
+    source, target = graph.spaces[arc.source].type, graph.spaces[arc.target].type
+    if isinstance(arc.does, Merge):
+        yield event
+        return
+    bound = match(arc.does.pattern, source, event)
+    if bound is None:
+        return
+    if isinstance(arc.does, Select):
+        yield event
+    elif arc.does.join is None:
+        yield make(arc.does.result, target, bound)
+    else:
+        table = graph.tables[arc.does.join.table]
+        assert isinstance(table.type, Tuple)
+        names = [label(table.type, place) for place in range(len(table.type.fields))]
+        for row in chart.rows[table.name]:
+            value = fitted(dict(zip(names, row, strict=True)), table.type, table.name)
+            met = match(arc.does.join.pattern, table.type, value, bound)
+            if met is not None:
+                yield make(arc.does.result, target, met)
