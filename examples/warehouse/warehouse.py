@@ -107,7 +107,7 @@ class Manager:
         return len(events)
 
 
-def main() -> None:
+def main(master: str = "local[*]") -> None:
     with tempfile.TemporaryDirectory() as folder, postroom.open(Path(folder) / "room.db") as room:
         room.load(HERE / "market.flow")
         token = room.add_principal("warehouse")
@@ -117,9 +117,9 @@ def main() -> None:
 
         def settle() -> None:
             """Let events flow and services answer until nobody has anything left to do."""
-            room.run_until_idle()
+            room.run_until_idle(master=master)
             while warehouse.work() + manager.work():
-                room.run_until_idle()
+                room.run_until_idle(master=master)
 
         sender = room.client("sender")
         sender.publish(META, {"AddSpace": {"nodeName": "Letters : [dest: string, text: string]"}})

@@ -112,7 +112,7 @@ def check(url: str, history: History) -> None:
         check_counts(room)
         assert room.outbox() == []
         if history.effect:
-            assert "done" in [event.verb for event in room.journal(200)]
+            assert "done" in [event.verb for event in room.journal(2_000)]
         room.create_queue("afterwards")
         room.send("afterwards", "the room works on")
         assert room.receive("afterwards").message is not None

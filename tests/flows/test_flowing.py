@@ -187,7 +187,7 @@ def test_a_new_type_is_for_new_events_and_those_that_wait_meet_the_old_graph(
 ) -> None:
     load("domain d space A : [n: int] space B : [n: int] arc a : A -> B select [n: n > 1]")
     room.publish("A", {"n": 5})
-    load("domain d space A : [t: string] space B : [t: string] arc a : A -> B select [t: t > \"k\"]", drop=True)
+    load('domain d space A : [t: string] space B : [t: string] arc a : A -> B select [t: t > "k"]', drop=True)
     room.publish("A", {"t": "z"})
     with pytest.raises(EventInvalid, match="there is no field n"):
         room.publish("A", {"n": 5})
@@ -243,7 +243,9 @@ def test_a_space_with_messages_goes_only_if_that_is_said(room: Postroom, load: L
     load(GRAPH)
     room.publish("NYSE", '["IBM", 80]')
     run()
-    smaller = GRAPH.replace(f"space Big  : {TRADES}\n", "").replace("arc big : NYSE -> Big select [price: p > 75]\n", "")
+    smaller = GRAPH.replace(f"space Big  : {TRADES}\n", "").replace(
+        "arc big : NYSE -> Big select [price: p > 75]\n", ""
+    )
     with pytest.raises(QueueInUse, match="Big"):
         load(smaller)
     assert {arc.name for arc in room.graph().arcs} == {"big", "hot", "out"}

@@ -9,6 +9,7 @@ from typing import Any
 from postroom.engine.effects import Arrival, Effects, Enqueue
 from postroom.flows.chart import Chart
 from postroom.flows.definitions import Arc, Merge, Select
+from postroom.flows.network import Network
 from postroom.flows.stage import FlowShare, error
 from postroom.flows.types import Tuple
 from postroom.flows.values import canonical, fitted, label, parse_event
@@ -33,18 +34,19 @@ class PlainShare(FlowShare):
         return tuple(self._flow(arrival.queue, event))
 
     def _flow(self, space: str, event: Any) -> Iterator[Enqueue]:
-        """In the order of the arcs, and behind each arc what follows from it."""
+        """What each arc on each way delivers, in the order of the arcs: first those of the space itself."""
         graph = self.chart.running
         outgoing = graph.outgoing()
-        level = [(arc, event) for arc in outgoing.get(space, ())]
-        for arc, before in level:
-            target = graph.spaces[arc.target]
-            for after in passed(self.chart, arc, before):
-                goes_on = arc.target in outgoing
-                if arc.target in self.living and (target.retain or not goes_on):
+        reached = {-1: [event]}
+        for step in Network(graph, self.living).ways(space):
+            arc, target = step.arc, graph.spaces[step.arc.target]
+            arriving = [passed(self.chart, arc, before) for before in reached[step.before]]
+            reached[step.number] = [after for some in arriving for after in some]
+            goes_on = arc.target in outgoing
+            if arc.target in self.living and (target.retain or not goes_on):
+                for after in reached[step.number]:
                     body = canonical(after, target.type)
                     yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
-                yield from self._flow(arc.target, after)
 
 
 def passed(chart: Chart, arc: Arc, event: Any) -> Iterator[Any]:

@@ -22,9 +22,12 @@ from postroom.flows.predicates import Predicate, predicates
 from postroom.flows.sql import Sql, Variables, body_of, data_type, event_of, made, matches, quoted, text
 from postroom.limits import INDEXED_ARCS_MIN
 
-#: Columns of what comes out. ``failure`` tells why there is no event: then ``body`` is null.
-DELIVERED = ("n", "place", "arc", "space", "body", "failure")
-_DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string>"
+#: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.
+#: ``failure`` tells why there is no event: then ``body`` is null.
+DELIVERED = ("n", "place", "arc", "space", "body", "failure", "rows")
+#: A column that a table may have besides its fields: its rows are met in this order.
+NUMBER = "_number"
+_DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string, rows: string>"
 _NAMES = (pa.int32(), pa.string(), pa.string())
 _OVERFLOW = "a number is too large for its type, or divided by zero"
 
@@ -64,13 +67,13 @@ class Network:
     def deliveries(
         self, source: str, events: DataFrame, tables: Mapping[str, DataFrame] | None = None, *, brief: bool = False
     ) -> DataFrame:
-        """What the arcs deliver of events (``n``, a number that orders them, and ``body``), in ``place`` and ``n``.
+        """What the arcs deliver of events (``n``, a number that orders them, and ``body``).
 
         In ``brief``, a body that is delivered as it came is left out.
         """
         steps = self.ways(source)
         type = self._graph.spaces[source].type
-        frame = events.selectExpr("n", "body", f"{event_of('body', type)} AS {_column(-1)}")
+        frame = events.selectExpr("n", "body", f"{event_of('body', type)} AS {_column(-1)}", "'' AS rows")
         indexed = self._indexed(source, steps)
         behind = [step for step in steps if step.number not in indexed]
         body = "NULL" if brief else "body"
@@ -175,12 +178,16 @@ class _Frames:
         variables, event = Variables(), _column(step.before)
         matched = f"{event} IS NOT NULL AND {matches(does.pattern, source.type, event, variables)}"
         fits = matches(join.pattern, self.graph.tables[join.table].type, "row", variables)
-        rows = broadcast(self.tables[join.table].selectExpr("struct(*) AS row"))
+        table = self.tables[join.table]
+        fields = [quoted(name) for name in table.columns if name != NUMBER]
+        number = NUMBER if NUMBER in table.columns else "0"
+        rows = broadcast(table.selectExpr(f"struct({', '.join(fields)}) AS row", f"{number} AS number"))
         met = frame.where(matched).join(rows, expr(fits))
         result = made(does.result, target.type, variables)
         overflown = _overflown(variables) or "false"
         passed = f"IF({overflown}, NULL, {result}) AS {_column(step.number)}"
-        met = met.selectExpr("n", passed, f"coalesce({overflown}, false) AS {_failed(step.number)}")
+        failed = f"coalesce({overflown}, false) AS {_failed(step.number)}"
+        met = met.selectExpr("n", passed, failed, "concat(rows, lpad(CAST(number AS STRING), 20, '0')) AS rows")
         here = _exploded(met, list(self._parts(step, failed=True)))
         if not any(each.before == step.number for each in steps):
             return here
@@ -195,7 +202,7 @@ def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
 
 def _delivery(step: _Step, body: Sql = "NULL", failure: Sql = "NULL") -> Sql:
     arc, space = text(step.arc.name), text(step.arc.target)
-    fields = {"place": str(step.number), "arc": arc, "space": space, "body": body, "failure": failure}
+    fields = {"place": str(step.number), "arc": arc, "space": space, "body": body, "failure": failure, "rows": "rows"}
     values = [
         f"'{name}', CAST({value} AS STRING)" if value == "NULL" else f"'{name}', {value}"
         for name, value in fields.items()
@@ -238,4 +245,5 @@ def _matched(
         number, body = batch.column(0).take(events), batch.column(1).take(events)
         nothing = pa.nulls(len(events), pa.string())
         chosen = [each.take(arcs) for each in columns]
-        yield pa.RecordBatch.from_arrays([number, *chosen, body, nothing], names=list(DELIVERED))
+        rows = pa.repeat("", len(events))
+        yield pa.RecordBatch.from_arrays([number, *chosen, body, nothing, rows], names=list(DELIVERED))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from postroom.engine.stage import Share
 from postroom.flows.chart import Chart, Charts, parked
+from postroom.flows.definitions import Table
 from postroom.store.epochs import END
 from postroom.store.transaction import Transaction
 
@@ -44,4 +46,20 @@ class FlowStage:
     def _share(self, met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
         from postroom.flows.stage import FlowShare  # pyarrow, and with it half a second, only when it is needed
 
-        return (self.share_class or FlowShare)(now.version, met, now.places, windows)
+        return (self.share_class or FlowShare)(now.version, _with_rows(met, now), now.places, windows)
+
+
+def _with_rows(met: Chart, now: Chart) -> Chart:
+    """An older graph with the rows that collections have now: master data is not kept for the past."""
+    tables = {
+        key: each
+        for key, each in now.kept.items()
+        if isinstance(each.statement, Table) and each.statement.collection and key in met.kept
+    }
+    if met is now or not tables:
+        return met
+    found: Chart | None = now.memory.get(met.version)
+    if found is None:
+        kept = {key: replace(each, rows=tables[key].rows) if key in tables else each for key, each in met.kept.items()}
+        found = now.memory[met.version] = Chart(met.version, kept)
+    return found

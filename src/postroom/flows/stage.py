@@ -168,7 +168,8 @@ def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: s
     found = _plans.get(known)
     if found is None:
         tables = {name: _table(spark, chart, name) for name in joined}
-        frame = network.deliveries(space, _events(spark), tables, brief=True).select("n", "place", "body", "failure")
+        frame = network.deliveries(space, _events(spark), tables, brief=True)
+        frame = frame.select("n", "place", "body", "failure", *(["rows"] if joined else []))
         ends = [End(step.arc.name, step.arc.target, step.arc.target in outgoing) for step in steps]
         found = _plans[known] = Flow(spark, frame, ends)
         if len(_plans) > FLOW_PLANS_MAX:
@@ -213,7 +214,8 @@ class Flow:
     def _made(self, arrivals: Sequence[Arrival], found: pa.Table) -> dict[int, Effects]:
         effects: dict[int, Effects] = dict.fromkeys([each.order for each in arrivals], ())
         numbers, places = (found.column(name).to_numpy() for name in ("n", "place"))
-        order = np.lexsort((places, numbers))
+        met = [found.column("rows").to_numpy()] if "rows" in found.column_names else []
+        order = np.lexsort((*met, places, numbers))
         bodies = found.column("body").take(order).to_pylist()
         failures = found.column("failure")
         whys = failures.take(order).to_pylist() if failures.null_count < len(failures) else None
@@ -276,10 +278,12 @@ def _table(spark: SparkSession, chart: Chart, name: str) -> DataFrame:
     """A table's rows, by its type."""
     import json
 
+    from postroom.flows.network import NUMBER
     from postroom.flows.sql import event_of
 
     type: Tuple = chart.graph.tables[name].type  # type: ignore[assignment]  # a check sees to it
     names = [label(type, place) for place in range(len(type.fields))]
     bodies = [json.dumps(dict(zip(names, row, strict=True))) for row in chart.rows[name]]
-    frame = spark.createDataFrame(pa.table({"body": pa.array(bodies, pa.string())}))
-    return frame.selectExpr(f"{event_of('body', type)} AS row").selectExpr("row.*")
+    columns = {"body": pa.array(bodies, pa.string()), NUMBER: pa.array(range(len(bodies)), pa.int64())}
+    frame = spark.createDataFrame(pa.table(columns))
+    return frame.selectExpr(f"{event_of('body', type)} AS row", NUMBER).selectExpr("row.*", NUMBER)

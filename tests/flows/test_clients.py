@@ -1,0 +1,113 @@
+"""Clients: their spaces, their arcs, and what they may call themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.flows.conftest import Load
+
+from postroom.errors import ArgumentInvalid, DefinitionUnknown, FlowInvalid, NotAllowed, QueueUnknown
+from postroom.room import Postroom
+
+GRAPH = """
+domain trading
+space NYSE : [issue: string, price: int]
+space Capital : [capital: int]
+domain weather
+space Rain : [issue: string, price: int]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _graph(load: Load) -> None:
+    load(GRAPH)
+
+
+def test_a_client_receives_what_it_has_subscribed_to(room: Postroom, run: Callable[..., int]) -> None:
+    desk = room.client("desk")
+    made = desk.subscribe("NYSE", "[price: p > 75]")
+    assert made.as_dict() == {
+        "client": "desk",
+        "arc": "desk_NYSE",
+        "space": "NYSE",
+        "pattern": "[price: p > 75]",
+        "durable": False,
+        "connected": True,
+    }
+    room.publish_many("NYSE", ['["IBM", 80]', '["HP", 20]'])
+    run()
+    received = desk.receive().message
+    assert received is not None
+    assert received.body == '{"issue":"IBM","price":80}'
+    assert desk.receive().message is None
+    assert {event.by for event in room.trace(received.key)} == {"arc desk_NYSE", room._by.principal}
+
+
+def test_the_same_subscription_again_changes_nothing_but_connects(room: Postroom) -> None:
+    desk = room.client("desk")
+    desk.subscribe("NYSE", "[price: p > 75]")
+    version = room.graph().version
+    assert desk.subscribe("NYSE", "[price:p>75]").arc == "desk_NYSE"
+    assert room.graph().version == version
+    desk.disconnect()
+    assert desk.subscribe("NYSE", "[price: p > 75]").connected
+    assert [each.connected for each in room.subscriptions()] == [True]
+
+
+def test_a_client_may_have_several_subscriptions_to_spaces_of_one_type(room: Postroom, run: Callable[..., int]) -> None:
+    desk = room.client("desk")
+    arcs = [desk.subscribe("NYSE", "[price: p > 75]").arc, desk.subscribe("NYSE", '[issue: "HP"]').arc]
+    arcs.append(desk.subscribe("Rain").arc)
+    assert arcs == ["desk_NYSE", "desk_NYSE_2", "desk_Rain"]
+    room.publish("NYSE", '["HP", 80]')
+    room.publish("Rain", '["wet", 1]')
+    run()
+    assert len(room.info("desk").messages) == 3
+    assert {arc.name: arc.state for arc in room.graph().arcs}["desk_Rain"] == "enabled", "both domains have it"
+    desk.unsubscribe("NYSE")
+    assert [each.arc for each in desk.subscriptions()] == ["desk_Rain"]
+    assert len(room.info("desk").messages) == 3
+
+
+def test_a_space_of_another_type_needs_another_client(room: Postroom) -> None:
+    desk = room.client("desk")
+    desk.subscribe("NYSE")
+    with pytest.raises(FlowInvalid, match=r"Capital has \[capital: int\], and desk takes"):
+        desk.subscribe("Capital")
+
+
+def test_what_cannot_be_subscribed_to_is_refused(room: Postroom) -> None:
+    desk = room.client("desk")
+    with pytest.raises(DefinitionUnknown, match="space NYES is defined here; did you mean NYSE"):
+        desk.subscribe("NYES")
+    with pytest.raises(FlowInvalid, match="pattern:1"):
+        desk.subscribe("NYSE", "[price: >")
+    with pytest.raises(FlowInvalid, match="volume"):
+        desk.subscribe("NYSE", "[volume: v > 1]")
+    with pytest.raises(ArgumentInvalid, match="is a space of the graph"):
+        room.client("Capital").subscribe("NYSE")
+    with pytest.raises(ArgumentInvalid, match="is not a name"):
+        room.client("a b").subscribe("NYSE")
+    for verb in (desk.unsubscribe, desk.connect, desk.disconnect):
+        with pytest.raises(DefinitionUnknown, match="subscription of desk"):
+            verb()
+    with pytest.raises(QueueUnknown):
+        desk.receive()
+
+
+def test_a_domain_may_say_who_reads(room: Postroom, load: Load) -> None:
+    load(GRAPH.replace("domain trading", "domain trading allow auditor : subscribe"))
+    with pytest.raises(NotAllowed, match="desk may not subscribe in the domain trading; allowed to: auditor"):
+        room.client("desk").subscribe("NYSE")
+    room.client("desk").subscribe("Rain")
+    room.add_principal("auditor", "pw")
+    room.client("auditor", "pw").subscribe("NYSE")
+
+
+def test_connecting_twice_is_harmless(room: Postroom) -> None:
+    desk = room.client("desk")
+    desk.subscribe("NYSE")
+    version = room.graph().version
+    assert desk.connect()[0].connected
+    assert room.graph().version == version
