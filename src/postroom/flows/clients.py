@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -104,11 +105,11 @@ class Clients:
 
     def disconnect(self, client: str, by: By) -> list[Subscription]:
         """Disable a client's arcs: durable ones keep what comes, for when it is back."""
-        return self._switch("disconnect", client, by, disabled=True)
+        return self._store.transact("disconnect", partial(self._switch, client, by, disabled=True))
 
     def connect(self, client: str, by: By) -> list[Subscription]:
         """Enable a client's arcs again."""
-        return self._switch("connect", client, by, disabled=False)
+        return self._store.transact("connect", partial(self._switch, client, by, disabled=False))
 
     def subscriptions(self, client: str | None = None) -> list[Subscription]:
         def work(tx: Transaction) -> list[Subscription]:
@@ -118,16 +119,13 @@ class Clients:
 
         return self._store.read(work)
 
-    def _switch(self, label: str, client: str, by: By, *, disabled: bool) -> list[Subscription]:
-        def work(tx: Transaction) -> list[Subscription]:
-            tx.definitions.lock()
-            chart = self._charts.now(tx)
-            arcs = [arc.name for arc in _arcs_of(chart, client)]
-            if not arcs:
-                raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
-            return self._switched(tx, chart, client, arcs, by, disabled=disabled)
-
-        return self._store.transact(label, work)
+    def _switch(self, client: str, by: By, tx: Transaction, *, disabled: bool) -> list[Subscription]:
+        tx.definitions.lock()
+        chart = self._charts.now(tx)
+        arcs = [arc.name for arc in _arcs_of(chart, client)]
+        if not arcs:
+            raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
+        return self._switched(tx, chart, client, arcs, by, disabled=disabled)
 
     @staticmethod
     def _switched(
