@@ -44,9 +44,10 @@ house: $(STAMP)
 reference: $(STAMP) ## Write the reference pages that are made from the code
 	$(BIN)/python docs/reference/generate.py
 
-bench: $(STAMP) ## Measure, side by side with plain sqlite3, with peers, and with one message at a time
+bench: $(STAMP) ## Measure, side by side with plain sqlite3, with peers, with one message at a time, and with plain PySpark
 	$(BIN)/python bench/queues.py
 	$(BIN)/python bench/rules.py
+	$(BIN)/python bench/flows.py
 
 lock: ## Choose newer versions of what the project depends on
 	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock

@@ -1,6 +1,6 @@
 """The tour: every capability in a few commands, run for real in a room that is thrown away.
 
-make demo                 the whole tour; the chapter on rules starts Spark, which takes half a minute
+make demo                 the whole tour; the chapters on rules and flows start Spark, which takes half a minute
 python examples/tour.py queues
 """
 
@@ -95,9 +95,50 @@ def rules(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
     shell(RULES)
 
 
+REGISTER = "POSTROOM_PASSWORD=secret postroom principal add operator"
+OPERATOR = "POSTROOM_PASSWORD=secret postroom publish meta:trading {} --as operator"
+FLOWS = (
+    Step("A graph says where events go: spaces have types, arcs select, transform, merge.", "grep ^arc trading.flow"),
+    Step("Load it; a table comes along.", "postroom load trading.flow"),
+    Step("This is the graph, drawn.", "postroom graph --svg trading.svg; grep -c '<rect' trading.svg"),
+    Step("Publish events …", "postroom publish NYSE '[\"IBM\", 80, 1000]'"),
+    Step("… or lines of them, as JSON, too.", "postroom publish NASDAQ --file trades.txt"),
+    Step("What does not fit the space is refused.", 'postroom publish NYSE \'["IBM", "eighty", 1]\'', 1),
+    Step(
+        "Subscribe, by what events say; this one keeps what comes while its client is away.",
+        "postroom subscribe All '[price: p between 10 and 100]' --as desk --durable",
+    ),
+    Step("The desk got nothing of before. It leaves …", "postroom disconnect --as desk --broker north"),
+    Step("… and misses this one.", "postroom publish NYSE '[\"SUN\", 50, 10]'"),
+    Step("It is back, elsewhere.", "postroom connect --as desk --broker south"),
+    Step("Events flow on Spark.", "postroom run --until-idle --json"),
+    Step("What was big?", "postroom info Big"),
+    Step("And what did the desk get?", "postroom receive desk"),
+    Step("Whatever changes the graph is an event, too.", "postroom info meta:trading | tail -3"),
+    Step("And an event changes the graph: the operator has a password.", f"{REGISTER}; postroom principal list"),
+    Step("It disables an arc.", OPERATOR.format("'DisableArc: [\"big\"]'")),
+    Step("Nobody else may.", "postroom publish meta:trading 'DeleteArc: [\"big\"]'", 1),
+    Step("But everyone may ask.", "postroom publish meta:trading 'RequestDeleteArc: [1, \"big\"]'"),
+    Step("The graph, as it is now:", "postroom graph"),
+    Step("What became of an arc?", "postroom explain capital --no-plan"),
+)
+TRADES = """{"issue": "HP", "price": 20, "volume": 300}
+["APL", 90, 10]
+"""
+
+
+def flows(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
+    """Chapter 3: load, draw, publish, subscribe, reflect."""
+    for name in ("trading.flow", "brokers.csv"):
+        (folder / name).write_text((EXAMPLES / "trading" / name).read_text())
+    (folder / "trades.txt").write_text(TRADES)
+    shell(FLOWS)
+
+
 CHAPTERS: dict[str, tuple[str, Callable[[Callable[[Sequence[Step]], None], Path], None]]] = {
     "queues": ("Chapter 1. Queues", queues),
     "rules": ("Chapter 2. Rules", rules),
+    "flows": ("Chapter 3. Flows", flows),
 }
 
 
@@ -145,7 +186,7 @@ def main(wanted: Sequence[str]) -> None:
             print(f"\n{title}\n{'=' * len(title)}")
             with tempfile.TemporaryDirectory(prefix="postroom-tour-") as folder, shell_in(Path(folder)) as shell:
                 chapter(shell, Path(folder))
-    print("\nThe tour is over; its rooms are gone. Next: docs/guide/queues.md and docs/guide/rules.md")
+    print("\nThe tour is over; its rooms are gone. Next: docs/guide/queues.md, rules.md and flows.md")
 
 
 if __name__ == "__main__":

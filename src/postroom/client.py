@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,6 +10,7 @@ from postroom.doors import Doors
 from postroom.errors import DefinitionUnknown
 from postroom.flows.chart import Charts
 from postroom.flows.clients import Clients, Subscription
+from postroom.flows.language import META
 from postroom.flows.meta import By
 from postroom.model.key import KeyTexts
 from postroom.model.message import Draft
@@ -18,6 +19,7 @@ from postroom.queues.results import Received, Sent, SentMany
 from postroom.queues.verbs import Verbs
 from postroom.rules.catalog import Programs
 from postroom.store.base import Store
+from postroom.store.transaction import Transaction
 
 
 class Client:
@@ -46,16 +48,27 @@ class Client:
         the graph: ``client.publish("meta:trading", {"DisableArc": {"arcName": "big"}})``.
         """
         self._check_space(space)
+        draft = Draft.of(event)
         with self._store.acting(self.name):
-            return self._verbs.send((space,), Draft.of(event), idempotency_key)
+            if idempotency_key is None:
+                (key,) = self._published(space, [draft])
+                return Sent(key)
+            return self._verbs.send((space,), draft, idempotency_key)
 
     def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
         """Publish many events in one commit: all of them, in their order, or none."""
         self._check_space(space)
         drafts = Draft.many(events)
         with self._store.acting(self.name):
-            keys = self._store.transact("publish", lambda tx: self._verbs.enter(tx, (space,), drafts))
-        return SentMany(KeyTexts(keys))
+            return SentMany(KeyTexts(self._published(space, drafts)))
+
+    def _published(self, space: str, drafts: Sequence[Draft]) -> Sequence[int]:
+        def work(tx: Transaction) -> Sequence[int]:
+            if space.startswith(f"{META}:"):
+                tx.definitions.lock()  # before the space itself, as everyone does who changes the graph
+            return self._verbs.enter(tx, (space,), drafts)
+
+        return self._store.transact("publish", work)
 
     def _check_space(self, space: str) -> None:
         spaces = self._store.read(self._charts.now).graph.spaces

@@ -13,6 +13,7 @@
     │   ├── NameTaken              name-taken
     │   ├── ProgramInvalid         program-invalid
     │   ├── QueueInUse             queue-in-use
+    │   ├── QueueWatched           queue-watched
     │   ├── SchemaMalformed        schema-malformed
     │   ├── SlicingInUse           slicing-in-use
     │   ├── TypeInvalid            type-invalid
@@ -166,6 +167,14 @@ class QueueInUse(DefinitionError):
     code = "queue-in-use"
     template = (
         "{queue} cannot go: it holds {count} unprocessed message(s). Receive them first, or keep the queue{where}"
+    )
+
+
+class QueueWatched(DefinitionError):
+    code = "queue-watched"
+    template = (
+        "the messages of {queue} are taken by {watcher}, so {other} cannot take them, too; "
+        "put a queue or a space in between"
     )
 
 

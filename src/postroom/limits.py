@@ -62,6 +62,7 @@ FLOW_PLANS_MAX: Final = 64  # plans of Spark that are kept: one for each space t
 
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000
+STEP_CREATED_MAX: Final = 400_000  # new messages of a step; if it led to more, the next one takes fewer
 STEP_FREE_MESSAGES: Final = 8_000  # of a step whose messages look at no others: it is committed beside the next ones
 PIPELINE_STEPS: Final = 2  # that are evaluated while another is committed
 PIPELINE_MESSAGES_MAX: Final = 100_000  # claimed one behind another before the engine looks up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES
 from postroom.room import Postroom
 from postroom.store.batch import Batch
@@ -69,6 +70,25 @@ def test_what_no_message_needs_is_forgotten(room: Postroom) -> None:
     assert room.store.read(lambda tx: tx.epochs.at(position)) is None
     assert room.store.read(lambda tx: tx.epochs.flowing()) == []
     assert room.store.read(lambda tx: tx.epochs.at(END)) == Epoch(3, position + 10, END)
+
+
+def test_a_message_that_has_passed_a_queue_that_keeps_nothing_is_gone_but_not_forgotten(room: Postroom) -> None:
+    room.create_queue("q", keep_processed=False)
+
+    def work(tx: Transaction) -> int:
+        queue = tx.queues.named("q")
+        assert queue is not None
+        batch = Batch(tx)
+        (key,) = batch.reserve(2, 1)
+        batch.put(queue, "p", "text", None, NO_PROPERTIES, None, "arc a", passed=True)
+        batch.finish(0)
+        return key
+
+    key = key_text(room.store.transact("step", work))
+    assert [event.verb for event in room.trace(key)] == ["put", "take"]
+    assert room.locate(key) is None
+    (count,) = room.accept("q").queues
+    assert (count.unprocessed, count.processed) == (0, 0)
 
 
 @pytest.mark.parametrize("waiting", [0, 2])

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -23,3 +25,18 @@ def test_the_benchmark_runs_and_writes_its_figures(tmp_path: Path) -> None:
     assert "plain sqlite3" in ran.stdout
     assert "synchronous 2 (FULL)" in ran.stdout
     assert json.loads(figures.read_text())
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_flows_runs_and_writes_its_figures(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "flows.py"), "--quick", "--master", "local[2]", "--json", str(figures)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "PySpark by hand" in ran.stdout
+    assert len(json.loads(figures.read_text())["lines"]) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +137,7 @@ class Interrupted:
         self._programs = room._programs
         self._acts = list(acts)
 
-    def share(self, tx: Transaction) -> Share | None:
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
         return InterruptedShare(self._programs.plan(tx), lambda: self._acts and self._acts.pop(0)())
 
 

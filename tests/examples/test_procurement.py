@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -293,7 +293,7 @@ class _HereStage:
     def __init__(self) -> None:
         self._programs = Programs()
 
-    def share(self, tx: Transaction) -> Share | None:
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
         return _HereShare(self._programs.plan(tx))
 
 

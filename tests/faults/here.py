@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.oracle.flowing import PlainShare
@@ -33,7 +33,7 @@ class HereStage:
     def __init__(self, room: Postroom) -> None:
         self._programs = room._programs
 
-    def share(self, tx: Transaction) -> Share | None:
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
         plan = self._programs.plan(tx)
         return HereShare(plan) if plan.queues or plan.echoes else None
 

@@ -47,6 +47,8 @@ class History:
 class Workload:
     """A running workload; what it says is kept in a file, which outlives it."""
 
+    module = "tests.faults.engine_workload"
+
     def __init__(self, url: str, folder: Path, name: str, count: int, fault: str = "", master: str = MASTER) -> None:
         self.place = folder / name
         self.place.mkdir()
@@ -54,7 +56,7 @@ class Workload:
         self._complaints = self.place / "complaints"
         with self._said.open("w") as out, self._complaints.open("w") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.engine_workload", url, str(folder), name, str(count), master],
+                [sys.executable, "-m", self.module, url, str(folder), name, str(count), master],
                 cwd=ROOT,
                 env={**os.environ, "POSTROOM_FAULT": fault, "TMPDIR": str(self.place)},
                 stdout=out,
@@ -88,8 +90,8 @@ class Workload:
 
 
 @contextmanager
-def started(*arguments: object, **options: str) -> Iterator[Workload]:
-    workload = Workload(*arguments, **options)  # type: ignore[arg-type]  # passed on as they came
+def started(*arguments: object, kind: type[Workload] = Workload, **options: str) -> Iterator[Workload]:
+    workload = kind(*arguments, **options)  # type: ignore[arg-type]  # passed on as they came
     try:
         yield workload
     finally:

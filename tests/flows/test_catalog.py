@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.flows.conftest import Load
 
-from postroom.errors import CollectionUnknown, DefinitionUnknown, FlowInvalid, NameTaken
+from postroom.errors import CollectionUnknown, DefinitionUnknown, FlowInvalid, NameTaken, QueueWatched
 from postroom.room import Postroom
 
 GRAPH = """
@@ -94,6 +94,21 @@ def test_a_name_that_is_a_queue_already_is_taken(room: Postroom, load: Load, tmp
     with pytest.raises(NameTaken):
         load(f"domain d space {name} : [n: int]")
     assert room.graph().spaces == ()
+
+
+def test_messages_of_a_queue_are_taken_by_rules_or_by_arcs(room: Postroom, load: Load, tmp_path: Path) -> None:
+    load("domain d space A : [n: int] space B : [n: int] arc a : A -> B merge")
+    program = tmp_path / "r.demaq"
+    program.write_text("create rule r for A if (/x) then do enqueue <y/> into B")
+    with pytest.raises(QueueWatched, match="the messages of A are taken by arcs, so rules cannot take them"):
+        room.load(program)
+    program.write_text("create rule r for B if (/x) then do enqueue <y/> into A")
+    room.load(program)
+    with pytest.raises(QueueWatched, match="the messages of B are taken by rules, so arcs cannot take them"):
+        room.client("desk").subscribe("B")
+    program.write_text("")
+    room.load(program)
+    room.client("desk").subscribe("B")
 
 
 def test_a_space_that_comes_back_finds_its_history(room: Postroom, load: Load) -> None:

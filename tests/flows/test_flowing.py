@@ -254,6 +254,56 @@ def test_a_space_with_messages_goes_only_if_that_is_said(room: Postroom, load: L
     assert issues(room, "Big") == ["IBM"], "still readable under its name"
 
 
+def test_what_waits_in_a_space_that_is_deleted_keeps_nobody_from_flowing(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    both = f"""domain d space A : {TRADES} space B : {TRADES} space X : {TRADES}
+        arc a : A -> X merge arc b : B -> X merge"""
+    load(both)
+    room.publish("A", '["stays", 1]')
+    load(both.replace(f"space A : {TRADES}", "").replace("arc a : A -> X merge", ""), drop=True)
+    room.publish("B", '["flows", 1]')
+    run()
+    assert issues(room, "X") == ["flows"]
+    assert issues(room, "A") == ["stays"]
+
+
+def test_a_space_may_be_told_to_keep_nothing(room: Postroom, load: Load, run: Callable[..., int]) -> None:
+    load(GRAPH)
+    room.set_mode("Hot", keep_processed=False)
+    room.publish("NYSE", '["SUN", 120]')
+    run()
+    assert issues(room, "Out") == ["SUN"]
+    assert room.history("Hot").messages == []
+
+
+def test_a_space_on_hold_does_not_keep_events_of_later_epochs_from_flowing(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(
+        f"""domain d space A : {TRADES} space B : {TRADES} space X : {TRADES} space Y : {TRADES}
+        arc a : A -> X merge arc b : B -> Y merge"""
+    )
+    for held in ("A", "X"):
+        room.set_password(held, password="pw")
+        room.disable(held, password="pw") if held == "X" else None
+    room.publish("A", '["waits", 1]')
+    room.client("c").subscribe("B")
+    room.publish("B", '["flows", 1]')
+    run()
+    assert issues(room, "Y") == issues(room, "c") == ["flows"], "A waits for X"
+    room.enable("X", password="pw")
+    room.disable("A", password="pw")
+    room.client("c2").subscribe("B")
+    room.publish("B", '["on", 1]')
+    run()
+    assert issues(room, "Y") == ["flows", "on"]
+    assert issues(room, "X") == []
+    room.enable("A", password="pw")
+    run()
+    assert issues(room, "X") == ["waits"]
+
+
 def test_events_flow_on_when_a_space_that_was_held_is_free_again(
     room: Postroom, load: Load, run: Callable[..., int]
 ) -> None:

@@ -22,6 +22,7 @@ from postroom.limits import (
     ENGINE_LEASE_SECONDS,
     OUTBOX_ATTEMPTS_MAX,
     OUTBOX_BACKOFF_SECONDS,
+    STEP_CREATED_MAX,
     STEP_MESSAGES_MAX,
     STEP_SECONDS,
     SWEEP_IDLE_SECONDS,
@@ -205,12 +206,12 @@ class Runner:
     def _fresh_steps(
         self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
     ) -> Generator[Result] | None:
-        share = self._store.read(stage.share)
-        if share is None:
-            return None
         if totals.waiting:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
+        share = self._store.read(lambda tx: stage.share(tx, totals.waiting))
+        if share is None:
+            return None
         size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
         return steps(self._store, share, size, self._fence, spark, dict(totals.waiting), door=self._door)
 
@@ -223,7 +224,9 @@ class Runner:
     def _adapt(self, result: Result) -> None:
         """Grow while steps are short and there is more to do; shrink when they are long, or settle little."""
         seconds = max(sum(result.seconds.values()), 0.001)
-        if result.messages < result.claimed // 2:
+        if result.created > STEP_CREATED_MAX:  # one message may lead to very many
+            self._size = max(_STEP_MESSAGES_MIN, result.messages * STEP_CREATED_MAX // result.created)
+        elif result.messages < result.claimed // 2:
             self._size = max(_STEP_MESSAGES_MIN, result.messages * 2)
         elif seconds > 3 * STEP_SECONDS:
             self._size = max(_STEP_MESSAGES_MIN, self._size // 2)

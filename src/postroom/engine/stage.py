@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from postroom.engine.effects import Arrival, Document, Effects, Granule
@@ -68,5 +68,8 @@ class Share(Protocol):
 class Stage(Protocol):
     """A capability that takes part in steps."""
 
-    def share(self, tx: Transaction) -> Share | None:
-        """Its share under the definitions in force; None if it watches nothing."""
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
+        """Its share under the definitions in force; None if it watches nothing.
+
+        Queues that are ``waiting`` for another one are left alone.
+        """

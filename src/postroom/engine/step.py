@@ -100,10 +100,11 @@ def _locked(tx: Transaction, names: Sequence[str]) -> dict[str, Queue]:
     """The queues, each locked and read; one on hold, or in someone's hands, is left alone."""
     ids = sorted(queue.id for name in names if (queue := tx.queues.named_to_read(name)) is not None)
     queues = [tx.queues.locked(id) for id in ids]
-    return {queue.name: queue for queue in queues if not queue.retired and _releases(tx, queue)}
+    return {queue.name: queue for queue in queues if not queue.retired and releases(tx, queue)}
 
 
-def _releases(tx: Transaction, queue: Queue) -> bool:
+def releases(tx: Transaction, queue: Queue) -> bool:
+    """Whether the engine may take messages of a queue now."""
     return queue.hold != Hold.FULL and not in_use(tx, queue)
 
 
@@ -264,7 +265,7 @@ class _Commit:
     def write(self, settled: int) -> Result:
         queues = self._queues(settled)
         sources = {stored.queue for stored in self._claimed.stored[:settled]}
-        if not all(_releases(self._tx, queues[name]) for name in sources):
+        if not all(releases(self._tx, queues[name]) for name in sources):
             raise Stale  # put on hold since the claim, or someone began to read
         held = {name for name, queue in queues.items() if queue.hold or in_use(self._tx, queue)}
         result = Result()

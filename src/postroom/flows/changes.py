@@ -120,7 +120,7 @@ class _Change:
             tx.queues.create(name, kind, path=name)
         elif present is None:
             raise NameTaken(name=name, owner="the queue description")
-        elif not present.retired:
+        elif not present.retired or present.kind != kind:
             raise NameTaken(name=name, owner=f"a queue of kind {present.kind}")
         else:
             tx.queues.evolve(present, path=name, ordinal=0, command=None)
@@ -135,8 +135,10 @@ class _Change:
 
     def _put_away(self, queue: Queue) -> None:
         if queue.unprocessed and not self._part_with:
-            space = self._old.graph.spaces[queue.name]
-            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=f" (it is defined at {space.position})")
+            space = self._old.graph.spaces.get(queue.name)
+            where = f" (it is defined at {space.position})" if space is not None else ""
+            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=where)
+        self._tx.epochs.drop(queue.id)  # what still waits there has nowhere to go
         self._tx.queues.set_door(queue, Door.FLOWS, False)
         self._tx.queues.retire(queue)
 
@@ -151,9 +153,10 @@ class _Change:
         """From now on these flow, and those no longer."""
         old, new = self._old, self._new
         for name, queue in queues.items():
+            self._tx.queues.set_watcher(queue, "arcs", name in new.flowing)
             if name in new.flowing and name not in old.flowing:
                 self._tx.epochs.open(queue.id, seq)
-            elif name in old.flowing and name not in new.flowing:
+            elif name in old.flowing and name not in new.flowing and name in new.graph.spaces:
                 self._tx.epochs.close(queue.id, seq)
         for name in {*old.durable, *new.durable}:
             aside = queues.get(parked(name)) or self._tx.queues.named(parked(name))

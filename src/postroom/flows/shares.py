@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from postroom.engine.stage import Share
+from postroom.engine.step import releases
 from postroom.flows.chart import Chart, Charts, parked
 from postroom.flows.definitions import Table
-from postroom.store.epochs import END
+from postroom.store.epochs import END, Flowing
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -21,9 +23,12 @@ class FlowStage:
     def __init__(self, charts: Charts) -> None:
         self._charts = charts
 
-    def share(self, tx: Transaction) -> Share | None:
-        """The oldest messages that have yet to flow, with the graph that was in force when they came."""
-        flowing = tx.epochs.flowing()
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
+        """The oldest messages that have yet to flow, with the graph that was in force when they came.
+
+        A space that is on hold, or waits for one that is, does not keep those of later epochs in others from flowing.
+        """
+        flowing = [each for each in tx.epochs.flowing() if each.name not in waiting and _releases(tx, each)]
         if not flowing:
             return None
         now = self._charts.now(tx)
@@ -47,6 +52,11 @@ class FlowStage:
         from postroom.flows.stage import FlowShare  # pyarrow, and with it half a second, only when it is needed
 
         return (self.share_class or FlowShare)(now.version, _with_rows(met, now), now.places, windows)
+
+
+def _releases(tx: Transaction, flowing: Flowing) -> bool:
+    queue = tx.queues.named_to_read(flowing.name)
+    return queue is not None and releases(tx, queue)
 
 
 def _with_rows(met: Chart, now: Chart) -> Chart:

@@ -107,7 +107,7 @@ def _shown(value: Sql, type: Type) -> Sql:
         return value
     if isinstance(type, Scalar):
         if type.name == "decimal":
-            return f"CAST({value} AS STRING)"
+            return f"regexp_replace(CAST({value} AS STRING), '[.]?0+$', '')"  # Spark writes all 18 places
         return f"date_format({_utc(value)}, {text(_TIMES)})"
     if isinstance(type, Bag | Row):
         each = _name()

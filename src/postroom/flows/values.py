@@ -330,7 +330,7 @@ def as_json(value: Any, type: Type) -> Any:
 
 def _scalar_json(value: Any, type: Scalar) -> Any:
     if type.name == "decimal":
-        return format(value, "f")
+        return format(value.normalize(), "f") if value else "0"
     if type.name == "date":
         return value.isoformat()
     if type.name == "timestamp":

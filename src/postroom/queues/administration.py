@@ -24,6 +24,8 @@ from postroom.store.queues import Hold, Keep
 from postroom.store.transaction import Transaction
 
 _DESCRIPTION = "the queue description; load a description"
+_GRAPH = "a flow graph; load its domain"
+_OWNERS = {"rules": "a rule program; load its module", "space": _GRAPH, "meta": _GRAPH, "parked": _GRAPH}
 
 
 class Administration:
@@ -66,7 +68,7 @@ class Administration:
         def work(tx: Transaction) -> None:
             queue = one_queue(tx, names_of((name,)))
             if queue.kind != "basic":
-                owner = "a rule program; load its module" if queue.keep == Keep.SLICED else _DESCRIPTION
+                owner = _OWNERS.get(queue.kind, _DESCRIPTION)
                 raise ArgumentInvalid(argument=name, why=f"it belongs to {owner} without it")
             locks.refuse_locked(tx, queue)
             if queue.unprocessed:

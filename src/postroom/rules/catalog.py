@@ -167,6 +167,7 @@ class _Load:
             # A sender is noted, and what it may not claim refused, at the door alone: a queue whose rules ask has one.
             asked = watched is not None and not {"sender", "rule", "connection"}.isdisjoint(watched.system)
             door = asked or not plan.target(queue.name).plain
+            self._tx.queues.set_watcher(queue, "rules", watched is not None or queue.name in plan.echoes)
             if door or queue.door & Door.RULES:
                 queue = self._tx.queues.locked(queue.id)  # whoever is sending to it finishes first
                 self._tx.queues.set_door(queue, Door.RULES, door)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from postroom.engine.stage import Share
 from postroom.rules.catalog import Programs
 from postroom.store.transaction import Transaction
@@ -11,7 +13,7 @@ class RulesStage:
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
 
-    def share(self, tx: Transaction) -> Share | None:
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
         plan = self._programs.plan(tx)
         if not plan.queues and not plan.echoes:
             return None

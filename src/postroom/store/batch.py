@@ -220,15 +220,19 @@ class Batch:
 
     def _insert_passed(self, messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Write the messages that are processed already; answers with the others."""
-        rows = []
+        rows, gone = [], []
         for place, taken in self._passed.items():
             key, id, seq, number, now, *rest = messages[place]
             queue = self._queues[id]
-            assert queue.keep, f"{queue.name} keeps nothing"
-            rows.append((key, id, taken, number, now, *rest, now))
-            self._tx.counts.depart(queue, number, kept=True)
-            self._journal.append((taken, now, "take", key, seq, id, id, self._puts[place][7], None))
+            if queue.keep:
+                rows.append((key, id, taken, number, now, *rest, now))
+            else:
+                gone.append((key, taken))
+            self._tx.counts.depart(queue, number, kept=bool(queue.keep))
+            target = id if queue.keep else None
+            self._journal.append((taken, now, "take", key, seq, id, target, self._puts[place][7], None))
         self._session.many(INSERT_PASSED, rows)
+        self._session.many(DEPART, gone)
         return [message for place, message in enumerate(messages) if place not in self._passed]
 
 

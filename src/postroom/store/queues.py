@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-from postroom.errors import StoreCorrupt
+from postroom.errors import QueueWatched, StoreCorrupt
 from postroom.store.journal import Journal
 from postroom.store.session import Session
 
@@ -113,6 +113,9 @@ ON CONFLICT (queue) DO UPDATE SET owner = excluded.owner, actor = excluded.actor
     message = excluded.message, segment = excluded.segment, expires = excluded.expires
 """
 _UNLOCK = "DELETE FROM locks WHERE queue = ?"
+_WATCHER = "SELECT watcher FROM watchers WHERE queue = ?"
+_WATCH = "INSERT INTO watchers (queue, watcher) VALUES (?, ?)"
+_UNWATCH = "DELETE FROM watchers WHERE queue = ?"
 _LOCKED_BY = _COLUMNS + "WHERE l.owner = ? ORDER BY q.id"
 
 
@@ -199,6 +202,17 @@ class Queues:
         doors = queue.door | door if wanted else queue.door & ~door
         if doors != queue.door:
             self._session.run(_DOOR, (doors, queue.id))
+
+    def set_watcher(self, queue: Queue, watcher: str, wanted: bool) -> None:
+        """Have the messages of a queue taken by the steps of one capability, or no longer; another's are its own."""
+        row = self._session.row(_WATCHER, (queue.id,))
+        present = None if row is None else row[0]
+        if wanted and present is None:
+            self._session.run(_WATCH, (queue.id, watcher))
+        elif wanted and present != watcher:
+            raise QueueWatched(queue=queue.name, watcher=present, other=watcher)
+        elif not wanted and present == watcher:
+            self._session.run(_UNWATCH, (queue.id,))
 
     def lock(
         self, queue: Queue, *, owner: str, actor: str, reference: str, message: int, segment: int, expires: int

@@ -12,4 +12,6 @@ STATEMENTS = (
         PRIMARY KEY (queue, since)
     ) {clustered}
     """,
+    # Whose steps take the messages of a queue: there is one way for them to go.
+    "CREATE TABLE watchers (queue {number}, watcher TEXT NOT NULL)",
 )
