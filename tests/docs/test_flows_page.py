@@ -41,7 +41,7 @@ def test_every_type_function_action_and_check_is_listed() -> None:
         if file.name in ("words.py", "types.py", "language.py", "inference.py")
     }
     assert {"syntax", "pattern-type", "union-empty"} <= raised, "the search still works"
-    for name in raised | {check.__name__.replace("_", "-") for check in CHECKS}:
+    for name in raised - {"from"} | {check.__name__.replace("_", "-") for check in CHECKS}:
         assert f"`{name}`" in PAGE, name
     assert f"`{_CODE}`" in PAGE
 
@@ -49,7 +49,7 @@ def test_every_type_function_action_and_check_is_listed() -> None:
 def test_the_nine_events_are_listed_with_their_fields() -> None:
     assert isinstance(ACTION_TYPE, Union)
     for tag in ACTION_TYPE.tags:
-        (row,) = [line for line in PAGE.splitlines() if re.search(rf"^\| .*`{tag.name}`.* \|", line)]
+        (row,) = [line for line in PAGE.splitlines() if re.search(rf"^\| [^|]*`{tag.name}`[^|]* \|", line)]
         assert isinstance(tag.type, Tuple)
         for each in tag.type.fields:
             assert f"`{each.name}`" in row or "those of `AddArc`" in row, (tag.name, each.name)
