@@ -50,9 +50,9 @@ def changed(
     has received yet goes only with ``part_with``; they stay readable under its name.
     """
     statements = checks.typed([each.statement for each in wanted.values()])
-    checks.check(statements)
+    checks.check(statements, old.graph)
     kept = {
-        key: replace(each, statement=statement)
+        key: each if each.statement is statement else replace(each, statement=statement)
         for (key, each), statement in zip(wanted.items(), statements, strict=True)
     }
     return _Change(tx, old, Chart(old.version, kept), by, part_with).write(note, told_in)

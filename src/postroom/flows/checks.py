@@ -17,9 +17,12 @@ from postroom.model.catalog import Position, Problem
 Found = Iterator[tuple[Position, str]]
 
 
-def check(statements: Sequence[Statement]) -> Graph:
-    """The graph of statements; raises with every problem that one of the checks finds."""
-    graph = Graph.of(statements)
+def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
+    """The graph of statements; raises with every problem that one of the checks finds.
+
+    ``known`` is a graph that was checked before: what an arc does between the same spaces need not be looked at again.
+    """
+    graph = replace(Graph.of(statements), known=known)
     problems = []
     for each in CHECKS:
         rule = each.__name__.replace("_", "-")
@@ -134,7 +137,7 @@ def table_rows(graph: Graph, _: Sequence[Statement]) -> Found:
 
 def arc_type(graph: Graph, _: Sequence[Statement]) -> Found:
     """A pattern can match its source, and what an arc delivers fits its target."""
-    for arc in _arcs(graph):
+    for arc in (each for each in _arcs(graph) if not graph.knows(each)):
         source, target = graph.spaces[arc.source], graph.spaces[arc.target]
         try:
             if isinstance(arc.does, Transform):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from postroom.flows.definitions import Allow, Arc, Domain, Space, Statement, Table
+from postroom.flows.definitions import Allow, Arc, Domain, Space, Statement, Table, Transform
 from postroom.flows.language import META
 from postroom.flows.meta import META_TYPE
 
@@ -17,6 +17,7 @@ class Graph:
     spaces: Mapping[str, Space] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
     arcs: Mapping[str, tuple[Arc, ...]] = field(default_factory=dict)  # one across domains stands in both of them
+    known: Graph | None = field(default=None, compare=False, repr=False)  # an earlier one that is right
 
     @classmethod
     def of(cls, statements: Iterable[Statement]) -> Graph:
@@ -44,6 +45,17 @@ class Graph:
     def crosses(self, arc: Arc) -> bool:
         """Whether an arc leads from one domain to another."""
         return self.spaces[arc.source].domain != self.spaces[arc.target].domain
+
+    def knows(self, arc: Arc) -> bool:
+        """Whether an earlier graph has the very same arc, between the same spaces and with the same table."""
+        before = self.known
+        if before is None or not any(arc is each for each in before.arcs.get(arc.name, ())):
+            return False
+        same = [before.spaces.get(name) is self.spaces.get(name) for name in (arc.source, arc.target)]
+        if isinstance(arc.does, Transform) and arc.does.join is not None:
+            table = arc.does.join.table
+            same.append(before.tables.get(table) is self.tables.get(table))
+        return all(same)
 
     def outgoing(self) -> dict[str, list[Arc]]:
         """The arcs of each space, in the order of their definition.

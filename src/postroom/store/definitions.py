@@ -26,6 +26,10 @@ WHERE kind = ? AND since <= ? AND (until IS NULL OR until > ?) ORDER BY id
 _ALL = """
 SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions WHERE until IS NULL ORDER BY id
 """
+_NAMED = """
+SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions
+WHERE kind = ? AND name = ? AND until IS NULL
+"""
 _VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
 
 
@@ -69,8 +73,9 @@ class Definitions:
 
     def change(self, kind: str, ended: Sequence[str], begun: Sequence[Definition], note: Mapping[str, Any]) -> int:
         """End some definitions of a kind and begin others, under a new version; the rest stays as it is."""
-        names = {*ended, *(definition.name for definition in begun)}
-        return self._change(kind, [row for row in self._rows(kind, None) if row[1].name in names], begun, note)
+        names = dict.fromkeys([*ended, *(definition.name for definition in begun)])
+        found = self._session.each(_NAMED, [(kind, name) for name in names])
+        return self._change(kind, [_read(row) for rows in found for row in rows], begun, note)
 
     def _change(
         self,

@@ -12,6 +12,7 @@ STATEMENTS = (
         PRIMARY KEY (queue, since)
     ) {clustered}
     """,
+    "CREATE INDEX definitions_name ON definitions (kind, name)",
     # Whose steps take the messages of a queue: there is one way for them to go.
     "CREATE TABLE watchers (queue {number}, watcher TEXT NOT NULL)",
 )
