@@ -6,12 +6,9 @@ bound is said in the table and is no failure of the program.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +17,9 @@ from time import perf_counter
 
 from pyspark.sql.functions import col, from_json, lit, struct, to_json
 
-import postroom
-from lines import Line, table
-from machine import machine, versions
+from lines import Line
 from postroom import spark as rooms
-from postroom.engine.runner import Totals
-from postroom.room import Postroom
+from program import Bench, run, tell
 
 TYPE = "[issue: string, price: int, volume: int]"
 FIVE = f"""
@@ -61,48 +55,19 @@ FULL = Sizes(1_000_000, 2, 50_000, (100, 1_000, 10_000), 40_000, 5)
 QUICK = Sizes(3_000, 1, 500, (40, 80), 500, 1)
 
 
-class Bench:
+class FlowBench(Bench):
     def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
-        self._folder = folder
+        super().__init__(folder, master)
         self._sizes = sizes
-        self._master = master
-        self.stages: dict[str, dict[str, float]] = {}
 
     def lines(self) -> Iterator[Line]:
-        _tell("starting Spark and warming up")
+        tell("starting Spark and warming up")
         rooms.session(self._master)
         self._round("warm", self._sizes.warm, ours_first=True)
-        _tell(f"five arcs over {self._sizes.events:,} events, and the same by hand")
+        tell(f"five arcs over {self._sizes.events:,} events, and the same by hand")
         yield self._five()
-        _tell(f"{', '.join(f'{each:,}' for each in self._sizes.arcs)} select arcs")
+        tell(f"{', '.join(f'{each:,}' for each in self._sizes.arcs)} select arcs")
         yield from self._many()
-
-    def _room(self, name: str, flow: str) -> Postroom:
-        place = self._folder / name
-        place.mkdir()
-        (place / "graph.flow").write_text(flow)
-        room = postroom.open(place / "room.db")
-        room.load(place / "graph.flow")
-        return room
-
-    def _close(self, room: Postroom) -> None:
-        room.close()
-        shutil.rmtree(Path(room.url).parent)
-
-    def _run(self, room: Postroom, what: str, expected: int) -> float:
-        spent: dict[str, float] = {}
-
-        def progress(totals: Totals) -> None:
-            assert totals.last is not None
-            for stage, seconds in totals.last.seconds.items():
-                spent[stage] = spent.get(stage, 0.0) + seconds
-
-        start = perf_counter()
-        totals = room.engine_run(until_idle=True, progress=progress, master=self._master)
-        seconds = perf_counter() - start
-        assert (totals.messages, totals.failures) == (expected, 0), totals
-        self.stages[what] = {stage: each / expected * 1e6 for stage, each in spent.items()}
-        return seconds
 
     # --- five arcs ---
 
@@ -132,7 +97,7 @@ class Bench:
         events = trades(count)
         seconds = {}
         for who in ("ours", "hand") if ours_first else ("hand", "ours"):
-            room = self._room(f"five-{name}-{who}", FIVE)
+            room = self._room(f"five-{name}-{who}", FIVE, ".flow")
             room.publish_many("Trades", events)
             if who == "ours":
                 seconds[who] = self._run(room, "five arcs", count)
@@ -156,8 +121,8 @@ class Bench:
         opened = {}
         for arcs in self._sizes.arcs:
             began = perf_counter()
-            opened[arcs] = self._room(f"arcs-{arcs}", selects(arcs))
-            _tell(f"{arcs:,} arcs loaded in {perf_counter() - began:.1f} s")
+            opened[arcs] = self._room(f"arcs-{arcs}", selects(arcs), ".flow")
+            tell(f"{arcs:,} arcs loaded in {perf_counter() - began:.1f} s")
             opened[arcs].publish_many("Trades", trades(min(count, 2_000)))
             opened[arcs].run_until_idle(master=self._master)
             taken[arcs] = []
@@ -238,34 +203,5 @@ def selects(count: int) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
-    parser.add_argument("--master", default="local[*]", help="the Spark master")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    options = parser.parse_args()
-    start = perf_counter()
-    build = Path("build")
-    build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as name:
-        bench = Bench(Path(name).absolute(), QUICK if options.quick else FULL, options.master)
-        lines = list(bench.lines())
-    for fact, value in {**machine(), **versions()}.items():
-        print(f"{fact}: {value}")
-    print(f"\n{table(lines)}\n\nStage times, microseconds a message:")
-    for what, stages in bench.stages.items():
-        print(f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items()))
-    missed = sum(not line.met for line in lines)
-    print(f"\n{len(lines) - missed} of {len(lines)} bounds met, {missed} missed; {perf_counter() - start:.0f} s")
-    if options.json is not None:
-        figures = {"machine": machine(), "lines": [line.as_dict() for line in lines], "stages": bench.stages}
-        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0
-
-
-def _tell(what: str) -> None:
-    sys.stderr.write(f"… {what}\n")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, lambda folder, quick, master: FlowBench(folder, QUICK if quick else FULL, master)))

@@ -7,11 +7,7 @@ failure of the program.
 
 from __future__ import annotations
 
-import argparse
-import json
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,15 +17,13 @@ from time import perf_counter
 from typing import Any
 
 import postroom
-from lines import Line, table
-from machine import machine, versions
+from lines import Line
 from postroom.engine.effects import Arrival, Effects
 from postroom.engine.pipeline import steps
-from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.step import LEASE
-from postroom.room import Postroom
 from postroom.rules.stage import Base, RulesShare, evaluated, packed, unpacked
+from program import Bench, run, tell
 
 FORK = """
 create queue crm kind basic mode persistent
@@ -79,58 +73,26 @@ FULL = Sizes(50_000, 3, 3_000, 10_000, (10_000, 1_000_000), 6_000, 50)
 QUICK = Sizes(2_000, 1, 200, 300, (1_000, 5_000), 600, 5)
 
 
-class Bench:
+class RuleBench(Bench):
     def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
-        self._folder = folder
+        super().__init__(folder, master)
         self._sizes = sizes
-        self._master = master
-        self.stages: dict[str, dict[str, float]] = {}
 
     def lines(self) -> Iterator[Line]:
         self._warm_up()
-        _tell("the fork of Fig. 5")
+        tell("the fork of Fig. 5")
         yield from self._fork()
-        _tell("the join of Fig. 7")
+        tell("the join of Fig. 7")
         yield from self._join()
-        _tell("an idle engine")
+        tell("an idle engine")
         yield self._reaction()
-        _tell(f"rooms with {self._sizes.rooms[0]:,} and {self._sizes.rooms[1]:,} messages")
+        tell(f"rooms with {self._sizes.rooms[0]:,} and {self._sizes.rooms[1]:,} messages")
         yield self._growth()
 
-    # --- rooms ---
-
-    def _room(self, name: str, program: str) -> Postroom:
-        place = self._folder / name
-        place.mkdir()
-        (place / "program.demaq").write_text(program)
-        room = postroom.open(place / "room.db")
-        room.load(place / "program.demaq")
-        return room
-
-    def _close(self, room: Postroom) -> None:
-        room.close()
-        shutil.rmtree(Path(room.url).parent)
-
-    def _run(self, room: Postroom, what: str, expected: int) -> float:
-        """Seconds to process everything that waits; the stage times are kept for the report."""
-        spent: dict[str, float] = {}
-
-        def progress(totals: Totals) -> None:
-            assert totals.last is not None
-            for stage, seconds in totals.last.seconds.items():
-                spent[stage] = spent.get(stage, 0.0) + seconds
-
-        start = perf_counter()
-        totals = room.engine_run(until_idle=True, progress=progress, master=self._master)
-        seconds = perf_counter() - start
-        assert (totals.messages, totals.failures) == (expected, 0), totals
-        self.stages[what] = {stage: each / expected * 1e6 for stage, each in spent.items()}
-        return seconds
-
     def _warm_up(self) -> None:
-        _tell("starting Spark and warming up")
+        tell("starting Spark and warming up")
         for name, program, bodies in (("warm-fork", FORK, requests), ("warm-join", JOIN, results)):
-            room = self._room(name, program)
+            room = self._room(name, program, ".demaq")
             for count in (1_000, 1_000, 2_000, 10_000):
                 room.send_many("crm", bodies(count), format="xml")
                 room.run_until_idle(master=self._master)
@@ -142,7 +104,7 @@ class Bench:
         backlog, rates, ratios = self._sizes.backlog, [], []
         singles = []
         for number in range(self._sizes.rounds):
-            room = self._room(f"fork-{number}", FORK)
+            room = self._room(f"fork-{number}", FORK, ".demaq")
             room.send_many("crm", requests(backlog), format="xml")
             seconds = self._run(room, "fork of Fig. 5", backlog)
             assert [count.unprocessed for count in room.accept().queues[:4]] == [0, backlog, backlog, backlog]
@@ -169,7 +131,7 @@ class Bench:
 
     def _one_at_a_time(self, number: int) -> float:
         count = self._sizes.singles
-        room = self._room(f"single-{number}", FORK)
+        room = self._room(f"single-{number}", FORK, ".demaq")
         room.send_many("crm", requests(count), format="xml")
         share = Here(room.store.read(room._programs.plan))
         fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "bench", 3600))
@@ -184,7 +146,7 @@ class Bench:
     def _join(self) -> Iterator[Line]:
         slices, rates = self._sizes.slices, []
         for number in range(self._sizes.rounds):
-            room = self._room(f"join-{number}", JOIN)
+            room = self._room(f"join-{number}", JOIN, ".demaq")
             bodies = results(slices)
             room.send_many("crm", bodies, format="xml")
             # The offers are processed too: the slicing's rule watches the customers' queue.
@@ -199,7 +161,7 @@ class Bench:
         """Cost per message in a room with many stored messages, each in a slice, beside one with few."""
         rooms = {}
         for size in self._sizes.rooms:
-            rooms[size] = self._room(f"grown-{size}", JOIN)
+            rooms[size] = self._room(f"grown-{size}", JOIN, ".demaq")
             for start in range(0, size, 50_000):
                 bodies = [
                     f"<old><requestID>old-{start + n}</requestID></old>" for n in range(min(50_000, size - start))
@@ -235,7 +197,7 @@ class Bench:
 
     def _reaction(self) -> Line:
         """From a send to the reaction that someone else receives, when the engine has nothing else to do."""
-        room = self._room("idle", FORK)
+        room = self._room("idle", FORK, ".demaq")
         engine = threading.Thread(target=room.run, kwargs={"master": self._master})
         engine.start()
         taken = []
@@ -290,34 +252,5 @@ def results(slices: int, prefix: str = "") -> list[str]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
-    parser.add_argument("--master", default="local[*]", help="the Spark master")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    options = parser.parse_args()
-    start = perf_counter()
-    build = Path("build")
-    build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as name:
-        bench = Bench(Path(name).absolute(), QUICK if options.quick else FULL, options.master)
-        lines = list(bench.lines())
-    for fact, value in {**machine(), **versions()}.items():
-        print(f"{fact}: {value}")
-    print(f"\n{table(lines)}\n\nStage times, microseconds a message:")
-    for what, stages in bench.stages.items():
-        print(f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items()))
-    missed = sum(not line.met for line in lines)
-    print(f"\n{len(lines) - missed} of {len(lines)} bounds met, {missed} missed; {perf_counter() - start:.0f} s")
-    if options.json is not None:
-        figures = {"machine": machine(), "lines": [line.as_dict() for line in lines], "stages": bench.stages}
-        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0
-
-
-def _tell(what: str) -> None:
-    sys.stderr.write(f"… {what}\n")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, lambda folder, quick, master: RuleBench(folder, QUICK if quick else FULL, master)))
