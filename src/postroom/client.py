@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from postroom.doors import Doors
-from postroom.errors import DefinitionUnknown
+from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.chart import Charts
 from postroom.flows.clients import Clients, Subscription
-from postroom.flows.language import META
 from postroom.flows.meta import By
+from postroom.limits import BATCH_MESSAGES_MAX
 from postroom.model.key import KeyTexts
 from postroom.model.message import Draft
 from postroom.queues.locks import User
@@ -19,7 +19,6 @@ from postroom.queues.results import Received, Sent, SentMany
 from postroom.queues.verbs import Verbs
 from postroom.rules.catalog import Programs
 from postroom.store.base import Store
-from postroom.store.transaction import Transaction
 
 
 class Client:
@@ -63,12 +62,9 @@ class Client:
             return SentMany(KeyTexts(self._published(space, drafts)))
 
     def _published(self, space: str, drafts: Sequence[Draft]) -> Sequence[int]:
-        def work(tx: Transaction) -> Sequence[int]:
-            if space.startswith(f"{META}:"):
-                tx.definitions.lock()  # before the space itself, as everyone does who changes the graph
-            return self._verbs.enter(tx, (space,), drafts)
-
-        return self._store.transact("publish", work)
+        if len(drafts) > BATCH_MESSAGES_MAX:
+            raise ArgumentInvalid(argument="events", why=f"at most {BATCH_MESSAGES_MAX} events in one publication")
+        return self._store.transact("publish", lambda tx: self._verbs.enter(tx, (space,), drafts))
 
     def _check_space(self, space: str) -> None:
         spaces = self._store.read(self._charts.now).graph.spaces

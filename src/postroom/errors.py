@@ -6,6 +6,7 @@
     │   ├── CollectionUnknown      collection-unknown
     │   ├── DefinitionUnknown      definition-unknown
     │   ├── DescriptionInvalid     description-invalid
+    │   ├── EventsOnTheWay         events-on-the-way
     │   ├── FileUnreadable         file-unreadable
     │   ├── FlowInvalid            flow-invalid
     │   ├── LanguageUnknown        language-unknown
@@ -127,6 +128,14 @@ class DescriptionInvalid(DefinitionError):
 
     code = "description-invalid"
     template = "{where}: {what} [{rule}]{more}"
+
+
+class EventsOnTheWay(DefinitionError):
+    code = "events-on-the-way"
+    template = (
+        "{space} cannot go or get another type: {count} event(s) in {source} may be on their way to it. "
+        "Let them flow (postroom run), or load with --drop"
+    )
 
 
 class FileUnreadable(DefinitionError):

@@ -27,6 +27,7 @@ from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
 from postroom.engine.tryout import Tried
 from postroom.errors import ArgumentInvalid, MessageGone, MessageUnknown, OutboxUnknown, PrincipalRefused
+from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
 from postroom.flows import tryout as flow_tryout
 from postroom.flows.chart import Charts
@@ -155,6 +156,7 @@ class Postroom:
         documents = loading.documents(files)
         for text in documents.values():
             check_xml(text)
+        flow_catalog.check_collection(self.store.read(self._charts.now), name, list(documents.values()))
         return catalog.load_collection(self.store, name, documents)
 
     def hierarchy(self) -> str:
@@ -341,8 +343,9 @@ class Postroom:
         """How many messages wait in queues that rules watch, and in spaces that arcs leave."""
 
         def work(tx: Transaction) -> int:
-            watched = {*self._programs.plan(tx).queues, *self._charts.now(tx).flowing}
-            return sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            watched = self._programs.plan(tx).queues
+            flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
+            return flowing + sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
 
         return self.store.read(work)
 
@@ -380,6 +383,9 @@ class Postroom:
 
     def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Client:
         """Someone who publishes and subscribes under a name of their own; a registered name needs its password."""
+        for argument, said in (("name", name), ("broker", broker or self._by.broker)):
+            if not isinstance(said, str) or not 0 < len(said) <= ACTOR_CHARS_MAX or not said.isprintable():
+                raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
         if password is not None:
             self._registry.verify(name, password)
         elif self._registry.knows(name):

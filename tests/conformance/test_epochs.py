@@ -17,7 +17,7 @@ def test_an_epoch_begins_with_a_change_and_ends_with_the_next(room: Postroom) ->
         assert tx.epochs.at(5) is None
         for seq, version in ((10, 1), (20, 4)):
             tx.epochs.begin(seq, version)
-        assert tx.epochs.at(9) is None
+        assert tx.epochs.at(9) == Epoch(1, 10, 20), "the oldest that is known"
         assert tx.epochs.at(10) == tx.epochs.at(19) == Epoch(1, 10, 20)
         assert tx.epochs.at(20) == Epoch(4, 20, END)
 
@@ -62,12 +62,12 @@ def test_what_no_message_needs_is_forgotten(room: Postroom) -> None:
     room.store.transact("send", lambda tx: tx.epochs.begin(position + 10, 3))
     room.store.transact("send", lambda tx: tx.epochs.close(queue.id, position + 10))
     room.store.transact("send", lambda tx: tx.epochs.forget())
-    assert room.store.read(lambda tx: tx.epochs.at(start - 1)) is None
+    assert room.store.read(lambda tx: tx.epochs.at(start - 1)) == Epoch(2, start, position + 10), "the first is gone"
     assert room.store.read(lambda tx: tx.epochs.at(position)) == Epoch(2, start, position + 10)
     assert len(room.store.read(lambda tx: tx.epochs.flowing())) == 1
     room.receive("q")
     room.store.transact("send", lambda tx: tx.epochs.forget())
-    assert room.store.read(lambda tx: tx.epochs.at(position)) is None
+    assert room.store.read(lambda tx: tx.epochs.at(position)) == Epoch(3, position + 10, END)
     assert room.store.read(lambda tx: tx.epochs.flowing()) == []
     assert room.store.read(lambda tx: tx.epochs.at(END)) == Epoch(3, position + 10, END)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.flows.conftest import Load
 
-from postroom.errors import CollectionUnknown, DefinitionUnknown, FlowInvalid, NameTaken, QueueWatched
+from postroom.errors import CollectionUnknown, DefinitionUnknown, EventsOnTheWay, FlowInvalid, NameTaken, QueueWatched
 from postroom.room import Postroom
 
 GRAPH = """
@@ -63,6 +63,24 @@ def test_a_space_that_a_subscription_needs_cannot_go(room: Postroom, load: Load)
         load("domain trading space NYSE : [issue: string, price: int]")
 
 
+def test_a_subscription_follows_the_type_of_its_space(room: Postroom, load: Load) -> None:
+    load(GRAPH)
+    room.client("desk").subscribe("NYSE", "[price: p > 10]")
+    load(GRAPH.replace("price: int]", "price: int, volume: int]"))
+    types = {space.name: space.type for space in room.graph().spaces}
+    assert types["desk"] == types["NYSE"] == "[issue: string, price: int, volume: int]"
+    with pytest.raises(FlowInvalid, match=r"subscription of desk.*price"):
+        load("domain trading space NYSE : [issue: string]")
+
+
+def test_what_is_on_its_way_keeps_its_goal(room: Postroom, load: Load) -> None:
+    load(GRAPH)
+    room.publish("NYSE", '["IBM", 80]')
+    with pytest.raises(EventsOnTheWay, match=r"Big cannot go or get another type: 1 event\(s\) in NYSE"):
+        load("domain trading space NYSE : [issue: string, price: int]")
+    load("domain trading space NYSE : [issue: string, price: int]", drop=True)
+
+
 def test_files_may_share_a_domain_in_one_load(room: Postroom, tmp_path: Path) -> None:
     (tmp_path / "a.flow").write_text("domain d space A : [n: int]")
     (tmp_path / "b.flow").write_text("domain d space B : [n: int] arc ab : A -> B merge")
@@ -109,6 +127,13 @@ def test_messages_of_a_queue_are_taken_by_rules_or_by_arcs(room: Postroom, load:
     program.write_text("")
     room.load(program)
     room.client("desk").subscribe("B")
+
+
+def test_a_graph_with_more_ways_than_a_plan_can_hold_is_refused(load: Load) -> None:
+    layers = [f"space S{n} : [n: int]" for n in range(18)]
+    layers += [f"arc {which}{n} : S{n} -> S{n + 1} merge" for n in range(17) for which in "ab"]
+    with pytest.raises(FlowInvalid, match=r"more than 50000 arcs on all ways that lead from S0 \[ways\]"):
+        load("domain d " + " ".join(layers))
 
 
 def test_a_space_that_comes_back_finds_its_history(room: Postroom, load: Load) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Callable
 import pytest
 from tests.flows.conftest import Load
 
-from postroom.errors import ArgumentInvalid, DefinitionUnknown, FlowInvalid, NotAllowed, QueueUnknown
+from postroom.errors import (
+    ArgumentInvalid,
+    DefinitionUnknown,
+    EventRefused,
+    FlowInvalid,
+    NameTaken,
+    NotAllowed,
+    QueueUnknown,
+)
 from postroom.room import Postroom
 
 GRAPH = """
@@ -53,6 +61,14 @@ def test_the_same_subscription_again_changes_nothing_but_connects(room: Postroom
     desk.disconnect()
     assert desk.subscribe("NYSE", "[price: p > 75]").connected
     assert [each.connected for each in room.subscriptions()] == [True]
+
+
+def test_the_same_subscription_may_become_durable(room: Postroom) -> None:
+    desk = room.client("desk")
+    desk.subscribe("NYSE", "[price: p > 75]")
+    assert desk.subscribe("NYSE", "[price: p > 75]", durable=True).durable
+    assert [(each.arc, each.durable) for each in room.subscriptions()] == [("desk_NYSE", True)]
+    assert not desk.subscribe("NYSE", "[price: p > 75]").durable
 
 
 def test_a_client_may_have_several_subscriptions_to_spaces_of_one_type(room: Postroom, run: Callable[..., int]) -> None:
@@ -103,6 +119,55 @@ def test_a_domain_may_say_who_reads(room: Postroom, load: Load) -> None:
     room.client("desk").subscribe("Rain")
     room.add_principal("auditor", "pw")
     room.client("auditor", "pw").subscribe("NYSE")
+
+
+def test_a_clients_space_is_its_own(room: Postroom, load: Load, run: Callable[..., int]) -> None:
+    room.client("desk").subscribe("NYSE")
+    with pytest.raises(ArgumentInvalid, match="desk is a client's own"):
+        room.client("eve").subscribe("desk")
+    with pytest.raises(NameTaken, match="a client"):
+        load(GRAPH.replace("domain weather", "space desk : [issue: string, price: int] domain weather"))
+
+
+def test_what_someone_else_has_disabled_or_added_is_not_the_clients(room: Postroom, load: Load) -> None:
+    load(GRAPH.replace("domain trading", "domain trading allow operator : addArc, disableArc, enableArc"))
+    room.add_principal("operator", "pw")
+    operator, eve = room.client("operator", "pw"), room.client("eve")
+    eve.subscribe("NYSE")
+    operator.publish("meta:trading", 'DisableArc: ["eve_NYSE"]')
+    assert not eve.connect()[0].connected
+    operator.publish("meta:trading", 'EnableArc: ["eve_NYSE"]')
+    eve.disconnect()
+    assert eve.connect()[0].connected
+    operator.publish("meta:trading", 'AddArc: ["feed", "NYSE", "eve", Merge: []]')
+    assert [each.arc for each in eve.subscriptions()] == ["eve_NYSE"]
+
+
+def test_a_durable_subscription_may_end_and_begin_again(room: Postroom, run: Callable[..., int]) -> None:
+    desk = room.client("desk")
+    desk.subscribe("NYSE", durable=True)
+    desk.disconnect()
+    room.publish("NYSE", '["old", 1]')
+    run()
+    desk.unsubscribe()
+    desk.subscribe("NYSE", durable=True)
+    room.publish("NYSE", '["new", 1]')
+    run()
+    assert [message.body for message in room.info("desk")] == ['{"issue":"new","price":1}']
+
+
+def test_only_an_arc_puts_events_aside(room: Postroom) -> None:
+    room.client("desk").subscribe("NYSE", durable=True)
+    with pytest.raises(EventRefused, match="only its arc puts events there"):
+        room.send("arc:desk_NYSE", '["a", 1]', format="text")
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\ud800", "x" * 101, 5])
+def test_what_is_not_a_name_is_refused(room: Postroom, name: str) -> None:
+    with pytest.raises(ArgumentInvalid, match="printable"):
+        room.client(name)
+    with pytest.raises(ArgumentInvalid, match="printable"):
+        room.client("desk", broker=name or " \n")
 
 
 def test_connecting_twice_is_harmless(room: Postroom) -> None:

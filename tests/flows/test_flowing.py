@@ -171,6 +171,61 @@ def test_a_durable_transform_in_the_middle_of_a_chain_catches_up_through_the_res
     assert [event["n"] for event in said(room, "D")] == [2, 4, 6]
 
 
+def test_a_durable_arc_that_is_disabled_again_when_the_engine_comes_keeps_the_order(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(GRAPH)
+    desk = room.client("desk")
+    desk.subscribe("NYSE", durable=True)
+    desk.disconnect()
+    room.publish("NYSE", '["1", 80]')
+    desk.connect()
+    room.publish("NYSE", '["2", 80]')
+    desk.disconnect()
+    room.publish("NYSE", '["3", 80]')
+    run()
+    assert issues(room, "desk") == ["1", "2"]
+    desk.connect()
+    run()
+    assert issues(room, "desk") == ["1", "2", "3"]
+
+
+def test_nothing_overtakes_what_a_durable_arc_has_missed_even_if_that_is_held(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(GRAPH)
+    desk = room.client("desk")
+    desk.subscribe("NYSE", durable=True)
+    desk.disconnect()
+    room.publish("NYSE", '["1", 80]')
+    run()
+    desk.connect()
+    room.set_password("arc:desk_NYSE", password="pw")
+    room.disable("arc:desk_NYSE", password="pw")
+    room.publish("NYSE", '["2", 80]')
+    run()
+    assert issues(room, "desk") == []
+    room.enable("arc:desk_NYSE", password="pw")
+    run()
+    assert issues(room, "desk") == ["1", "2"]
+
+
+def test_a_space_in_the_middle_whose_only_arc_is_disabled_skips_and_keeps_nothing(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load(
+        f"""domain d allow * : disableArc, enableArc
+        space A : {TRADES} space M : {TRADES} space B : {TRADES} arc am : A -> M merge arc mb : M -> B merge"""
+    )
+    room.publish("meta:d", 'DisableArc: ["mb"]')
+    room.publish("A", '["1", 1]')
+    room.publish("meta:d", 'EnableArc: ["mb"]')
+    room.publish("A", '["2", 1]')
+    run()
+    assert issues(room, "B") == ["2"]
+    assert issues(room, "M") == []
+
+
 def test_what_a_deleted_durable_arc_kept_stays_readable(room: Postroom, load: Load, run: Callable[..., int]) -> None:
     load(GRAPH)
     desk = room.client("desk")
@@ -187,12 +242,15 @@ def test_a_new_type_is_for_new_events_and_those_that_wait_meet_the_old_graph(
 ) -> None:
     load("domain d space A : [n: int] space B : [n: int] arc a : A -> B select [n: n > 1]")
     room.publish("A", {"n": 5})
+    with pytest.raises(QueueInUse, match="A"):
+        load("domain d space A : [t: string] space B : [t: string]")
     load('domain d space A : [t: string] space B : [t: string] arc a : A -> B select [t: t > "k"]', drop=True)
     room.publish("A", {"t": "z"})
     with pytest.raises(EventInvalid, match="there is no field n"):
         room.publish("A", {"n": 5})
     run()
-    assert said(room, "B") == [{"n": 5}, {"t": "z"}]
+    assert said(room, "B") == [{"t": "z"}], "the space of the old type is gone"
+    assert said(room, "A") == []
 
 
 def test_what_stood_in_a_consumers_space_stays_there_when_it_gets_an_arc(

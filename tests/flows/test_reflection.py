@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.flows.conftest import Load
 
+import postroom
 from postroom.errors import (
     EventInvalid,
     EventRefused,
@@ -191,8 +192,12 @@ def test_a_name_alone_proves_nothing(room: Postroom, operator: Any) -> None:
     with pytest.raises(PrincipalRefused, match="there is no such principal, or the password is not its own"):
         room.client("nobody", "pw")
     room._by = type(room._by)("operator", "here")
-    with pytest.raises(NotAllowed, match="say who you are: --as operator"):
-        room.publish(META, 'DisableArc: ["big"]')
+    with pytest.raises(PrincipalRefused, match="this name is registered: give its password"):
+        room.publish(META, 'RequestDeleteArc: [1, "big"]')
+    impostor = postroom.open(room.url, actor="operator")
+    with pytest.raises(PrincipalRefused, match="this name is registered: give its password"):
+        impostor.send(META, 'RequestDeleteArc: [1, "big"]')
+    impostor.close()
 
 
 def test_a_token_is_as_good_as_a_password_and_is_shown_once(room: Postroom, operator: Any) -> None:
@@ -225,6 +230,7 @@ def test_a_request_is_published_and_waits(room: Postroom, operator: Any) -> None
         ('DeleteSpace: ["none"]', "there is no space none to delete"),
         ('DeleteSpace: ["meta:trading"]', "there is no space meta:trading to delete"),
         ('EnableArc: ["big"]', "arc big is enabled already"),
+        ('DeleteSpace: ["Big"]', "arc big uses space Big; delete it first"),
         ('AddSpace: ["Big"]', "there is a space Big already"),
         ('AddArc: ["big", "NYSE", "Big", Merge: []]', "there is an arc big already"),
         ('AddArc: ["a b", "NYSE", "Big", Merge: []]', "is not a name"),
@@ -243,7 +249,6 @@ def test_an_event_that_asks_for_what_cannot_be_is_refused(room: Postroom, operat
         ('AddArc: ["new", "NYSE", "NYSE", Merge: []]', "leads from NYSE to itself"),
         ('AddArc: ["back", "Big", "NYSE", Merge: []]', "closes a circle"),
         ('AddArc: ["new", "NYSE", "Big", Select: ["[none: any]"]]', "none"),
-        ('DeleteSpace: ["Big"]', "there is no space Big"),
         ('AddSpace: ["X : nonsense"]', "nonsense is not a type"),
         ('AddArc: ["new", "NYSE", "meta:trading", Merge: []]', "nothing flows into meta:trading"),
     ],
@@ -258,6 +263,25 @@ def test_an_event_of_another_type_is_refused(room: Postroom, operator: Any) -> N
         operator.publish(META, 'Explode: ["big"]')
     with pytest.raises(EventInvalid):
         operator.publish(META, {"DisableArc": {"arcName": 7}})
+
+
+@pytest.mark.parametrize(
+    ("said", "name"), [("Small retain", "Small"), ("S2 # a comment", "S2"), ("S3 : [n: int]", "S3")]
+)
+def test_a_new_space_is_told_by_its_name_alone(room: Postroom, operator: Any, said: str, name: str) -> None:
+    operator.publish(META, {"AddSpace": {"nodeName": said}})
+    assert last(room)["action"] == {"AddSpace": {"nodeName": name}}
+    assert name in {space.name for space in room.graph().spaces}
+
+
+def test_what_a_refused_transaction_had_in_mind_is_forgotten(room: Postroom, load: Load, url: str) -> None:
+    load("domain one allow * : addSpace domain two")
+    with pytest.raises(NotAllowed):
+        room.distribute(["meta:one", "meta:two"], 'AddSpace: ["Ghost : [x: int]"]')
+    with postroom.open(url) as other:
+        other.client("c").publish("meta:one", 'AddSpace: ["Real : [x: int]"]')
+    assert {space.name for space in room.graph().spaces} == {"meta:one", "meta:two", "Real"}
+    room.send("Real", "[1]")
 
 
 def test_rules_cannot_publish_in_a_meta_space(room: Postroom, load: Load, tmp_path: Any) -> None:

@@ -128,7 +128,7 @@ def contents(room: Postroom) -> dict[str, list[str]]:
 # --- failure ---
 
 
-def test_an_event_that_an_arc_cannot_work_out_loses_its_own_deliveries_only(
+def test_an_arc_that_cannot_work_out_an_event_delivers_an_error_and_the_others_what_they_have(
     room: Postroom, load: Load, work: Callable[..., int]
 ) -> None:
     load(
@@ -137,7 +137,7 @@ def test_an_event_that_an_arc_cannot_work_out_loses_its_own_deliveries_only(
     )
     room.publish_many("A", [{"n": n} for n in (5, 0, 3)])
     work()
-    assert stored(room, "B") == ['{"n":5}', '{"n":3}']
+    assert stored(room, "B") == ['{"n":5}', '{"n":0}', '{"n":3}']
     assert stored(room, "C") == ['{"n":0}', '{"n":1}']
     (error,) = room.info("postroom-errors")
     assert "<code>PF0001</code>" in error.body
@@ -145,6 +145,22 @@ def test_an_event_that_an_arc_cannot_work_out_loses_its_own_deliveries_only(
     assert '{"n":0}' in error.body
     assert error.cause is not None
     assert room.trace(error.cause)[0].target == "A"
+
+
+def test_a_condition_without_a_value_is_an_error_too(room: Postroom, load: Load, work: Callable[..., int]) -> None:
+    load(
+        """domain d space A : [n: int, m: int] space B : [n: int, m: int] space C : [n: int]
+        arc b : A -> B select [m: m, n: n > 10 % m]
+        arc c : A -> C transform [m: m < 5, n: n > 10 % m] => [n: n]"""
+    )
+    room.publish_many("A", [{"n": 5, "m": 3}, {"n": 5, "m": 0}, {"n": 0, "m": 3}, {"n": 9, "m": 7}])
+    work()
+    assert [json.loads(body)["n"] for body in stored(room, "B")] == [5, 9]
+    assert [json.loads(body)["n"] for body in stored(room, "C")] == [5]
+    assert [("arc b" in body, "arc c" in body) for body in stored(room, "postroom-errors")] == [
+        (False, True),
+        (True, False),
+    ]
 
 
 def test_an_event_that_ends_its_job_is_found_among_the_others(
@@ -209,6 +225,21 @@ def test_what_a_door_of_the_rules_refuses_is_an_error_and_not_the_end_of_the_ste
     (error,) = room.info("postroom-errors")
     assert "<code>entry-refused</code>" in error.body
     assert len(room.slice("inverses", "12")) == 1
+
+
+def test_an_event_for_a_space_that_has_another_type_now_stops_nobody(
+    room: Postroom, load: Load, tmp_path: Path, work: Callable[..., int]
+) -> None:
+    load("domain d space A : [n: int] space B : [n: int] arc b : A -> B merge")
+    (tmp_path / "r.demaq").write_text("create property k as xs:string fixed queue B value 'k' create slicing s on k")
+    room.load(tmp_path / "r.demaq")
+    room.publish("A", [1])
+    changed = "domain d space A : [n: int] space B : [t: string] arc b : A -> B transform [n: n] => [t: string(n)]"
+    load(changed, drop=True)
+    room.publish("A", [2])
+    work()
+    assert stored(room, "B") == ['{"t":"2"}']
+    assert stored(room, "A") == stored(room, "postroom-errors") == []
 
 
 # --- plans ---

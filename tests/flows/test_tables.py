@@ -91,9 +91,29 @@ def test_rows_come_from_a_collection_and_follow_it(room: Postroom, tmp_path: Pat
     assert room.graph().tables[0].as_dict()["source"] == "collection places"
 
 
+def test_a_collection_that_does_not_fit_its_tables_is_refused(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "c.demaq").write_text("create collection seats")
+    room.load(tmp_path / "c.demaq")
+    document = tmp_path / "s.xml"
+    document.write_text("<s><r><issue>IBM</issue><n>many</n></r></s>")
+    room.load_collection("seats", document)
+    (tmp_path / "g.flow").write_text("domain d table t : [issue: string, n: int] from collection seats")
+    with pytest.raises(FileUnreadable, match="row 1: n: a value of type int is wanted"):
+        room.load(tmp_path / "g.flow")
+    document.write_text("<s><r><issue>IBM</issue><n>5</n></r></s>")
+    room.load_collection("seats", document)
+    room.load(tmp_path / "g.flow")
+    document.write_text("<s><r><issue>IBM</issue><n>many</n></r></s>")
+    with pytest.raises(FileUnreadable, match="row 1: n: a value of type int is wanted"):
+        room.load_collection("seats", document)
+    assert room.graph().tables[0].rows == 1
+
+
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
+        ("p.json", "[" * 100_000, "nested too deeply"),
+        ("p.csv", ",".join(NAMES) + "\nb1,c,1998-01-02,1e99999999,true,1", "a value of type int is wanted"),
         ("p.csv", None, "No such file"),
         ("p.txt", "", "a table is read from .csv, .json, .jsonl, .parquet, not from '.txt'"),
         ("p.csv", "broker,city\nb1,c\n", "row 1 has no since"),

@@ -91,6 +91,13 @@ def test_a_client_subscribes_receives_leaves_and_goes(desk: Run, tmp_path: Path)
     assert desk("unsubscribe", "--as", "me").code == 1
 
 
+def test_a_subscription_tells_when_a_space_is_stored_no_longer(desk: Run) -> None:
+    told = desk("subscribe", "Big", "--as", "me", "--durable")
+    assert told.out == "arc me_Big : Big -> me select any durable\n"
+    assert told.err.startswith("Big passes its events on from now; whoever received from it subscribes")
+    assert desk("subscribe", "Big", "--as", "you").err == ""
+
+
 def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert desk("principal", "list").err.startswith("none; register one")
     assert desk("principal", "add", "operator", stdin="secret\n").out == "operator is registered\n"
@@ -100,6 +107,7 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     token = desk("principal", "add", "service", "--token", "--json").json["token"]
     monkeypatch.setenv("POSTROOM_PASSWORD", token)
     assert desk("subscribe", "NYSE", "--as", "service").code == 0
+    assert desk("principal", "add", "operator", stdin="other\n").out == "operator has another password now\n"
     assert desk("principal", "list", "--json").json == {"principals": ["operator", "service"]}
     assert desk("principal", "remove", "service").out == "service is no longer registered\n"
     assert desk("principal", "remove", "service").code == 1
@@ -123,11 +131,14 @@ def test_the_graph_is_listed_drawn_and_explained(desk: Run, tmp_path: Path) -> N
     assert shaped["domains"] == [{"name": "trading", "allows": {"operator": ["disableArc"]}}]
     assert desk("graph", "--svg", "g.svg").out == "g.svg: 4 spaces, 2 arcs, 1 tables\n"
     assert (tmp_path / "g.svg").read_text().startswith("<svg ")
-    assert desk("graph", "--svg", "none/g.svg").err.startswith("postroom: file-unreadable: cannot read none/g.svg")
+    assert desk("graph", "--svg", "none/g.svg").err.startswith(
+        "postroom: argument-invalid: --svg: cannot write none/g.svg"
+    )
     told = desk("explain", "big", "--no-plan")
     assert "condition: event.`price` > 75L\n" in told.out
     assert desk("explain", "big", "--no-plan", "--json").json["binds"] == {"p": "int"}
-    assert desk("explain", "none", "--no-plan").code == 1
+    assert "nothing named rule or arc none is defined here" in desk("explain", "none", "--no-plan").err
+    assert desk("catalog", "big", "--json").json["definitions"][0]["name"] == "big in trading"
 
 
 def test_an_empty_room_says_how_to_begin(run: Run) -> None:
@@ -155,4 +166,11 @@ def test_follow_prints_what_arrives_until_it_is_interrupted(
     monkeypatch.setattr(postroom.Postroom, "receive", receive)
     told = desk("receive", "Big", "--follow")
     assert told.out == '{"issue":"IBM","price":80}\n{"issue":"HP","price":90}\n'
+    assert told.code == 0
+
+
+def test_follow_ends_when_nothing_has_come_for_as_long_as_it_waits(desk: Run) -> None:
+    desk("publish", "Big", '["IBM", 80]')
+    told = desk("receive", "Big", "--follow", "--wait", "0.05", "--json")
+    assert json.loads(told.out)["body"] == '{"issue":"IBM","price":80}'
     assert told.code == 0

@@ -35,18 +35,16 @@ class PlainShare(FlowShare):
 
     def _flow(self, space: str, event: Any) -> Iterator[Enqueue]:
         """What each arc on each way delivers, in the order of the arcs: first those of the space itself."""
-        graph = self.chart.running
-        outgoing = graph.outgoing()
+        graph, kept = self.chart.running, self.chart.keeping & self.living
         reached = {-1: [event]}
         for step in Network(graph, self.living).ways(space):
             arc, target = step.arc, graph.spaces[step.arc.target]
             arriving = [passed(self.chart, arc, before) for before in reached[step.before]]
             reached[step.number] = [after for some in arriving for after in some]
-            goes_on = arc.target in outgoing
-            if arc.target in self.living and (target.retain or not goes_on):
-                for after in reached[step.number]:
-                    body = canonical(after, target.type)
-                    yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
+            for after in reached[step.number] if arc.target in kept else ():
+                body = canonical(after, target.type)
+                goes_on = arc.target in self.chart.flowing
+                yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
 
 
 def passed(chart: Chart, arc: Arc, event: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue,
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.stage import Share
-from postroom.errors import EntryRefused
+from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import Draft, Stored
 from postroom.store.batch import NOWHERE, Batch, Door, Places, Put, Stale, no_door
@@ -324,9 +324,10 @@ class _Commit:
         for action in made:
             if type(action) is Enqueue and queues[action.queue].door & ~self._passed:
                 draft = Draft(action.body, action.format, action.type, action.properties)
+                queue = queues[action.queue]
                 try:
-                    (put,) = self._door(self._tx, queues[action.queue], [draft])
-                except EntryRefused as refusal:
+                    (put,) = self._door(self._tx, queue._replace(door=queue.door & ~self._passed), [draft])
+                except BodyError as refusal:
                     failure = Failure("application", refusal.code, str(refusal), action.rule)
                     return (error_message(failure, stored.queue, stored.key, _document(stored)),)
                 found.append(self._admitted(action, put))

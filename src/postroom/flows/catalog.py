@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from postroom.errors import CollectionUnknown
+from postroom.errors import CollectionUnknown, NameTaken
 from postroom.flows import checks
 from postroom.flows.changes import changed, without_domains
-from postroom.flows.chart import COLLECTION, Chart, Charts, Kept, Rows, kept_from
-from postroom.flows.definitions import Domain, Statement, Table
+from postroom.flows.chart import CLIENT, COLLECTION, Chart, Charts, Kept, Rows, kept_from
+from postroom.flows.definitions import Arc, Domain, Space, Statement, Table
 from postroom.flows.meta import By
+from postroom.flows.tables import rows_of_documents
+from postroom.flows.types import UNTYPED
 from postroom.model.catalog import Loaded, compared
 from postroom.store.transaction import Transaction
 
@@ -26,18 +28,39 @@ def proposed(
     domains = {each.name for each in statements if isinstance(each, Domain)}
     rest = without_domains(chart, domains)
     new = kept_from(statements, rows)
+    rest = _following(rest, new)
     others = [each.statement for key, each in rest.items() if key not in new]
     checks.check(checks.typed([*others, *statements]))
-    known = set() if tx is None else {each.name for each in tx.definitions.of_kind(COLLECTION)}
+    for key in new:
+        if chart.origin(key) == CLIENT:
+            raise NameTaken(name=key, owner="a client; it goes when the client unsubscribes")
+    documents = {} if tx is None else {each.name: each.body["documents"] for each in tx.definitions.of_kind(COLLECTION)}
     for statement in statements:
-        if tx is not None and isinstance(statement, Table) and statement.collection and statement.source not in known:
-            raise CollectionUnknown(name=statement.source)
+        if tx is not None and isinstance(statement, Table) and statement.collection:
+            if statement.source not in documents:
+                raise CollectionUnknown(name=statement.source)
+            rows_of_documents(statement, documents[statement.source])
     found = {key: each for key, each in rest.items() if key not in new}
     for key, each in new.items():
         before = chart.kept.get(key)
         # Whoever disabled an arc did not mean until the next load.
-        off = before is not None and before.disabled and str(before.statement) == str(each.statement)
-        found[key] = replace(each, disabled=off)
+        same = before is not None and str(before.statement) == str(each.statement)
+        found[key] = replace(each, disabled=before.disabled) if before is not None and same else each
+    return found
+
+
+def _following(rest: Mapping[str, Kept], new: Mapping[str, Kept]) -> dict[str, Kept]:
+    """What stays, with clients' spaces open for a new type where what they have subscribed to gets one."""
+    spaces = {each.statement.name: each.statement.type for each in new.values() if isinstance(each.statement, Space)}
+    arcs = [each.statement for each in rest.values() if isinstance(each.statement, Arc) and each.origin == CLIENT]
+    fed = {arc.target for arc in arcs if arc.source in spaces}
+    found = dict(rest)
+    for key, each in rest.items():
+        space = each.statement
+        if isinstance(space, Space) and each.origin == CLIENT and space.name in fed:
+            types = {spaces[arc.source] for arc in arcs if arc.target == space.name and arc.source in spaces}
+            if types != {space.type}:
+                found[key] = replace(each, statement=replace(space, type=UNTYPED))
     return found
 
 
@@ -69,3 +92,10 @@ def _texts(chart: Chart, domains: set[str]) -> dict[str, tuple[str, Rows]]:
         if domain in domains:
             found[key] = (str(statement), each.rows)
     return found
+
+
+def check_collection(chart: Chart, name: str, documents: Sequence[str]) -> None:
+    """Raise unless the rows that tables read from a collection would be in new documents."""
+    for table in chart.graph.tables.values():
+        if table.collection and table.source == name:
+            rows_of_documents(table, documents)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from postroom.engine.failures import error_queue
-from postroom.errors import NameInvalid, NameTaken, QueueInUse
+from postroom.errors import EventsOnTheWay, NameInvalid, NameTaken, QueueInUse
 from postroom.flows import checks
 from postroom.flows.chart import (
     FILE,
@@ -99,8 +99,9 @@ class _Change:
         for name, kind in after.items():
             if name not in before:
                 self._make(name, kind)
-        touched = {name for name in {*before, *after} if self._is_touched(name) or name not in before}
+        touched = {name for name in {*before, *after} if self._is_touched(name)} | (before.keys() ^ after.keys())
         touched |= {meta_of(domain) for domain in self._new.graph.domains}
+        touched |= (self._old.flowing | self._new.flowing) & after.keys()  # whoever publishes there finishes first
         found = [tx.queues.named_to_read(name) for name in touched]
         locked = [tx.queues.locked(id) for id in sorted(queue.id for queue in found if queue is not None)]
         queues = {queue.name: queue for queue in locked}
@@ -134,20 +135,35 @@ class _Change:
         return mine[0] != mine[1]
 
     def _put_away(self, queue: Queue) -> None:
-        if queue.unprocessed and not self._part_with:
-            space = self._old.graph.spaces.get(queue.name)
-            where = f" (it is defined at {space.position})" if space is not None else ""
-            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=where)
+        self._check_empty(queue)
         self._tx.epochs.drop(queue.id)  # what still waits there has nowhere to go
         self._tx.queues.set_door(queue, Door.FLOWS, False)
         self._tx.queues.retire(queue)
 
+    def _check_empty(self, queue: Queue) -> None:
+        if queue.unprocessed and not self._part_with:
+            space = self._old.graph.spaces.get(queue.name)
+            where = f" (it is defined at {space.position})" if space is not None else ""
+            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=where)
+        if not self._part_with:
+            self._check_on_the_way(queue.name)
+
+    def _check_on_the_way(self, space: str) -> None:
+        """What has been published and has yet to flow may be for a space that is to go."""
+        sources = self._old.before([space])
+        for each in self._tx.epochs.flowing():
+            if each.name in sources and self._tx.epochs.first(each) is not None:
+                raise EventsOnTheWay(space=space, source=each.name, count=self._tx.epochs.count(each))
+
     def _set_up(self, queue: Queue, kind: str) -> None:
         tx, new = self._tx, self._new
+        was = self._old.graph.spaces.get(queue.name)
+        if was is not None and was.type not in (UNTYPED, new.graph.spaces[queue.name].type):
+            self._check_empty(queue)  # what is there is of another type
         keeps = kind != PARKED and (queue.name not in new.flowing or new.graph.spaces[queue.name].retain)
         if bool(queue.keep) != keeps or queue.keep == Keep.SLICED:
             tx.queues.keep_processed(queue, keeps)
-        tx.queues.set_door(queue, Door.FLOWS, kind != PARKED)
+        tx.queues.set_door(queue, Door.FLOWS, True)
 
     def _set_flowing(self, queues: Mapping[str, Queue], seq: int) -> None:
         """From now on these flow, and those no longer."""
@@ -158,15 +174,8 @@ class _Change:
                 self._tx.epochs.open(queue.id, seq)
             elif name in old.flowing and name not in new.flowing and name in new.graph.spaces:
                 self._tx.epochs.close(queue.id, seq)
-        for name in {*old.durable, *new.durable}:
-            aside = queues.get(parked(name)) or self._tx.queues.named(parked(name))
-            assert aside is not None
-            was = name in old.durable and name not in old.disabled
-            now = name in new.durable and name not in new.disabled
-            if now and not was:
-                self._tx.epochs.open(aside.id, 0)
-            elif was and not now:
-                self._tx.epochs.drop(aside.id)
+        for name in new.durable.keys() - old.durable.keys():
+            self._tx.epochs.open(queues[parked(name)].id, seq)  # what an earlier arc of this name kept is not its own
 
     # --- events ---
 
@@ -221,7 +230,7 @@ def _arcs(one: Chart, other: Chart) -> list[tuple[Arc, bool]]:
     for key, kept in one.kept.items():
         arc = kept.statement
         if isinstance(arc, Arc) and not _is_same(arc, other.kept.get(key)):
-            found.append((arc, kept.disabled))
+            found.append((arc, bool(kept.disabled)))
     return found
 
 

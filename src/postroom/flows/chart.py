@@ -30,7 +30,7 @@ class Kept:
 
     statement: Statement
     origin: str = FILE
-    disabled: bool = False  # an arc that nothing flows over
+    disabled: str = ""  # who has disabled an arc, if someone has
     rows: Rows = ()  # of a table
 
 
@@ -92,6 +92,31 @@ class Chart:
         return frozenset(self.graph.spaces) | {parked(name) for name in self.durable}
 
     @cached_property
+    def keeping(self) -> frozenset[str]:
+        """The places where events stay: consumers' spaces, those that retain, and the queues of disabled arcs."""
+        spaces = {name for name, space in self.graph.spaces.items() if space.retain or name not in self.flowing}
+        return frozenset(spaces | {parked(name) for name in self.durable if name in self.disabled})
+
+    def living(self, now: Chart) -> frozenset[str]:
+        """The places of this graph that a newer one still has, with the same type."""
+        if self is now:
+            return self.places
+        mine, theirs = self.running.spaces, now.running.spaces
+        return frozenset(name for name in self.places & now.places if mine[name].type == theirs[name].type)
+
+    def before(self, spaces: Iterable[str]) -> set[str]:
+        """The spaces whose events come to some others, and these themselves."""
+        found = set(spaces)
+        todo = list(found)
+        while todo:
+            space = todo.pop()
+            for source, arcs in self.outgoing.items():
+                if source not in found and any(arc.target == space for arc in arcs):
+                    found.add(source)
+                    todo.append(source)
+        return found
+
+    @cached_property
     def running(self) -> Graph:
         """The graph that events flow through: a disabled arc is not there, a durable one leads aside meanwhile."""
         spaces, arcs = dict(self.graph.spaces), {}
@@ -135,6 +160,8 @@ class Charts:
             found = Chart(version, kept)
             if last is not None and last.kept == kept:
                 found.__dict__.update({**last.__dict__, "version": version})
+            if tx.definitions.changing:
+                return found  # it may never be
             if len(self._read) >= _VERSIONS_KNOWN:
                 del self._read[min(self._read)]
             self._read[version] = found
@@ -154,7 +181,7 @@ def definition(key: str, kept: Kept) -> Definition:
         "origin": kept.origin,
     }
     if kept.disabled:
-        body["disabled"] = True
+        body["disabled"] = kept.disabled
     if kept.rows and not (isinstance(statement, Table) and statement.collection):
         body["rows"] = [list(row) for row in kept.rows]
     return Definition(KIND, key, body, statement.position)
@@ -165,7 +192,7 @@ def _kept(found: Definition) -> Kept:
     position = found.position or Position(found.name, 1)
     statement = _statement(body["domain"], body["text"], position)
     rows = tuple(tuple(row) for row in body.get("rows", ()))
-    return Kept(statement, body["origin"], body.get("disabled", False), rows)
+    return Kept(statement, body["origin"], body.get("disabled", ""), rows)
 
 
 def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:

@@ -12,6 +12,7 @@ from postroom.flows.graph import Graph
 from postroom.flows.language import META
 from postroom.flows.types import UNTYPED, Scalar, Tuple, Type, accepts
 from postroom.flows.words import fail_all
+from postroom.limits import FLOW_WAYS_MAX
 from postroom.model.catalog import Position, Problem
 
 Found = Iterator[tuple[Position, str]]
@@ -27,7 +28,7 @@ def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
     for each in CHECKS:
         rule = each.__name__.replace("_", "-")
         problems += [Problem(position, what, rule) for position, what in each(graph, statements)]
-        if problems and each in _GROUND:
+        if problems and each in (*_GROUND, cycle):
             break  # what comes behind would tell the same in other words
     if problems:
         fail_all(problems)
@@ -184,10 +185,32 @@ def cycle(graph: Graph, _: Sequence[Statement]) -> Found:
                 walk.append((arc.target, iter(outgoing.get(arc.target, ()))))
 
 
+def ways(graph: Graph, _: Sequence[Statement]) -> Found:
+    """From a space lead so many ways that a plan can hold them: an arc counts once on each of them."""
+    outgoing = graph.outgoing()
+    counts: dict[str, int] = {}
+
+    def count(space: str) -> int:
+        todo = [space]
+        while todo:
+            found = [arc.target for arc in outgoing.get(todo[-1], ())]
+            missing = [name for name in found if name not in counts]
+            if missing:
+                todo += missing
+            else:
+                counts[todo.pop()] = sum(1 + counts[name] for name in found)
+        return counts[space]
+
+    for name in outgoing:
+        if count(name) > FLOW_WAYS_MAX:
+            yield graph.spaces[name].position, f"more than {FLOW_WAYS_MAX} arcs on all ways that lead from {name}"
+            return
+
+
 def _arcs(graph: Graph) -> Iterator[Arc]:
     return (arc for arcs in graph.arcs.values() for arc in arcs)
 
 
 Check = Callable[[Graph, Sequence[Statement]], Found]
 _GROUND: tuple[Check, ...] = (name_twice, arc_ends, meta_space)
-CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle)
+CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle, ways)

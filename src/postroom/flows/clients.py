@@ -10,7 +10,7 @@ from typing import Any
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows import policy
 from postroom.flows.changes import changed, with_statements, without
-from postroom.flows.chart import CLIENT, Chart, Charts, Kept
+from postroom.flows.chart import CLIENT, Chart, Charts, Kept, key_of
 from postroom.flows.definitions import SUBSCRIBE, Arc, Select, Space
 from postroom.flows.meta import By
 from postroom.flows.patterns import Anything, parse_pattern
@@ -57,18 +57,21 @@ class Clients:
             tx.definitions.lock()
             chart = self._charts.now(tx)
             source = _space(chart, space)
+            policy.prove(tx, by)
             policy.require(chart.graph, source.domain, by, SUBSCRIBE)
+            if chart.origin(f"space {space}") == CLIENT:
+                raise ArgumentInvalid(argument="space", why=f"{space} is a client's own; subscribe to what it reads")
             position = Position(f"subscription of {client}", 1)
             present = chart.graph.spaces.get(client)
             if present is not None and chart.origin(f"space {client}") != CLIENT:
                 raise ArgumentInvalid(argument="client", why=f"{client} is a space of the graph; take another name")
-            same = [
-                arc.name
-                for arc in _arcs_of(chart, client)
-                if (arc.source, arc.does, arc.durable) == (space, Select(asked), durable)
-            ]
-            if same:  # asked for before: then nothing changes, but an arc that was disabled is there again
-                return self._switched(tx, chart, client, [same[0]], by, disabled=False)[0]
+            same = [arc for arc in _arcs_of(chart, client) if (arc.source, arc.does) == (space, Select(asked))]
+            if same:  # asked for before: then an arc that was disabled is there again, durable or not as is said now
+                if same[0].durable != durable:
+                    present_halves = [(chart.kept[key_of(arc)], arc) for arc in chart.graph.arcs[same[0].name]]
+                    again = [replace(kept, statement=replace(arc, durable=durable)) for kept, arc in present_halves]
+                    chart = changed(tx, chart, with_statements(chart, again), by, {"subscribe": client})
+                return self._switched(tx, chart, client, [same[0].name], by, disabled=False)[0]
             mine = present or Space(client, source.domain, source.type, False, position)
             name = _free(chart, f"{client}_{space.replace(':', '_')}")
             halves = [
@@ -90,6 +93,7 @@ class Clients:
 
         def work(tx: Transaction) -> list[Subscription]:
             tx.definitions.lock()
+            policy.prove(tx, by)
             chart = self._charts.now(tx)
             every = _arcs_of(chart, client)
             gone = [arc for arc in every if space is None or arc.source == space]
@@ -121,6 +125,7 @@ class Clients:
 
     def _switch(self, client: str, by: By, tx: Transaction, *, disabled: bool) -> list[Subscription]:
         tx.definitions.lock()
+        policy.prove(tx, by)
         chart = self._charts.now(tx)
         arcs = [arc.name for arc in _arcs_of(chart, client)]
         if not arcs:
@@ -131,8 +136,12 @@ class Clients:
     def _switched(
         tx: Transaction, chart: Chart, client: str, arcs: list[str], by: By, *, disabled: bool
     ) -> list[Subscription]:
-        keys = [key for arc in arcs for key in chart.halves(arc)]
-        wanted = {**chart.kept, **{key: replace(chart.kept[key], disabled=disabled) for key in keys}}
+        """Those that someone else has disabled stay as they are: that is not the client's to undo."""
+        mine = [key for arc in arcs for key in chart.halves(arc) if chart.kept[key].disabled in ("", client)]
+        for domain in {chart.graph.spaces[arc.source].domain for arc in _arcs_of(chart, client)}:
+            policy.require(chart.graph, domain, by, SUBSCRIBE)
+        off = client if disabled else ""
+        wanted = {**chart.kept, **{key: replace(chart.kept[key], disabled=off) for key in mine}}
         after = changed(tx, chart, wanted, by, {"disconnect" if disabled else "connect": client})
         return [_subscription(after, client, arc) for arc in _arcs_of(after, client) if arc.name in arcs]
 
@@ -155,7 +164,8 @@ def _clients(chart: Chart) -> set[str]:
 def _arcs_of(chart: Chart, client: str) -> list[Arc]:
     if client not in _clients(chart):
         return []
-    return [arc for arc, *_ in chart.graph.arcs.values() if arc.target == client]
+    arcs = [arc for arc, *_ in chart.graph.arcs.values() if arc.target == client]
+    return [arc for arc in arcs if chart.origin(key_of(arc)) == CLIENT]
 
 
 def _subscription(chart: Chart, client: str, arc: Arc) -> Subscription:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from postroom.errors import EventInvalid, FlowInvalid
-from postroom.flows.chart import META_SPACE, Charts
+from postroom.errors import EventInvalid, EventRefused
+from postroom.flows.chart import META_SPACE, PARKED, Charts
 from postroom.flows.meta import By
+from postroom.flows.policy import prove
 from postroom.flows.reflection import published
 from postroom.flows.types import UNTYPED, Type
 from postroom.flows.values import canonical, parse_event
@@ -26,6 +27,8 @@ class FlowDoor:
         """The events as they enter a space; raises, and lets none in, if one cannot."""
         if queue.kind == META_SPACE:
             return list(self._meta(tx, queue, drafts))
+        if queue.kind == PARKED:
+            raise EventRefused(space=queue.name, why="only its arc puts events there")
         type = self._charts.now(tx).graph.spaces[queue.name].type
         if type == UNTYPED:
             raise EventInvalid(space=queue.name, what="the first arc to it will tell its type", type="no values yet")
@@ -35,6 +38,7 @@ class FlowDoor:
 
     def _meta(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator[Draft]:
         tx.definitions.lock()
+        prove(tx, self._by)
         domain, chart = queue.name.partition(":")[2], self._charts.now(tx)
         for draft in drafts:
             body, chart = published(tx, chart, domain, _text(draft, queue.name), self._by)
@@ -48,9 +52,6 @@ def _events(drafts: Sequence[Draft], type: Type, space: str) -> Iterator[Draft]:
             yield event(draft, type, space)
         except EventInvalid as error:
             raise EventInvalid(space=space, what=f"event {number}: {error.facts['what']}", type=str(type)) from None
-        except FlowInvalid as error:
-            (problem,) = error.facts["problems"]
-            raise EventInvalid(space=space, what=f"event {number}: {problem.what}", type=str(type)) from None
 
 
 def event(draft: Draft, type: Type, space: str) -> Draft:

@@ -145,15 +145,19 @@ class _Frames:
             return {_column(step.number): same}
         variables = Variables()
         matched = f"{event} IS NOT NULL AND {matches(does.pattern, from_type, event, variables)}"
+        # A condition that has no value makes the whole of it null: all values that are compared are there.
+        undecided = f"({event} IS NOT NULL AND ({matched}) IS NULL)" if variables.risks else ""
         if isinstance(does, Select):
-            return {_column(step.number): f"IF({matched}, {same}, NULL)"}
+            found = {_column(step.number): f"IF({matched}, {same}, NULL)"}
+            return found | ({_failed(step.number): undecided} if undecided else {})
         result = made(does.result, target, variables)
         overflown = _overflown(variables)
         if not overflown:
             return {_column(step.number): f"IF({matched}, {result}, NULL)"}
+        failed = f"coalesce({matched} AND ({overflown}), false)"
         return {
             _column(step.number): f"IF({matched} AND NOT ({overflown}), {result}, NULL)",
-            _failed(step.number): f"coalesce({matched} AND ({overflown}), false)",
+            _failed(step.number): f"{failed} OR {undecided}" if undecided else failed,
         }
 
     def _parts(self, step: _Step, *, failed: bool) -> Iterator[Sql]:

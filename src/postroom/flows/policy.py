@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from postroom.errors import NotAllowed
+from postroom.errors import NotAllowed, PrincipalRefused
 from postroom.flows.definitions import EVERYONE, SUBSCRIBE
 from postroom.flows.graph import Graph
 from postroom.flows.meta import By
+from postroom.store.registry import KIND
+from postroom.store.transaction import Transaction
 
 
 def allowed(graph: Graph, domain: str, by: By, action: str) -> bool:
@@ -16,13 +18,17 @@ def allowed(graph: Graph, domain: str, by: By, action: str) -> bool:
     return any(each.principal == EVERYONE or (by.proven and each.principal == by.principal) for each in mine)
 
 
+def prove(tx: Transaction, by: By) -> None:
+    """Whoever bears a registered name has shown its password."""
+    if not by.proven and tx.principals.secret(KIND, by.principal) is not None:
+        raise PrincipalRefused(principal=by.principal, why="this name is registered: give its password")
+
+
 def require(graph: Graph, domain: str, by: By, action: str) -> None:
     if allowed(graph, domain, by, action):
         return
     names = sorted({each.principal for each in graph.policy if each.domain == domain and action in each.actions})
-    if by.principal in names:
-        advice = f"say who you are: --as {by.principal}, with the password"
-    elif names:
+    if names:
         advice = f"allowed to: {', '.join(names)}"
     else:
         advice = f"nobody is; a policy says: allow NAME : {action}"

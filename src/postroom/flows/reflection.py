@@ -25,12 +25,13 @@ def published(tx: Transaction, chart: Chart, domain: str, text: str, by: By) -> 
     if principal is not None and principal != by.principal:
         raise EventRefused(space=space, why=f"its principal is {principal}, and {by.principal} publishes it")
     policy.require(chart.graph, domain, by, action.name)
+    wishes = _Wanted(chart, domain, by)
     if action.name == "addSpace":
-        node = action.said["nodeName"]
-        action = replace(action, said={"nodeName": node.partition(":")[0].strip()})
-        wanted: dict[str, Kept] | None = _Wanted(chart, domain, by).with_space(node)
+        made = wishes.space(action.said["nodeName"])
+        action = replace(action, said={"nodeName": made.name})
+        wanted: dict[str, Kept] | None = with_statements(chart, [Kept(made, EVENT)])
     else:
-        wanted = _Wanted(chart, domain, by).after(action)
+        wanted = wishes.after(action)
     if wanted is not None:
         chart = changed(tx, chart, wanted, by, {"event": action.name, **_named(action)}, told_in=domain)
     return body_of(action, by), chart
@@ -46,6 +47,7 @@ class _Wanted:
     def __init__(self, chart: Chart, domain: str, by: By) -> None:
         self._chart = chart
         self._domain = domain
+        self._by = by
         self._position = Position(f"{meta_of(domain)} by {by.principal}", 1)
 
     def after(self, action: Action) -> dict[str, Kept] | None:
@@ -73,7 +75,7 @@ class _Wanted:
         durable = any(getattr(each.statement, "durable", False) for each in others)
         return with_statements(self._chart, [Kept(replace(arc, durable=durable), EVENT)])
 
-    def with_space(self, node: str) -> dict[str, Kept]:
+    def space(self, node: str) -> Space:
         """A space by its name, or by what a file would say of it: its name, its type, whether it retains."""
         statements = parse(f"domain {self._domain}\nspace {node}", meta_of(self._domain))
         if len(statements) != 2 or not isinstance(statements[1], Space):
@@ -81,7 +83,7 @@ class _Wanted:
         space = replace(statements[1], position=self._position)
         if space.name in self._chart.graph.spaces:
             raise self._refused(f"there is a space {space.name} already")
-        return with_statements(self._chart, [Kept(space, EVENT)])
+        return space
 
     def _check_space(self, name: str) -> None:
         space = self._chart.graph.spaces.get(name)
@@ -89,6 +91,9 @@ class _Wanted:
             raise self._refused(f"there is no space {name} to delete")
         if space.domain != self._domain:
             raise self._refused(f"space {name} is in the domain {space.domain}")
+        used = [arc.name for arc, *_ in self._chart.graph.arcs.values() if name in (arc.source, arc.target)]
+        if used:
+            raise self._refused(f"arc {used[0]} uses space {name}; delete it first")
 
     def _halves(self, arc: str) -> list[str]:
         """An arc that this domain has to do with."""
@@ -105,7 +110,8 @@ class _Wanted:
         halves = self._halves(arc)
         if (arc in self._chart.disabled) == disabled:
             raise self._refused(f"arc {arc} is {'disabled' if disabled else 'enabled'} already")
-        return {**self._chart.kept, **{key: replace(self._chart.kept[key], disabled=disabled) for key in halves}}
+        off = self._by.principal if disabled else ""
+        return {**self._chart.kept, **{key: replace(self._chart.kept[key], disabled=off) for key in halves}}
 
     def _refused(self, why: str) -> EventRefused:
         return EventRefused(space=meta_of(self._domain), why=why)

@@ -28,30 +28,42 @@ class FlowStage:
 
         A space that is on hold, or waits for one that is, does not keep those of later epochs in others from flowing.
         """
-        flowing = [each for each in tx.epochs.flowing() if each.name not in waiting and _releases(tx, each)]
+        flowing = tx.epochs.flowing()
         if not flowing:
             return None
         now = self._charts.now(tx)
-        aside = {parked(name) for name in now.durable}
-        released = [each for each in flowing if each.name in aside and tx.epochs.first(each) is not None]
-        if released:  # older than all that is still to come over their arcs
-            return self._share(now, now, {each.name: (each.since, each.end) for each in released})
-        rest = [each for each in flowing if each.name not in aside]
-        firsts = [first for first in map(tx.epochs.first, rest) if first is not None]
+        free = {each.name for each in flowing if each.name not in waiting and _releases(tx, each)}
+        aside = {parked(name): arc for name, arc in now.durable.items()}
+        sources = [each for each in flowing if each.name not in aside and each.name in free]
+        firsts = [first for first in map(tx.epochs.first, sources) if first is not None]
         epoch = tx.epochs.at(min(firsts, default=END))
         if epoch is None:
             return None
+        met = self._charts.at(tx, epoch.version)
+        # What an arc has missed comes before all that is published while it is enabled.
+        missed = [
+            each
+            for each in flowing
+            if each.name in aside and _is_enabled(met, aside[each.name].name) and tx.epochs.first(each) is not None
+        ]
+        if any(each.name in free for each in missed):
+            return self._share(met, now, {each.name: (each.since, each.end) for each in missed if each.name in free})
+        late = met.before(aside[each.name].source for each in missed)
         windows = {
             each.name: (max(each.since, epoch.since), min(each.end, epoch.until))
-            for each in rest
-            if each.since < epoch.until and each.end > epoch.since
+            for each in sources
+            if each.since < epoch.until and each.end > epoch.since and each.name not in late
         }
-        return self._share(self._charts.at(tx, epoch.version), now, windows)
+        return self._share(met, now, windows) if windows else None
 
     def _share(self, met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
         from postroom.flows.stage import FlowShare  # pyarrow, and with it half a second, only when it is needed
 
-        return (self.share_class or FlowShare)(now.version, _with_rows(met, now), now.places, windows)
+        return (self.share_class or FlowShare)(now.version, _with_rows(met, now), met.living(now), windows)
+
+
+def _is_enabled(chart: Chart, arc: str) -> bool:
+    return arc in chart.durable and arc not in chart.disabled
 
 
 def _releases(tx: Transaction, flowing: Flowing) -> bool:

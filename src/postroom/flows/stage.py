@@ -123,7 +123,7 @@ def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
 
 def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
     """What Spark makes of the arcs behind a space."""
-    frame = flow_of(spark, chart, frozenset(chart.running.spaces), space).frame
+    frame = flow_of(spark, chart, chart.places, space).frame
     utilities = spark._jvm.PythonSQLUtils  # type: ignore[union-attr]  # what DataFrame.explain prints
     return str(utilities.explainString(frame._jdf.queryExecution(), "formatted")).strip()
 
@@ -148,9 +148,8 @@ def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: s
     """A plan, or the one that another version of the graph has for the same."""
     from postroom.flows.network import Network
 
-    graph, outgoing = chart.running, chart.running.outgoing()
-    keeping = {name for name, each in graph.spaces.items() if each.retain or name not in outgoing}
-    network = Network(graph, frozenset(keeping & living))
+    graph, kept = chart.running, chart.keeping & living
+    network = Network(graph, kept)
     steps = network.ways(space)
     behind = [space, *(step.arc.target for step in steps)]
     joined = [
@@ -161,8 +160,8 @@ def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: s
     known = (
         id(spark),
         space,
-        tuple((step.before, str(step.arc), step.arc.target in keeping & living) for step in steps),
-        tuple((str(graph.spaces[name].type), name in outgoing) for name in behind),
+        tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
+        tuple((str(graph.spaces[name].type), name in chart.flowing) for name in behind),
         tuple(chart.rows[name] for name in joined),
     )
     found = _plans.get(known)
@@ -170,7 +169,7 @@ def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: s
         tables = {name: _table(spark, chart, name) for name in joined}
         frame = network.deliveries(space, _events(spark), tables, brief=True)
         frame = frame.select("n", "place", "body", "failure", *(["rows"] if joined else []))
-        ends = [End(step.arc.name, step.arc.target, step.arc.target in outgoing) for step in steps]
+        ends = [End(step.arc.name, step.arc.target, step.arc.target in chart.flowing) for step in steps]
         found = _plans[known] = Flow(spark, frame, ends)
         if len(_plans) > FLOW_PLANS_MAX:
             _plans.popitem(last=False)
@@ -223,7 +222,6 @@ class Flow:
         heads, tails, new = self._heads, self._tails, tuple.__new__
         made: list[Any] = []
         last = -1
-        failed: dict[int, tuple[str, str]] = {}
         bound = zip(numbers[order].tolist(), places[order].tolist(), bodies, strict=True)
         for row, (number, place, body) in enumerate(bound):
             if number != last:
@@ -231,14 +229,12 @@ class Flow:
                     effects[last] = tuple(made)
                 made, last = [], number
                 own = by_order[number].body
-            if whys is not None and whys[row] is not None:
-                failed.setdefault(number, (whys[row], heads[place][0]))
+            if whys is not None and whys[row] is not None:  # this arc alone delivers an error in its place
+                made.insert(0, error(by_order[number], whys[row], heads[place][0]))
                 continue
             made.append(new(Enqueue, (*heads[place], own if body is None else body, *tails[place])))
         if made:
             effects[last] = tuple(made)
-        for number, (why, arc) in failed.items():  # it loses all that it led to, and nothing else does
-            effects[number] = (error(by_order[number], why, arc),)
         return effects
 
 

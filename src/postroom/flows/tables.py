@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from postroom.errors import EventInvalid, FileUnreadable
 from postroom.flows.chart import Rows
 from postroom.flows.definitions import Table
 from postroom.flows.types import Tuple
-from postroom.flows.values import as_json, fitted, label
+from postroom.flows.values import as_json, decimal_of, fitted, label
 from postroom.limits import COLLECTION_BYTES_MAX, TABLE_ROWS_MAX
 from postroom.model.xml import parse_xml
 
@@ -30,6 +30,8 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
         raise FileUnreadable(file=shown, why=f"a table is read from {kinds}, not from {file.suffix!r}") from None
     except OSError as error:
         raise FileUnreadable(file=shown, why=error.strerror or str(error)) from None
+    except RecursionError:
+        raise FileUnreadable(file=shown, why="it is nested too deeply") from None
     except (ValueError, csv.Error) as error:  # what Arrow raises for a damaged file is one, too
         raise FileUnreadable(file=shown, why=str(error).splitlines()[0]) from None
 
@@ -83,8 +85,8 @@ def _plain(value: Any, type: str) -> Any:
         return value if isinstance(value, (bool, int, Decimal)) or value is None else _text(value)
     if type in ("int", "float"):
         try:
-            return Decimal(value.strip())
-        except InvalidOperation:
+            return decimal_of(value.strip())
+        except ValueError:
             return value
     if type == "boolean" and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
@@ -104,9 +106,9 @@ def _json(file: Path) -> Iterator[dict[str, Any]]:
     """An array of objects, or an object a line."""
     text = file.read_text("utf-8-sig")
     try:
-        found = json.loads(text, parse_float=Decimal)
+        found = json.loads(text, parse_float=decimal_of)
     except ValueError:
-        found = [json.loads(line, parse_float=Decimal) for line in text.splitlines() if line.strip()]
+        found = [json.loads(line, parse_float=decimal_of) for line in text.splitlines() if line.strip()]
     found = found if isinstance(found, list) else [found]
     for each in found:
         if not isinstance(each, dict):

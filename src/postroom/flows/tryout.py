@@ -55,7 +55,7 @@ def tried(
         return
     from postroom.flows.stage import FlowShare
 
-    share = FlowShare(0, chart, frozenset(chart.running.spaces), dict.fromkeys(chart.flowing, (0, 0)))
+    share = FlowShare(0, chart, chart.places, dict.fromkeys(chart.flowing, (0, 0)))
     for start in range(0, len(messages), _PAGE):
         some = messages[start : start + _PAGE]
         arrivals = store.read(lambda tx, some=some: share.arrivals(tx, some))  # type: ignore[misc]

@@ -13,13 +13,14 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from postroom.errors import EventInvalid
+from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union
-from postroom.flows.words import WORD, Words, string
+from postroom.flows.words import WORD, Words, fail, string
 from postroom.model.body import is_text
 
 _INTEGER = range(-(2**63), 2**63)
 DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # as Spark holds them
+_EXPONENT_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,31 @@ def parse_event(text: str, type: Type, space: str) -> Any:
     if not text.strip():
         raise EventInvalid(space=space, what="there is no event", type=str(type))
     try:
-        given = json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
+        given = json.loads(text, parse_float=decimal_of, object_pairs_hook=_object)
     except ValueError:
-        words = Words(text, "event")
-        literal = read_literal(words)
-        words.end()
+        try:
+            words = Words(text, "event")
+            literal = read_literal(words)
+            words.end()
+        except FlowInvalid as error:
+            (problem,) = error.facts["problems"]
+            where = f"{problem.position.line}:{problem.position.column}"
+            raise EventInvalid(space=space, what=f"{where}: {problem.what}", type=str(type)) from None
         return _Fitting(space, type).literal(literal, type, "")
     except RecursionError:
         raise EventInvalid(space=space, what="it is nested too deeply", type=str(type)) from None
     return fitted(given, type, space)
+
+
+def decimal_of(text: str) -> Decimal:
+    """A number as it was written; one with an exponent beyond all reason is none."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text[:40]} is not a number") from None
+    if abs(found.adjusted()) > _EXPONENT_MAX:
+        raise ValueError(f"{text[:40]} is too large or too small")
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -105,7 +122,11 @@ def _read_literal(words: Words) -> Literal:
         minus = "-" if words.sign("-") else ""
         if words.next.kind != "number":
             words.refuse("a number")
-        return Literal("number", Decimal(minus + words.take().text))
+        word = words.take()
+        try:
+            return Literal("number", decimal_of(minus + word.text))
+        except ValueError as error:
+            fail(word.position, str(error), "syntax")
     if words.sign("{"):
         return Literal("bag", _several(words, "}"))
     if words.sign("("):

@@ -15,6 +15,7 @@ from postroom.errors import (
     ArgumentInvalid,
     BodyMismatch,
     EntryRefused,
+    EventInvalid,
     MessageCorrupt,
     PasswordMissing,
     PasswordWrong,
@@ -66,7 +67,7 @@ from postroom.queues.results import (
 from postroom.store.base import Store
 from postroom.store.batch import Batch, Door, no_door
 from postroom.store.messages import State
-from postroom.store.queues import Hold, Queue
+from postroom.store.queues import CLOSED, Hold, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed, find_type
 
@@ -149,7 +150,7 @@ class Verbs:
                 try:
                     target = _open_queue(tx, names)
                     (number,) = self._put(tx, target, [draft])
-                except (EntryRefused, QueueUnknown, QueueNotSingle, QueueHeld, QueueLocked) as refusal:
+                except (EntryRefused, EventInvalid, QueueUnknown, QueueNotSingle, QueueHeld, QueueLocked) as refusal:
                     deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
                     answer = max(answer, refusal.status)
                 else:
@@ -374,6 +375,10 @@ _ADVICE = (
 
 def _open_queue(tx: Transaction, names: Names) -> Queue:
     """The queue of a send, which must be open."""
+    if len(names) == 1:
+        found = tx.queues.named_to_read(names[0])
+        if found is not None and found.kind in CLOSED:
+            tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
     queue = one_queue(tx, names)
     if queue.hold:
         level = _spoken_level(tx, queue.path) or queue.name

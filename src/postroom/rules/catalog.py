@@ -39,8 +39,11 @@ class Programs:
     def plan(self, tx: Transaction) -> Plan:
         version = tx.definitions.version()
         if self._plan is None or self._plan.version != version:
-            self._program = read(tx)
-            self._plan = planned(tx, self._program, version, self._mark)
+            program = read(tx)
+            plan = planned(tx, program, version, self._mark)
+            if tx.definitions.changing:
+                return plan  # it may never be
+            self._program, self._plan = program, plan
         known = frozenset(tx.queues.open_names())
         if known != self._plan.known:  # queues without a description come and go without a new version
             self._plan = replace(self._plan, known=known)

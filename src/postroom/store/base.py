@@ -129,6 +129,8 @@ class Store(ABC):
             self._rollback()
             transaction.keys.rolled_back()
             self._raise_ours(error)
+        finally:
+            transaction.definitions.changing = False
         self._finish(label)
         if wake:
             self._wake_after_commit()

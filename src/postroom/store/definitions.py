@@ -37,6 +37,7 @@ class Definitions:
     def __init__(self, session: Session, journal: Journal) -> None:
         self._session = session
         self._journal = journal
+        self.changing = False  # whether this transaction has made a version, which may never be committed
 
     def lock(self) -> None:
         """Take turns with everyone else who changes what is defined, queues included."""
@@ -89,6 +90,7 @@ class Definitions:
         if [_essence(old) for _, old in present] == [_essence(new) for new in wanted]:
             return version
         version += 1
+        self.changing = True
         said = json.dumps(note, ensure_ascii=False)
         self._session.run(_NEW_VERSION, (version, self._session.now, self._journal.actor, said))
         self._session.many(_END, [(version, id) for id, _ in present])

@@ -14,6 +14,7 @@ END = 2**62  # behind every number
 
 _BEGIN = "INSERT INTO epochs (seq, version) VALUES (?, ?)"
 _AT = "SELECT seq, version FROM epochs WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
+_OLDEST = "SELECT seq, version FROM epochs ORDER BY seq LIMIT 1"
 _NEXT = "SELECT seq FROM epochs WHERE seq > ? ORDER BY seq LIMIT 1"
 _FORGET = "DELETE FROM epochs WHERE seq < ?"
 _FLOWING = "SELECT f.queue, q.name, f.since, f.until FROM flowing f JOIN queues q ON q.id = f.queue ORDER BY f.since"
@@ -21,6 +22,7 @@ _OPEN = "INSERT INTO flowing (queue, since, until) VALUES (?, ?, NULL)"
 _CLOSE = "UPDATE flowing SET until = ? WHERE queue = ? AND until IS NULL"
 _DROP_ALL = "DELETE FROM flowing WHERE queue = ?"
 _DROP = "DELETE FROM flowing WHERE queue = ? AND since = ?"
+_COUNT = "SELECT count(*) FROM messages WHERE queue = ? AND state = 1 AND position > ? AND position < ?"
 _FIRST = "SELECT position FROM messages WHERE queue = ? AND state = 1 AND position > ? ORDER BY position LIMIT 1"
 
 
@@ -53,11 +55,11 @@ class Epochs:
         self._session.run(_BEGIN, (seq, version))
 
     def at(self, position: int) -> Epoch | None:
-        """The epoch of a message; None if there was no graph when it came."""
-        row = self._session.row(_AT, (position,))
+        """The epoch of a message, or the oldest that is known; None if there was never a graph."""
+        row = self._session.row(_AT, (position,)) or self._session.row(_OLDEST)
         if row is None:
             return None
-        following = self._session.row(_NEXT, (position,))
+        following = self._session.row(_NEXT, (max(position, row[0]),))
         return Epoch(row[1], row[0], END if following is None else following[0])
 
     def flowing(self) -> list[Flowing]:
@@ -80,8 +82,14 @@ class Epochs:
         row = self._session.row(_FIRST, (flowing.queue, flowing.since))
         return None if row is None or row[0] >= flowing.end else int(row[0])
 
+    def count(self, flowing: Flowing) -> int:
+        """How many messages have yet to flow."""
+        row = self._session.row(_COUNT, (flowing.queue, flowing.since, flowing.end))
+        assert row is not None
+        return int(row[0])
+
     def forget(self) -> None:
-        """Drop what no message needs any more."""
+        """Drop what no message needs any more. All queues whose messages flow must be locked: nobody publishes now."""
         oldest = END
         for each in self.flowing():
             first = self.first(each)

@@ -56,4 +56,5 @@ class Transaction:
 
     def clear(self) -> None:
         self.counts.clear()
+        self.definitions.changing = False
         self._wake = False

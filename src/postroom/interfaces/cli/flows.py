@@ -111,11 +111,22 @@ def subscribe(
       postroom subscribe NYSE --as archive --durable
     """
     with opened() as it:
+        was_stored = _is_stored(it.graph(), space)
         made = _client(it, client, broker).subscribe(space, pattern, durable=durable)
+        turned = was_stored and not _is_stored(it.graph(), space)
     if settings.json:
         output.as_json({"status": "00", **made.as_dict()})
-    else:
-        output.say(f"arc {made.arc} : {made.space} -> {made.client} select {made.pattern}")
+        return
+    durably = " durable" if made.durable else ""
+    output.say(f"arc {made.arc} : {made.space} -> {made.client} select {made.pattern}{durably}")
+    if turned:
+        output.note(f"{space} passes its events on from now; whoever received from it subscribes, or it says retain")
+
+
+def _is_stored(graph: GraphShown, name: str) -> bool:
+    """Whether arcs lead to a space, and what they deliver stays there."""
+    fed = any(arc.target == name for arc in graph.arcs)
+    return fed and any(space.name == name and space.stored for space in graph.spaces)
 
 
 def unsubscribe(
@@ -221,7 +232,7 @@ def _draw(found: GraphShown, file: Path) -> None:
     try:
         file.write_text(svg(found), encoding="utf-8")
     except OSError as error:
-        raise FileUnreadable(file=str(file), why=error.strerror or str(error)) from None
+        raise ArgumentInvalid(argument="--svg", why=f"cannot write {file}: {error.strerror or error}") from None
 
 
 def _say_domain(found: GraphShown, domain: str) -> None:
@@ -264,7 +275,8 @@ def principal_add(
 ) -> None:
     """Register a principal, or change its password.
 
-    The password comes from $POSTROOM_PASSWORD, the terminal or standard input. Only a hash of it is kept.
+    The password comes from $POSTROOM_PASSWORD, the terminal or standard input. Only a hash of it is kept. A token is
+    used like a password. Whoever can open the room can do this: the room's own file or database is what protects it.
 
     \b
     Examples:
@@ -272,11 +284,12 @@ def principal_add(
       postroom principal add service --token
     """
     with opened(create=True) as it:
+        known = name in it.principals()
         made = it.add_principal(name, None if token else new_password(f"password of {name}"))
     if settings.json:
         output.as_json({"status": "00", "principal": name, **({"token": made} if made else {})})
     else:
-        output.say(made or f"{name} is registered")
+        output.say(made or (f"{name} has another password now" if known else f"{name} is registered"))
 
 
 @principal_app.command("list")

@@ -109,7 +109,7 @@ def receive(
     wait: Annotated[
         float | None, typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for a message.", show_default=False)
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on receiving what arrives, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on receiving, until Ctrl-C or --wait is over.")] = False,
     or_fail: Annotated[bool, typer.Option("--or-fail", help="Exit with 3 if there is nothing to receive.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
@@ -131,7 +131,7 @@ def receive(
         if not queue:
             raise _which_queue([count.path[0] for count in it.accept().queues])
         if follow:
-            _follow(it, queue)
+            _follow(it, queue, wait)
             return
         received = it.receive(*queue, segment=segment, wait=wait)
         if not settings.json:
@@ -144,11 +144,13 @@ def receive(
         raise typer.Exit(3)
 
 
-def _follow(it: Postroom, queue: list[str]) -> None:
-    """Each message as it comes; with --json a document a line."""
+def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
+    """Each message as it comes; with --json a document a line. With --wait until none has come for so long."""
     try:
         while True:
-            message = it.receive(*queue, wait=FOLLOW_SECONDS).message
+            message = it.receive(*queue, wait=FOLLOW_SECONDS if wait is None else wait).message
+            if message is None and wait is not None:
+                return
             if message is not None:
                 say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
                 output.deliver(message, say)

@@ -34,7 +34,7 @@ def catalog(
     with opened() as it:
         entries = it.catalog()
     if name is not None:
-        entries = [entry for entry in entries if entry.name == name]
+        entries = [entry for entry in entries if entry.name == name or entry.name.startswith(f"{name} in ")]
         if not entries:
             raise DefinitionUnknown(name=name, nearest="")
     if settings.json:
@@ -71,7 +71,10 @@ def explain(
     """
     with opened() as it:
         is_arc = any(arc.name == name for arc in it.graph().arcs)
-        told = it.explain_arc(name) if is_arc else it.explain(name)
+        try:
+            told = it.explain_arc(name) if is_arc else it.explain(name)
+        except DefinitionUnknown as error:
+            raise DefinitionUnknown(name=f"rule or arc {name}", nearest=error.facts["nearest"]) from None
         space = told.source if isinstance(told, ArcExplained) else None
         if settings.json:
             output.as_json({**told.as_dict(), **({"spark_plan": it.spark_plan(space)} if plan else {})})
