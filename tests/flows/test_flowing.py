@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.flows.conftest import Load
 
+import postroom
 from postroom.errors import EventInvalid, QueueInUse
+from postroom.model.message import Draft
 from postroom.room import Postroom
+from postroom.store.transaction import Transaction
 
 TRADES = "[issue: string, price: int]"
 GRAPH = f"""
@@ -333,6 +337,41 @@ def test_a_space_may_be_told_to_keep_nothing(room: Postroom, load: Load, run: Ca
     run()
     assert issues(room, "Out") == ["SUN"]
     assert room.history("Hot").messages == []
+
+
+def test_a_change_waits_for_whoever_is_publishing(
+    room: Postroom, load: Load, run: Callable[..., int], url: str
+) -> None:
+    """Else the epoch of what is about to be committed would be forgotten, and it would never flow."""
+    load(f"domain d space A : {TRADES} space B : {TRADES} arc a : A -> B merge domain e space Z : {TRADES}")
+    entered, go_on, changed = threading.Event(), threading.Event(), threading.Event()
+
+    def publish() -> None:
+        with postroom.open(url) as other:
+
+            def work(tx: Transaction) -> None:
+                other._verbs.enter(tx, ("A",), Draft.many(['["slow", 1]']))
+                entered.set()
+                go_on.wait(20)
+
+            other.store.transact("publish", work)
+
+    def subscribe() -> None:
+        with postroom.open(url) as other:
+            other.client("c").subscribe("Z")
+            changed.set()
+
+    threads = [threading.Thread(target=publish), threading.Thread(target=subscribe)]
+    threads[0].start()
+    assert entered.wait(20)
+    threads[1].start()
+    assert not changed.wait(0.5), "the change did not wait"
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    room.publish("A", '["next", 1]')
+    run()
+    assert issues(room, "B") == ["slow", "next"]
 
 
 def test_a_space_on_hold_does_not_keep_events_of_later_epochs_from_flowing(
