@@ -9,6 +9,7 @@
     │   ├── EventsOnTheWay         events-on-the-way
     │   ├── FileUnreadable         file-unreadable
     │   ├── FlowInvalid            flow-invalid
+    │   ├── FormInvalid            form-invalid
     │   ├── LanguageUnknown        language-unknown
     │   ├── NameInvalid            name-invalid
     │   ├── NameTaken              name-taken
@@ -162,6 +163,13 @@ class FlowInvalid(DefinitionError):
     """A flow breaks a rule of its language, or an arc does not fit its spaces. ``problems`` holds every one found."""
 
     code = "flow-invalid"
+    template = "{where}: {what} [{rule}]{more}"
+
+
+class FormInvalid(DefinitionError):
+    """A form breaks a rule. ``problems`` holds every one found, in the order of the text."""
+
+    code = "form-invalid"
     template = "{where}: {what} [{rule}]{more}"
 
 

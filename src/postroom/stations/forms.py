@@ -1,0 +1,152 @@
+"""Forms: a message type by its display template. Empty, filled in, and read again as it was filled in.
+
+A template is drawn: each line stands between bars, a field's name is followed by a colon and the blank that takes its
+value. A value that is longer than its blank goes on in lines below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from textwrap import wrap
+
+from postroom.model.catalog import Position
+from postroom.model.types import Field, FieldValue, Kind, MessageType, text
+
+_BLANK = re.compile(r"(?P<name>[^:_|]+?):\s*(?P<blank>_+)")
+
+
+class Rule(StrEnum):
+    """Who writes a field, and how often."""
+
+    REQUIRED = "required"  # entered at creation, then fixed
+    ONCE = "once"  # may be empty; fixed once entered
+    FREE = "free"
+    AUTOMATIC = "automatic"  # by the system
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    name: str
+    kind: Kind
+    rule: Rule
+    function: str | None = None  # what an automatic field is
+    many: bool = False
+    position: Position = field(default=Position("form", 1), compare=False)
+
+    def __str__(self) -> str:
+        kind = f"list of {self.kind}" if self.many else str(self.kind)
+        return " ".join(["field", self.name, kind, self.rule, *([self.function] if self.function else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """Where a field's value stands in a line of the template: from one column on, so many characters."""
+
+    name: str
+    start: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the template as it was drawn, without its bars, and the blanks in it."""
+
+    drawn: str
+    blanks: tuple[Blank, ...]
+
+    @classmethod
+    def of(cls, drawn: str) -> Line:
+        found = [
+            Blank(match["name"].strip(), match.start("blank"), len(match["blank"])) for match in _BLANK.finditer(drawn)
+        ]
+        return cls(drawn, tuple(found))
+
+    def filled(self, values: Mapping[str, Sequence[str]]) -> list[str]:
+        """The line with the values of its fields, and as many more as the longest of them needs."""
+        height = max([len(values.get(blank.name, ())) for blank in self.blanks], default=1) or 1
+        rows = [self.drawn, *[" " * len(self.drawn)] * (height - 1)]
+        for blank in self.blanks:
+            parts = values.get(blank.name, ())
+            for number, part in enumerate(parts):
+                end = blank.start + blank.width
+                rows[number] = rows[number][: blank.start] + part.ljust(blank.width, "_") + rows[number][end:]
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A message type with its template."""
+
+    name: str
+    lines: tuple[Line, ...]
+    fields: tuple[FormField, ...]
+    indexes: tuple[str, ...] = ()
+    position: Position = field(default=Position("form", 1), compare=False)
+
+    def __str__(self) -> str:
+        drawn = [f"|{line.drawn}|" for line in self.lines]
+        indexes = [f"index {name}" for name in self.indexes]
+        return "\n".join([f"type {self.name}", *drawn, *map(str, self.fields), *indexes]) + "\n"
+
+    @property
+    def type(self) -> MessageType:
+        """What the form says, as the model's type."""
+        return MessageType(
+            self.name,
+            tuple(Field(each.name, each.kind, each.many, each.rule is Rule.REQUIRED) for each in self.fields),
+        )
+
+    def field(self, name: str) -> FormField | None:
+        return next((each for each in self.fields if each.name == name), None)
+
+    def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
+        """The template, filled in with values; without any it is empty."""
+        said = {
+            blank.name: _parts((values or {}).get(blank.name), blank.width)
+            for line in self.lines
+            for blank in line.blanks
+        }
+        rows = [row for line in self.lines for row in line.filled(said)]
+        bar = f"+{'-' * max(len(row) for row in rows)}+"
+        title = f"|{f' {self.name} '.center(len(bar) - 2)}|"
+        return "\n".join([bar, title, bar, *(f"|{row}|" for row in rows), bar]) + "\n"
+
+    def read(self, filled: str) -> dict[str, str]:
+        """What someone has written into the template: values by field, those that are empty left out."""
+        found: dict[str, list[str]] = {}
+        starts = {blank.name: blank for line in self.lines for blank in line.blanks}
+        current: tuple[Blank, ...] = ()
+        for row in filled.splitlines():
+            inside = row.strip().strip("|")
+            names = [name for name in starts if re.search(rf"(^|\s){re.escape(name)}:", inside)]
+            if names:
+                current = self._read_line(inside, names, starts, found)
+            elif current and inside.strip(" _-+"):  # the line goes on with what did not fit above
+                for blank in current:
+                    more = inside[blank.start : blank.start + max(blank.width, 1)]
+                    found[blank.name].append(more.strip(" _"))
+        joined = {name: " ".join(part for part in parts if part) for name, parts in found.items()}
+        return {name: value for name, value in joined.items() if value}
+
+    @staticmethod
+    def _read_line(
+        inside: str, names: Sequence[str], starts: Mapping[str, Blank], found: dict[str, list[str]]
+    ) -> tuple[Blank, ...]:
+        places = sorted((match.start("name"), match.end(), name) for name in names for match in _labels(inside, name))
+        for number, (_, end, name) in enumerate(places):
+            until = places[number + 1][0] if number + 1 < len(places) else len(inside)
+            found.setdefault(name, []).append(inside[end:until].strip(" _"))
+        return tuple(starts[name] for _, _, name in places)
+
+
+def _labels(inside: str, name: str) -> list[re.Match[str]]:
+    return list(re.finditer(rf"(?:^|(?<=\s))(?P<name>{re.escape(name)}):", inside))[:1]
+
+
+def _parts(value: FieldValue, width: int) -> list[str]:
+    """A value as lines that fit a blank."""
+    said = ", ".join(map(text, value)) if isinstance(value, tuple) else text(value)
+    return wrap(said, width) if said else []
