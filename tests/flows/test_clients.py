@@ -141,6 +141,9 @@ def test_what_someone_else_has_disabled_or_added_is_not_the_clients(room: Postro
     assert eve.connect()[0].connected
     operator.publish("meta:trading", 'AddArc: ["feed", "NYSE", "eve", Merge: []]')
     assert [each.arc for each in eve.subscriptions()] == ["eve_NYSE"]
+    eve.unsubscribe()
+    assert {arc.name for arc in room.graph().arcs} == {"feed"}
+    assert "eve" in {space.name for space in room.graph().spaces}, "the operator's arc still leads there"
 
 
 def test_a_durable_subscription_may_end_and_begin_again(room: Postroom, run: Callable[..., int]) -> None:

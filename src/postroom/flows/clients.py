@@ -86,7 +86,7 @@ class Clients:
         return self._store.transact("subscribe", work)
 
     def unsubscribe(self, client: str, space: str | None, by: By) -> list[Subscription]:
-        """Take a client's arcs away, from one space or all; with the last of them goes its own space.
+        """Take a client's arcs away, from one space or all; with the last that leads there goes its own space.
 
         What it has not received stays readable under its name.
         """
@@ -95,12 +95,12 @@ class Clients:
             tx.definitions.lock()
             policy.prove(tx, by)
             chart = self._charts.now(tx)
-            every = _arcs_of(chart, client)
-            gone = [arc for arc in every if space is None or arc.source == space]
+            gone = [arc for arc in _arcs_of(chart, client) if space is None or arc.source == space]
             if not gone:
                 raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
             keys = [key for arc in gone for key in chart.halves(arc.name)]
-            if len(gone) == len(every):
+            left = [arc for arc, *_ in chart.graph.arcs.values() if arc not in gone]
+            if not any(client in (arc.source, arc.target) for arc in left):
                 keys.append(f"space {client}")
             changed(tx, chart, without(chart, keys), by, {"unsubscribe": client})
             return [_subscription(chart, client, arc) for arc in gone]
