@@ -133,6 +133,10 @@ def flows(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
         (folder / name).write_text((EXAMPLES / "trading" / name).read_text())
     (folder / "trades.txt").write_text(TRADES)
     shell(FLOWS)
+    picture = EXAMPLES.parent / "build" / "trading.svg"
+    picture.parent.mkdir(exist_ok=True)
+    picture.write_text((folder / "trading.svg").read_text())
+    print(f"\n  The picture of the graph is kept: {os.path.relpath(picture)}")
 
 
 CHAPTERS: dict[str, tuple[str, Callable[[Callable[[Sequence[Step]], None], Path], None]]] = {

@@ -1,0 +1,134 @@
+"""Conditions of a query by example: what is written into a field of a sketch, and which values it means.
+
+``>10``, ``<> "rm 211"``, ``1981-08-01..1981-08-31``, ``off*``, ``Fausto``; several of them mean any.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from postroom.errors import BodyMismatch, FormInvalid
+from postroom.model.catalog import Position, Problem, refuse
+from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, text
+from postroom.stations.forms import Form, FormField
+
+_SIGNS = ("<>", "<=", ">=", "<", ">", "=")
+_PIECE = re.compile(
+    r"""\s*(?:
+        (?P<sign><>|<=|>=|<|>|=)\s*
+      )?(?:
+        "(?P<quoted>(?:[^"\\]|\\.)*)"
+      | (?P<bare>[^\s"<>=][^"<>=]*?)(?=\s*(?:$|"|<|>|=))
+      )\s*""",
+    re.VERBOSE,
+)
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A value lies within bounds, or looks like a pattern."""
+
+    sign: str  # a comparison, ".." for a range, "~" for a pattern
+    value: Scalar
+    until: Scalar | None = None  # the end of a range, which is in it
+
+    def holds(self, value: Scalar) -> bool:
+        if self.sign == "~":
+            return _pattern(str(self.value)).fullmatch(str(value)) is not None
+        if self.sign == "..":
+            return _COMPARE["<="](self.value, value) and _COMPARE["<="](value, self.until)
+        return _COMPARE[self.sign](value, self.value)
+
+    def __str__(self) -> str:
+        if self.sign == "~":
+            return str(self.value)
+        said = f'"{self.value}"' if isinstance(self.value, str) else text(self.value)
+        return f"{text(self.value)}..{text(self.until)}" if self.sign == ".." else f"{self.sign} {said}"
+
+
+Sketch = Mapping[str, tuple[Condition, ...]]
+
+
+def sketch(form: Form, given: Mapping[str, str]) -> dict[str, tuple[Condition, ...]]:
+    """The conditions of a partly filled form; raises with the place in the text that is none."""
+    found = {}
+    for name, said in given.items():
+        field = form.field(name)
+        if field is None:
+            known = ", ".join(each.name for each in form.fields)
+            _fail(name, 1, f"type {form.name} has no field {name!r}; it has {known}", "field-unknown")
+        conditions = parse(field, said)
+        if conditions:
+            found[name] = conditions
+    return found
+
+
+def matches(conditions: Sketch, record: Mapping[str, FieldValue]) -> bool:
+    """Whether a message is what a sketch asks for: every field that says something, by any of its conditions."""
+    return all(_any_holds(some, record.get(name)) for name, some in conditions.items())
+
+
+def _any_holds(conditions: tuple[Condition, ...], value: FieldValue) -> bool:
+    """An empty field satisfies nothing; of a list one element is enough."""
+    values = value if isinstance(value, tuple) else () if value is None else (value,)
+    return any(condition.holds(each) for condition in conditions for each in values)
+
+
+def parse(field: FormField, said: str) -> tuple[Condition, ...]:
+    """What stands in one field of a sketch. A text without quotes and signs is one value, blanks and all."""
+    found = []
+    at = 0
+    while said[at:].strip():
+        match = _PIECE.match(said, at)
+        if match is None or match.end() == at:
+            _fail(field.name, at + 1, f"a condition is expected here, not {said[at:].strip()[:20]!r}", "syntax")
+        found.append(_condition(field, match))
+        at = match.end()
+    return tuple(found)
+
+
+def _condition(field: FormField, match: re.Match[str]) -> Condition:
+    sign, quoted, bare = match["sign"], match["quoted"], match["bare"]
+    column = match.start("bare" if quoted is None else "quoted") + 1
+    if quoted is not None:
+        return Condition(sign or "=", _value(field, re.sub(r"\\(.)", r"\1", quoted), column))
+    bare = bare.strip()
+    if sign is None and ".." in bare:
+        first, _, last = bare.partition("..")
+        low, high = (_value(field, part.strip(), column) for part in (first, last))
+        return Condition("..", low, high)
+    if sign in (None, "=") and field.kind is Kind.STRING and ("*" in bare or "?" in bare):
+        return Condition("~", bare)
+    return Condition(sign or "=", _value(field, bare, column))
+
+
+def _value(field: FormField, said: str, column: int) -> Scalar:
+    """A value of the field's kind: comparisons are typed."""
+    try:
+        found = MessageType("sketch", (Field(field.name, field.kind),)).record({field.name: said})[field.name]
+    except BodyMismatch as error:
+        _fail(field.name, column, str(error.facts["why"]), "condition-type")
+    if found is None or isinstance(found, tuple):
+        _fail(field.name, column, "there is no value to compare with", "condition-type")
+    return found
+
+
+def _pattern(said: str) -> re.Pattern[str]:
+    """``*`` is any text, ``?`` one character."""
+    return re.compile("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in said), re.DOTALL)
+
+
+def _fail(field: str, column: int, what: str, rule: str) -> NoReturn:
+    refuse(FormInvalid, [Problem(Position(field, 1, column), what, rule)])

@@ -1,0 +1,113 @@
+"""Query by example: what may be written into a field, and which messages it finds."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from postroom.errors import FormInvalid
+from postroom.model.types import FieldValue, Kind
+from postroom.stations.conditions import matches, parse, sketch
+from postroom.stations.forms import FormField, Rule
+from postroom.stations.language import parse as forms
+
+FORM = """\
+type MEETING ANNOUNCEMENT
+| From: ______ Subject: ______ |
+| Date: ______ Seats: ___ Fee: ___ |
+| Guests: ________________ Open: __ |
+field From string required
+field Subject string required
+field Date date once
+field Seats int free
+field Fee decimal free
+field Guests list of string free
+field Open boolean free
+"""
+MESSAGE: dict[str, FieldValue] = {
+    "From": "Fausto",
+    "Subject": "office automation",
+    "Date": date(1981, 8, 21),
+    "Seats": 9,
+    "Fee": Decimal("12.50"),
+    "Guests": ("Simon", "Dennis"),
+    "Open": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "found"),
+    [
+        ("From", "Fausto", True),
+        ("From", '"Fausto"', True),
+        ("From", "fausto", False),
+        ("From", "<> Fausto", False),
+        ("From", "F*o", True),
+        ("From", "F?usto", True),
+        ("From", '"F*o"', False),
+        ("From", "> E", True),
+        ("From", "A..G", True),
+        ("Subject", "office automation", True),
+        ("Subject", '"distributed database" "office automation"', True),
+        ("Subject", '"distributed database" "office"', False),
+        ("Subject", "*auto*", True),
+        ("Date", ">= 1981-08-01", True),
+        ("Date", "1981-08-01..1981-08-21", True),
+        ("Date", "1981-08-22..1981-09-01", False),
+        ("Seats", ">10", False),
+        ("Seats", "9", True),
+        ("Seats", "<5 >8", True),
+        ("Seats", ">8 <5", True),
+        ("Seats", "10..20", False),
+        ("Fee", "12.5", True),
+        ("Fee", "<12.51", True),
+        ("Guests", "Dennis", True),
+        ("Guests", "Oscar", False),
+        ("Guests", "Si*", True),
+        ("Open", "true", True),
+        ("Open", "<> true", False),
+    ],
+)
+def test_a_condition_finds_by_the_type_of_its_field(field: str, said: str, found: bool) -> None:
+    (form,) = forms(FORM, "f")
+    assert matches(sketch(form, {field: said}), MESSAGE) is found
+
+
+def test_several_fields_must_all_agree_and_an_empty_sketch_finds_everything() -> None:
+    (form,) = forms(FORM, "f")
+    assert matches(sketch(form, {}), MESSAGE)
+    assert matches(sketch(form, {"From": " "}), MESSAGE)
+    assert matches(sketch(form, {"From": "Fausto", "Seats": ">8"}), MESSAGE)
+    assert not matches(sketch(form, {"From": "Fausto", "Seats": ">9"}), MESSAGE)
+    assert not matches(sketch(form, {"Date": "<> 1981-01-01"}), {**MESSAGE, "Date": None}), "an empty field is nothing"
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "where", "rule"),
+    [
+        ("Seats", "many", "Seats:1:1", "condition-type"),
+        ("Seats", ">8 < many", "Seats:1:6", "condition-type"),
+        ("Seats", "9*", "Seats:1:1", "condition-type"),
+        ("Date", "1981-08-01..", "Date:1:1", "condition-type"),
+        ("Date", "Aug. 21", "Date:1:1", "condition-type"),
+        ("Seats", ">", "Seats:1:1", "syntax"),
+        ("Seats", '"9', "Seats:1:1", "syntax"),
+        ("Nobody", "x", "Nobody:1:1", "field-unknown"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_place(field: str, said: str, where: str, rule: str) -> None:
+    (form,) = forms(FORM, "f")
+    with pytest.raises(FormInvalid) as caught:
+        sketch(form, {field: said})
+    (problem,) = caught.value.facts["problems"]
+    assert (str(problem.position), problem.rule) == (where, rule)
+
+
+def test_a_condition_is_shown_as_it_could_be_written() -> None:
+    number = FormField("n", Kind.INT, Rule.FREE)
+    name = FormField("s", Kind.STRING, Rule.FREE)
+    for field, said in ((number, ">= 3"), (number, "1..5"), (name, '<> "rm 211"'), (name, "a*")):
+        (condition,) = parse(field, said)
+        assert parse(field, str(condition)) == (condition,)
