@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final, NoReturn
 
 from postroom.limits import PROGRAM_TOKENS_MAX
+from postroom.rules.lazy import lazy
 from postroom.rules.markup import (
     BLANK,
     NCNAME,
@@ -32,7 +33,7 @@ from postroom.rules.markup import (
 __all__ = ["OBJECTS", "Statement", "Token", "Unreadable", "decoded", "statements", "tokens", "tokens_before", "word_at"]
 
 _NAME: Final = rf"Q\{{[^{{}}]*+\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
-_PIECE: Final = re.compile(
+_PIECE: Final = lazy(
     rf"""[ \t\r\n]*+(?:(?P<name>{_NAME})
       | (?P<symbol>::|:=|//|>>|>=|!=|\|\||=>|\.\.|[,;:/>=!|@?\#%*+\-]|\.(?![0-9]))
       | (?P<variable>\$)
@@ -44,7 +45,7 @@ _PIECE: Final = re.compile(
       | (?P<stray>.))?""",
     re.VERBOSE | re.DOTALL,
 )
-_VARIABLE_NAME: Final = re.compile(rf"Q\{{[^{{}}]*+\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
+_VARIABLE_NAME: Final = lazy(rf"Q\{{[^{{}}]*+\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
 _REFERENCE: Final = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _NOT_TEXT: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
