@@ -114,6 +114,6 @@ def test_a_message_that_has_passed_is_processed_from_the_start(room: Postroom, w
     assert kept.processed == kept.created
     assert [(event.verb, event.by) for event in room.trace(kept.key)] == [("put", "arc a"), ("take", "arc a")]
     room.send("q", "later")
-    assert [room.receive("q").message.body for _ in range(waiting + 2)][-1] == "later"  # type: ignore[union-attr]
+    assert [room.receive("q").message.body for _ in range(waiting + 2)][-1] == "later"  # type: ignore[union-attr]  # there is one
     (count,) = room.accept("q").queues
     assert (count.unprocessed, count.processed) == (0, waiting + 4)

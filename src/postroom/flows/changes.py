@@ -49,13 +49,18 @@ def changed(
     Whoever publishes an event in a meta-space puts it there: ``told_in`` is that domain. A space whose messages nobody
     has received yet goes only with ``part_with``; they stay readable under its name.
     """
+    kept = typed(wanted)
+    checks.check([each.statement for each in kept.values()], old.graph)
+    return _Change(tx, old, Chart(old.version, kept), by, part_with).write(note, told_in)
+
+
+def typed(wanted: Mapping[str, Kept]) -> dict[str, Kept]:
+    """Statements with a type for each space whose first arc tells one."""
     statements = checks.typed([each.statement for each in wanted.values()])
-    checks.check(statements, old.graph)
-    kept = {
+    return {
         key: each if each.statement is statement else replace(each, statement=statement)
         for (key, each), statement in zip(wanted.items(), statements, strict=True)
     }
-    return _Change(tx, old, Chart(old.version, kept), by, part_with).write(note, told_in)
 
 
 class _Change:

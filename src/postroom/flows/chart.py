@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from postroom.flows.definitions import Allow, Arc, Domain, Merge, Select, Statement, Table
+from postroom.errors import DefinitionUnknown
+from postroom.flows.definitions import Allow, Arc, Domain, Merge, Select, Space, Statement, Table
 from postroom.flows.graph import Graph
 from postroom.flows.language import META, parse
-from postroom.model.catalog import Definition, Position
+from postroom.model.catalog import Definition, Position, nearest
 from postroom.store.queues import CLOSED
 from postroom.store.transaction import Transaction
 
@@ -64,6 +65,12 @@ class Chart:
 
     def _arcs(self) -> Iterator[Any]:
         return (each for each in self.kept.values() if isinstance(each.statement, Arc))
+
+    def space(self, name: str) -> Space:
+        found = self.graph.spaces.get(name)
+        if found is None:
+            raise DefinitionUnknown(name=f"space {name}", nearest=nearest(name, self.graph.spaces))
+        return found
 
     def halves(self, arc: str) -> list[str]:
         """The names under which an arc is kept: one, or one in each of two domains."""

@@ -56,7 +56,7 @@ class Clients:
         def work(tx: Transaction) -> Subscription:
             tx.definitions.lock()
             chart = self._charts.now(tx)
-            source = _space(chart, space)
+            source = chart.space(space)
             policy.prove(tx, by)
             policy.require(chart.graph, source.domain, by, SUBSCRIBE)
             if chart.origin(f"space {space}") == CLIENT:
@@ -138,22 +138,13 @@ class Clients:
     ) -> list[Subscription]:
         """Those that someone else has disabled stay as they are: that is not the client's to undo."""
         mine = [key for arc in arcs for key in chart.halves(arc) if chart.kept[key].disabled in ("", client)]
-        for domain in {chart.graph.spaces[arc.source].domain for arc in _arcs_of(chart, client)}:
+        domains = {chart.graph.spaces[arc.source].domain for arc in _arcs_of(chart, client)}
+        for domain in () if disabled else domains:  # everyone may leave
             policy.require(chart.graph, domain, by, SUBSCRIBE)
         off = client if disabled else ""
         wanted = {**chart.kept, **{key: replace(chart.kept[key], disabled=off) for key in mine}}
         after = changed(tx, chart, wanted, by, {"disconnect" if disabled else "connect": client})
         return [_subscription(after, client, arc) for arc in _arcs_of(after, client) if arc.name in arcs]
-
-
-def _space(chart: Chart, name: str) -> Space:
-    from difflib import get_close_matches
-
-    found = chart.graph.spaces.get(name)
-    if found is None:
-        near = get_close_matches(name, chart.graph.spaces, 1)
-        raise DefinitionUnknown(name=f"space {name}", nearest=f"; did you mean {near[0]}?" if near else "")
-    return found
 
 
 def _clients(chart: Chart) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from postroom.errors import DefinitionUnknown
@@ -12,6 +11,7 @@ from postroom.flows.definitions import Arc, Select, Transform
 from postroom.flows.predicates import predicates
 from postroom.flows.sql import Variables, made, matches
 from postroom.limits import INDEXED_ARCS_MIN
+from postroom.model.catalog import nearest
 from postroom.store.transaction import Transaction
 
 
@@ -161,8 +161,7 @@ class ArcExplained:
 def explain(chart: Chart, name: str) -> ArcExplained:
     halves = chart.graph.arcs.get(name)
     if not halves:
-        near = get_close_matches(name, chart.graph.arcs, 1)
-        raise DefinitionUnknown(name=f"arc {name}", nearest=f"; did you mean {near[0]}?" if near else "")
+        raise DefinitionUnknown(name=f"arc {name}", nearest=nearest(name, chart.graph.arcs))
     arc, does = halves[0], halves[0].does
     source, target = chart.graph.spaces[arc.source], chart.graph.spaces[arc.target]
     variables, condition, result = Variables(), "true", None

@@ -12,7 +12,7 @@ from typing import Any
 from postroom.flows import patterns
 from postroom.flows.definitions import Arc, Join, Merge, Select, Transform
 from postroom.flows.types import Tuple, Type, Union, parse
-from postroom.flows.values import Tagged, as_json, canonical, parse_event
+from postroom.flows.values import Tagged, canonical, parse_event
 from postroom.flows.words import Words
 from postroom.model.catalog import Position
 
@@ -126,12 +126,3 @@ def arc_of(said: Mapping[str, Any], domain: str, position: Position) -> Arc:
         words.end()
         does = Transform(pattern, patterns.parse_expression(func.value[1], "resultPat"), join)
     return Arc(said["arcName"], domain, said["srcNode"], said["destNode"], does, False, position)
-
-
-def shown(action: Action) -> dict[str, Any]:
-    """An action for a person or a program to read."""
-    assert isinstance(ACTION_TYPE, Union)
-    inside = ACTION_TYPE.of(action.tag)
-    assert isinstance(inside, Tuple)
-    values = {str(each.name): as_json(action.said[str(each.name)], each.type) for each in inside.fields}
-    return {"action": action.name, **values}

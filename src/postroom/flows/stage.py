@@ -7,11 +7,11 @@ properties of the job: these are all that a job has of its own.
 from __future__ import annotations
 
 import base64
+import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.chart import Chart
 from postroom.flows.definitions import Transform
 from postroom.flows.door import event
+from postroom.flows.types import Tuple
 from postroom.flows.values import label
 from postroom.limits import FLOW_PLANS_MAX
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from postroom.engine.effects import Granule
     from postroom.engine.serial import Timeline
-    from postroom.flows.types import Tuple
 
 _CODE = "PF0001"  # of an event that does not fit, or that an arc cannot work out
 _PROPERTY = "postroom.flow"
@@ -76,7 +76,8 @@ class FlowShare:
     def reading(self) -> frozenset[str]:
         return frozenset()
 
-    def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
+    def arrivals(self, tx: Transaction | None, claimed: Sequence[Stored]) -> list[Arrival]:
+        """The events themselves: an arc looks at no other message."""
         return [self._arrival(index, stored) for index, stored in enumerate(claimed)]
 
     def _arrival(self, index: int, stored: Stored) -> Arrival:
@@ -87,8 +88,8 @@ class FlowShare:
                 body = event(draft, self.chart.running.spaces[stored.queue].type, stored.queue).body
             except (EventInvalid, FlowInvalid) as error:
                 failure = str(error)
-        _, queue, created, cause = stored.key, stored.queue, stored.created, stored.cause
-        return Arrival(index, queue, stored.key, "json", None, body, stored.properties, created, cause, (), failure)
+        about = (stored.properties, stored.created, stored.cause)
+        return Arrival(index, stored.queue, stored.key, "json", None, body, *about, failure=failure)
 
     def evaluate(
         self,
@@ -123,16 +124,15 @@ def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
 
 def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
     """What Spark makes of the arcs behind a space."""
-    frame = flow_of(spark, chart, chart.places, space).frame
-    utilities = spark._jvm.PythonSQLUtils  # type: ignore[union-attr]  # what DataFrame.explain prints
-    return str(utilities.explainString(frame._jdf.queryExecution(), "formatted")).strip()
+    from postroom.engine.frames import plan_of
+
+    return plan_of(flow_of(spark, chart, chart.places, space).frame)
 
 
 # --- plans --------------------------------------------------------------------------------------------------------
 
 
 _plans: OrderedDict[Any, Flow] = OrderedDict()
-_numbers = count(1)
 
 
 def flow_of(spark: SparkSession, chart: Chart, living: frozenset[str], space: str) -> Flow:
@@ -202,13 +202,16 @@ class Flow:
         size = max(-(-len(arrivals) // parts), _PART_MIN)
         for part in range(parts):
             chunk = arrivals[part * size : (part + 1) * size]
-            self._context.setLocalProperty(f"{_PROPERTY}.{part}", _packed(chunk) if chunk else None)  # type: ignore[arg-type]
+            self._give(part, _packed(chunk) if chunk else None)
         try:
             found = self.frame.toArrow()
         finally:
             for part in range(parts):  # the jobs of others need not carry them along
-                self._context.setLocalProperty(f"{_PROPERTY}.{part}", None)  # type: ignore[arg-type]
+                self._give(part, None)
         return self._made(arrivals, found)
+
+    def _give(self, part: int, packed: str | None) -> None:
+        self._context.setLocalProperty(f"{_PROPERTY}.{part}", packed)  # type: ignore[arg-type]  # None takes it away
 
     def _made(self, arrivals: Sequence[Arrival], found: pa.Table) -> dict[int, Effects]:
         effects: dict[int, Effects] = dict.fromkeys([each.order for each in arrivals], ())
@@ -272,12 +275,11 @@ def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _table(spark: SparkSession, chart: Chart, name: str) -> DataFrame:
     """A table's rows, by its type."""
-    import json
-
     from postroom.flows.network import NUMBER
     from postroom.flows.sql import event_of
 
-    type: Tuple = chart.graph.tables[name].type  # type: ignore[assignment]  # a check sees to it
+    type = chart.graph.tables[name].type
+    assert isinstance(type, Tuple), "a check sees to it"
     names = [label(type, place) for place in range(len(type.fields))]
     bodies = [json.dumps(dict(zip(names, row, strict=True))) for row in chart.rows[name]]
     columns = {"body": pa.array(bodies, pa.string()), NUMBER: pa.array(range(len(bodies)), pa.int64())}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from postroom.engine.tryout import Tried
 from postroom.flows import catalog
+from postroom.flows.changes import typed
 from postroom.flows.chart import Chart, Charts, Rows
-from postroom.flows.checks import typed
 from postroom.flows.definitions import Statement
 from postroom.model.key import key_text
 from postroom.model.message import Stored
@@ -33,13 +33,7 @@ def tried(
     """Every stored event of the spaces that the proposed arcs leave, oldest first, with what they would deliver."""
 
     def work(tx: Transaction) -> tuple[Chart, list[Stored]]:
-        kept = catalog.proposed(tx, charts.now(tx), proposed, rows)
-        statements = typed([each.statement for each in kept.values()])
-        full = {
-            key: type(each)(statement, each.origin, each.disabled, each.rows)
-            for (key, each), statement in zip(kept.items(), statements, strict=True)
-        }
-        chart = Chart(0, full)
+        chart = Chart(0, typed(catalog.proposed(tx, charts.now(tx), proposed, rows)))
         after = 0 if since is None else int(since.timestamp() * 1_000_000)
         found = [
             stored
@@ -58,7 +52,7 @@ def tried(
     share = FlowShare(0, chart, chart.places, dict.fromkeys(chart.flowing, (0, 0)))
     for start in range(0, len(messages), _PAGE):
         some = messages[start : start + _PAGE]
-        arrivals = store.read(lambda tx, some=some: share.arrivals(tx, some))  # type: ignore[misc]
+        arrivals = share.arrivals(None, some)
         effects = {order: made for group in share.evaluate(spark(), arrivals, {}, {}) for order, made in group.items()}
         for stored, arrival in zip(some, arrivals, strict=True):
             yield Tried(key_text(stored.key), stored.queue, effects.get(arrival.order, ()))

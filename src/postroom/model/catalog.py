@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from postroom.errors import DefinitionError
@@ -40,6 +41,12 @@ def refuse(kind: type[DefinitionError], problems: Sequence[Problem]) -> NoReturn
     error = kind(where=str(first.position), what=first.what, rule=first.rule, more=more)
     error.facts["problems"] = (first, *others)
     raise error
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for whoever wrote a name that is not there."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.limits import QUEUE_NAME_CHARS_MAX
-from postroom.model.catalog import Position, Problem
+from postroom.model.catalog import Position, Problem, nearest
 from postroom.rules import functions
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import line_column
@@ -65,11 +64,6 @@ def at(definition: RuleDefinition | PropertyDefinition, expression: Expression, 
     line, column = line_column(expression.text, min(offset, len(expression.text)))
     start = expression.column - 1 if line == 1 else 0
     return Position(definition.position.file, expression.line + line - 1, column + start)
-
-
-def nearest(name: str, known: Iterator[str] | frozenset[str] | Mapping[str, object]) -> str:
-    close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 # --- definitions -------------------------------------------------------------------------------------------------

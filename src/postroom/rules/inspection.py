@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from postroom.errors import DefinitionUnknown
+from postroom.model.catalog import nearest
 from postroom.model.moment import to_datetime, to_iso
-from postroom.rules.checks import nearest
 from postroom.rules.definitions import Program, RuleDefinition
 from postroom.rules.expression import read
 from postroom.rules.plan import Plan

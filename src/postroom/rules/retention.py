@@ -7,10 +7,10 @@ from typing import Any
 
 from postroom.errors import DefinitionUnknown, MessageGone, MessageUnknown
 from postroom.limits import SWEEP_MESSAGES
+from postroom.model.catalog import nearest
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.rules.catalog import Programs
-from postroom.rules.checks import nearest
 from postroom.store.base import Store
 from postroom.store.queues import Keep, Queue
 from postroom.store.transaction import Transaction

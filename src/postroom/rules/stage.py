@@ -181,9 +181,9 @@ def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
     """What Spark makes of a step."""
-    frame = frame_of_actions(frame_of_chunks(spark, [packed([], {}, {})]), plan)
-    utilities = spark._jvm.PythonSQLUtils  # type: ignore[union-attr]  # what DataFrame.explain prints
-    return str(utilities.explainString(frame._jdf.queryExecution(), "formatted")).strip()
+    from postroom.engine.frames import plan_of
+
+    return plan_of(frame_of_actions(frame_of_chunks(spark, [packed([], {}, {})]), plan))
 
 
 def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:

@@ -16,7 +16,6 @@ from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, text
 from postroom.stations.forms import Form, FormField
 
-_SIGNS = ("<>", "<=", ">=", "<", ">", "=")
 _PIECE = re.compile(
     r"""\s*(?:
         (?P<sign><>|<=|>=|<|>|=)\s*

@@ -101,10 +101,7 @@ class _Reader:
         _fail(position, what, "syntax")
 
 
-Found = Iterator[tuple[Position, str, str]]
-
-
-def _problems(form: Form) -> Found:
+def _problems(form: Form) -> Iterator[tuple[Position, str, str]]:
     for check in CHECKS:
         for position, what in check(form):
             yield position, f"type {form.name}: {what}", check.__name__.replace("_", "-")
