@@ -11,18 +11,25 @@ from postroom.model.body import Format
 from postroom.model.message import Message
 from postroom.model.types import Field, Kind, MessageType
 from postroom.room import Postroom, QueueHandle, open
+from postroom.stations.functions import function
+from postroom.stations.images import Answer, Image
+from postroom.stations.station import Station
 from postroom.version import __version__
 
 __all__ = [
+    "Answer",
     "Field",
     "Format",
+    "Image",
     "Kind",
     "Message",
     "MessageType",
     "Postroom",
     "PostroomError",
     "QueueHandle",
+    "Station",
     "__version__",
     "errors",
+    "function",
     "open",
 ]

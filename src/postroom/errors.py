@@ -10,6 +10,7 @@
     │   ├── FileUnreadable         file-unreadable
     │   ├── FlowInvalid            flow-invalid
     │   ├── FormInvalid            form-invalid
+    │   ├── FunctionUnknown        function-unknown
     │   ├── LanguageUnknown        language-unknown
     │   ├── NameInvalid            name-invalid
     │   ├── NameTaken              name-taken
@@ -26,6 +27,8 @@
     │   ├── EntryRefused           entry-refused
     │   ├── EventInvalid           event-invalid
     │   ├── EventRefused           event-refused
+    │   ├── FieldRefused           field-refused
+    │   ├── FunctionFailed         function-failed
     │   ├── JsonMalformed          json-malformed
     │   ├── PropertyInvalid        property-invalid
     │   ├── SchemaInvalid          schema-invalid
@@ -47,7 +50,22 @@
     │   ├── QueueHeld              queue-held
     │   ├── QueueLocked            queue-locked
     │   ├── QueueNotSingle         queue-not-single
+    │   ├── QueueOwned             queue-owned
     │   └── QueueUnknown           queue-unknown
+    ├── StationError
+    │   ├── AlbumUnknown           album-unknown
+    │   ├── DossierUnknown         dossier-unknown
+    │   ├── KeysExhausted          keys-exhausted
+    │   ├── MessageElsewhere       message-elsewhere
+    │   ├── NodeDown               node-down
+    │   ├── NodeUnfit              node-unfit
+    │   ├── NodeUnknown            node-unknown
+    │   ├── QueryExpired           query-expired
+    │   ├── QueryOvertaken         query-overtaken
+    │   ├── QueryTooLarge          query-too-large
+    │   ├── SqlRefused             sql-refused
+    │   ├── StationTaken           station-taken
+    │   └── StationUnknown         station-unknown
     ├── EngineError
     │   ├── JavaMissing            java-missing
     │   └── SparkUnavailable       spark-unavailable
@@ -173,6 +191,14 @@ class FormInvalid(DefinitionError):
     template = "{where}: {what} [{rule}]{more}"
 
 
+class FunctionUnknown(DefinitionError):
+    code = "function-unknown"
+    template = (
+        "{where}: no function is registered as {function}; write it in Python under @postroom.function, "
+        "and name its module in POSTROOM_FUNCTIONS"
+    )
+
+
 class ProgramInvalid(DefinitionError):
     """A rule program breaks a rule of its language. ``problems`` holds every one found, in the order of the text."""
 
@@ -254,6 +280,18 @@ class EventRefused(BodyError):
 
     code = "event-refused"
     template = "the event was not published in {space}: {why}"
+
+
+class FieldRefused(BodyError):
+    """A field of a form does not take what was written into it."""
+
+    code = "field-refused"
+    template = "{type}, field {field}: {why}"
+
+
+class FunctionFailed(BodyError):
+    code = "function-failed"
+    template = "{type}, field {field}: the function {function} failed: {why}"
 
 
 class JsonMalformed(BodyError):
@@ -376,10 +414,91 @@ class QueueNotSingle(QueueError):
     status = "20"
 
 
+class QueueOwned(QueueError):
+    code = "queue-owned"
+    template = "{queue} belongs to a station, and only its own commands reach it: create, list, ship, get, query"
+    status = "20"
+
+
 class QueueUnknown(QueueError):
     code = "queue-unknown"
     template = "there is no queue {queue}{nearest}"
     status = "20"
+
+
+# --- stations ----------------------------------------------------------------------------------------------------
+
+
+class StationError(PostroomError):
+    """Something about stations, nodes, or queries over them."""
+
+
+class AlbumUnknown(StationError):
+    code = "album-unknown"
+    template = "{station} has no temporary table {name}{nearest}; make it with: postroom query TYPE --into {name}"
+
+
+class DossierUnknown(StationError):
+    code = "dossier-unknown"
+    template = "{station} has no dossier {name}{nearest}; begin it with: postroom dossier add {name} KEY"
+
+
+class KeysExhausted(StationError):
+    code = "keys-exhausted"
+    template = (
+        "this store is a node and its block of keys has no {count} left; "
+        "the next block comes from the control node when a station creates a message"
+    )
+
+
+class MessageElsewhere(StationError):
+    code = "message-elsewhere"
+    template = "message {key} is not in the database of {station}: {where}"
+
+
+class NodeDown(StationError):
+    code = "node-down"
+    template = "node {node} does not answer: {why}"
+
+
+class NodeUnfit(StationError):
+    code = "node-unfit"
+    template = "{url} cannot be a node: {why}"
+
+
+class NodeUnknown(StationError):
+    code = "node-unknown"
+    template = "there is no node {node}{nearest}; list them with: postroom node list"
+
+
+class QueryExpired(StationError):
+    code = "query-expired"
+    template = "query {query} took longer than it may; give it more time with --timeout"
+
+
+class QueryOvertaken(StationError):
+    code = "query-overtaken"
+    template = "query {query} was overtaken by query {by} while it was opened; ask again"
+
+
+class QueryTooLarge(StationError):
+    code = "query-too-large"
+    template = "the answer has more than {limit} messages; ask for fewer, or for their number with --count"
+
+
+class SqlRefused(StationError):
+    code = "sql-refused"
+    template = "the statement is refused: {why}"
+
+
+class StationTaken(StationError):
+    code = "station-taken"
+    template = "{station} is a station already, on node {node}"
+
+
+class StationUnknown(StationError):
+    code = "station-unknown"
+    template = "there is no station {station}{nearest}; list them with: postroom station list"
 
 
 # --- the engine --------------------------------------------------------------------------------------------------

@@ -61,6 +61,21 @@ TABLE_ROWS_MAX: Final = 1_000_000  # of a static table; every executor holds it 
 INDEXED_ARCS_MIN: Final = 32  # select arcs of one space that an index answers for; fewer are columns
 FLOW_PLANS_MAX: Final = 64  # plans of Spark that are kept: one for each space that events enter
 
+# --- stations ---
+FORM_FIELDS_MAX: Final = 200  # of one type
+FORM_COLUMNS_MAX: Final = 200  # of one line of a template
+COPIES_MAX: Final = 10_000  # made at once
+MAIL_MESSAGES: Final = 500  # that one transaction of ship or get takes along
+SEARCH_ROWS: Final = 5_000  # read at a time by a query
+INDEX_ROWS: Final = 2_000  # filed in one transaction when an index is made for messages that are there
+IMAGES_MAX: Final = 1_000_000  # of one answer
+SQL_ROWS_MAX: Final = 1_000_000  # of one answer
+SQL_CHARS_MAX: Final = 100_000  # of a statement
+QUERY_SECONDS: Final = 60.0  # a query over nodes that takes longer fails, unless it says how long it may take
+QUERY_SECONDS_MAX: Final = 3_600.0
+NODE_SECONDS: Final = 10.0  # a node that does not answer for so long is down
+LOGIN_SECONDS: Final = 12 * 3_600.0  # a login lasts
+
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000
 STEP_CREATED_MAX: Final = 400_000  # new messages of a step; if it led to more, the next one takes fewer

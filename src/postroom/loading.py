@@ -23,11 +23,14 @@ from postroom.queues import description, hierarchy
 from postroom.queues import rules as queue_rules
 from postroom.rules import catalog, checks, language, verification
 from postroom.rules.definitions import Any_, Program, QueueDefinition
+from postroom.stations import catalog as form_catalog
+from postroom.stations import language as form_language
+from postroom.stations.forms import Form
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 File = str | os.PathLike[str]
-LANGUAGES = ".qdl (queue descriptions), .demaq (rule programs), .flow (flow graphs)"
+LANGUAGES = ".qdl (queue descriptions), .demaq (rule programs), .flow (flow graphs), .form (message types)"
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,11 @@ class Sources:
     program: tuple[Any_, ...] = ()
     flow: tuple[Statement, ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)  # of the flow's tables
+    forms: tuple[Form, ...] = ()
 
     @property
     def count(self) -> int:
-        return len(self.entries) + len(self.program) + len(self.flow)
+        return len(self.entries) + len(self.program) + len(self.flow) + len(self.forms)
 
 
 def read(files: Sequence[File]) -> Sources:
@@ -53,6 +57,7 @@ def read(files: Sequence[File]) -> Sources:
     program: tuple[Any_, ...] = ()
     flow: tuple[Statement, ...] = ()
     rows: dict[str, Rows] = {}
+    forms: tuple[Form, ...] = ()
     for file in map(Path, files):
         if file.suffix == ".qdl":
             entries += description.parse(text_of(file), printable(file))
@@ -63,11 +68,13 @@ def read(files: Sequence[File]) -> Sources:
             statements = flow_language.parse(text_of(file, FLOW_BYTES_MAX), printable(file))
             rows |= _rows(statements, file.parent)
             flow += statements
+        elif file.suffix == ".form":
+            forms = form_language.joined(forms, form_language.parse(text_of(file), printable(file)))
         else:
             raise LanguageUnknown(file=printable(file), suffix=file.suffix, known=LANGUAGES)
     if entries:
         queue_rules.check(entries)
-    return Sources(tuple(printable(Path(file).name) for file in files), entries, program, flow, rows)
+    return Sources(tuple(printable(Path(file).name) for file in files), entries, program, flow, rows, forms)
 
 
 def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
@@ -82,6 +89,7 @@ def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
 def check(store: Store | None, files: Sequence[File]) -> Sources:
     """Read and check definition files, against the room they are for if there is one."""
     sources = read(files)
+    form_catalog.check(sources.forms)
     if sources.flow:
         if store is not None:
             store.read(lambda tx: flow_catalog.proposed(tx, Charts().now(tx), sources.flow, sources.rows))
@@ -105,6 +113,8 @@ def load(
     def then(tx: Transaction) -> Loaded | None:
         """Flows before rules: a rule may send to a space."""
         done = []
+        if sources.forms:
+            done.append(form_catalog.load_within(tx, sources.forms, sources.files))
         if sources.flow:
             done.append(
                 flow_catalog.load_within(tx, Charts(), sources.flow, sources.rows, sources.files, by, drop=drop)
@@ -116,8 +126,8 @@ def load(
     if sources.entries:
         tree, also = hierarchy.load(store, sources.entries, sources.files, progress, then)
         return tree if also is None else tree.then(also)
-    if sources.flow:
-        loaded = store.transact("load-flows", then)
+    if sources.flow or sources.forms:
+        loaded = store.transact("load-flows", then) if sources.flow else store.transact("load-forms", then)
         assert loaded is not None
         return loaded
     return catalog.load(store, sources.program, sources.files, drop=drop)

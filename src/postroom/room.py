@@ -26,7 +26,7 @@ from postroom.doors import Doors
 from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
 from postroom.engine.tryout import Tried
-from postroom.errors import ArgumentInvalid, MessageGone, MessageUnknown, OutboxUnknown, PrincipalRefused
+from postroom.errors import ArgumentInvalid, OutboxUnknown, PrincipalRefused
 from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
 from postroom.flows import tryout as flow_tryout
@@ -40,7 +40,6 @@ from postroom.limits import ACTOR_CHARS_MAX, JOURNAL_ROWS_MAX
 from postroom.loading import File
 from postroom.model.body import Format
 from postroom.model.catalog import Loaded
-from postroom.model.key import key_number
 from postroom.model.message import Draft, Message, Value
 from postroom.model.moment import Clock, system_clock
 from postroom.model.types import MessageType
@@ -56,6 +55,10 @@ from postroom.rules import catalog, inspection, retention, tryout
 from postroom.rules.catalog import Programs
 from postroom.rules.inspection import CatalogEntry, Explanation
 from postroom.rules.shares import RulesStage
+from postroom.stations import whereabouts
+from postroom.stations.catalog import Edition, Forms
+from postroom.stations.network import CONTROL, Network, NodeShown
+from postroom.stations.station import Station
 from postroom.store import open_store
 from postroom.store.base import Store
 from postroom.store.journal import Event
@@ -114,6 +117,7 @@ class Postroom:
         doors = Doors(self._programs, self._charts, self._by)
         self._verbs = Verbs(store, User(self._owner, actor), doors)
         self._registry = Registry(store)
+        self._network = Network(store, _absolute(url), Forms())
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(_absolute(url))]
@@ -134,6 +138,7 @@ class Postroom:
             if self._own_locks:
                 self._verbs.release_locks()
             self.store.close()
+        self._network.close()
 
     # --- definitions ---
 
@@ -283,25 +288,15 @@ class Postroom:
 
     def show(self, key: str) -> Message:
         """One message, wherever it is."""
-        stored = self.store.read(lambda tx: tx.messages.find(key_number(key)))
-        if stored is None:
-            self.trace(key)  # tells a key that never was from a message that is gone
-            raise MessageGone(key=key)
-        return stored.image()
+        return whereabouts.show(self._network, key)
 
     def trace(self, key: str) -> list[Event]:
         """Everything that happened to a message, oldest first; also after it is gone."""
-        events = self.store.read(lambda tx: tx.journal.trace(key_number(key)))
-        if not events:
-            raise MessageUnknown(key=key)
-        return events
+        return whereabouts.trace(self._network, key)
 
     def locate(self, key: str) -> str | None:
-        """The queue a message is in, from its last journal entry; None if it was discarded."""
-        event = self.store.read(lambda tx: tx.journal.last(key_number(key)))
-        if event is None:
-            raise MessageUnknown(key=key)
-        return event.target if self.store.read(lambda tx: tx.messages.find(key_number(key))) else None
+        """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""
+        return whereabouts.locate(self._network, key)
 
     def journal(self, last: int = 20) -> list[Event]:
         """The newest entries of the journal, oldest of them first."""
@@ -422,6 +417,71 @@ class Postroom:
 
     def principals(self) -> list[str]:
         return self._registry.names()
+
+    # --- stations ---
+
+    def add_node(self, name: str, url: str) -> None:
+        """Make a store (a new file, or a database without a room) a node of this room's network."""
+        self._network.add(name, url)
+
+    def move_node(self, name: str, url: str) -> None:
+        """Say where the store of a node is now."""
+        self._network.move(name, url)
+
+    def remove_node(self, name: str) -> None:
+        """Take a node without stations out of the network."""
+        self._network.remove(name)
+
+    def nodes(self) -> list[NodeShown]:
+        """The nodes of the network, and whether they answer; this room is the one named control."""
+        return self._network.shown()
+
+    def add_station(self, name: str, password: str, node: str = CONTROL) -> Station:
+        """Make a station on a node. A name that is registered already must give its own password."""
+        if self._registry.knows(name):
+            self._registry.verify(name, password)
+            self._network.add_station(name, node, None)
+        else:
+            self._network.add_station(name, node, self._registry.hashed(name, password))
+        return self._station(name)
+
+    def remove_station(self, name: str) -> None:
+        """Remove a station that has neither messages nor mail."""
+        self._network.remove_station(name)
+
+    def stations(self) -> dict[str, str]:
+        """Every station, with its node."""
+        return self._network.stations()
+
+    def station(self, name: str, password: str | None = None, *, token: str | None = None) -> Station:
+        """Someone's desk: ``create``, ``ship``, ``get``, ``query``. Proven by its password, or by a login's token."""
+        if token is None:
+            self._registry.verify(name, password or "")
+        elif not self._registry.admits(name, token):
+            raise PrincipalRefused(principal=name, why="this login has ended; log in again with: postroom login")
+        return self._station(name)
+
+    def _station(self, name: str) -> Station:
+        return Station(self._network, name, partial(_session, "local[*]", {}), self._owner)
+
+    def login(self, name: str, password: str) -> str:
+        """Prove a name once; answers with a token for ``station`` that lasts for some hours."""
+        return self._registry.login(name, password)
+
+    def logout(self, name: str, token: str) -> None:
+        self._registry.logout(name, token)
+
+    def form(self, type: str) -> Edition:
+        """A message type by its form, and the version since which it is so."""
+        return self.store.read(lambda tx: self._network.forms.named(tx, type))
+
+    def form_of(self, message: Message) -> Edition | None:
+        """The form that a message was made with, if it was made with one."""
+        version = message.properties.get("form")
+        if message.type is None or not isinstance(version, int):
+            return None
+        name = message.type
+        return self.store.read(lambda tx: self._network.forms.at(tx, name, version))
 
     # --- the engine ---
 

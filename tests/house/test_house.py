@@ -28,16 +28,20 @@ def calls(file: Path) -> Iterator[ast.Call]:
 
 def test_the_public_list_is_what_users_may_rely_on() -> None:
     assert postroom.__all__ == [
+        "Answer",
         "Field",
         "Format",
+        "Image",
         "Kind",
         "Message",
         "MessageType",
         "Postroom",
         "PostroomError",
         "QueueHandle",
+        "Station",
         "__version__",
         "errors",
+        "function",
         "open",
     ]
     assert all(hasattr(postroom, name) for name in postroom.__all__)

@@ -17,7 +17,7 @@ from postroom.store.transaction import Transaction
 
 KIND = "flow"  # of these definitions in the catalog
 SPACE = "space"  # kinds of queues
-META_SPACE, PARKED = CLOSED
+META_SPACE, PARKED = CLOSED[:2]
 COLLECTION = "collection"  # the kind of definitions that are a room's master data
 #: Who brought a statement into the graph. A load replaces what came from files and nothing else.
 FILE, EVENT, CLIENT = "file", "event", "client"

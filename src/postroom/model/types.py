@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -77,6 +77,11 @@ class MessageType:
             )
         return {field.name: self._value(field, given.get(field.name)) for field in self.fields}
 
+    def value(self, name: str, given: Any) -> FieldValue:
+        """The typed value of one field; it may be empty, also where a message needs it."""
+        (field,) = [each for each in self.fields if each.name == name]
+        return self._value(replace(field, required=False), given)
+
     def _value(self, field: Field, given: Any) -> FieldValue:
         if given is None or given == "" or given == []:
             if field.required:
@@ -97,6 +102,23 @@ class MessageType:
 
 
 _NAME = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 ._-]*[A-Za-z0-9._-])?")
+
+
+def scalars(kind: Kind, given: Any) -> tuple[Scalar, ...]:
+    """What a field holds, read as values of a kind; what cannot be read so is not there.
+
+    For fields whose kind has changed since: a number that was a text is the same number.
+    """
+    items = given if isinstance(given, list) else [] if given is None or given == "" else [given]
+    found: list[Scalar] = []
+    for item in items:
+        for said in (item, text(item)):
+            try:
+                found.append(_READERS[kind](said))
+                break
+            except (ValueError, TypeError, InvalidOperation, OverflowError):
+                continue
+    return tuple(found)
 
 
 def element_name(name: str) -> str:

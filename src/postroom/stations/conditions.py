@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from postroom.errors import BodyMismatch, FormInvalid
 from postroom.model.catalog import Position, Problem, refuse
+from postroom.model.order import HIGHEST, sortable
 from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, text
 from postroom.stations.forms import Form, FormField
 
@@ -25,14 +25,7 @@ _PIECE = re.compile(
       )\s*""",
     re.VERBOSE,
 )
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_WILD = re.compile(r"[*?]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +35,27 @@ class Condition:
     sign: str  # a comparison, ".." for a range, "~" for a pattern
     value: Scalar
     until: Scalar | None = None  # the end of a range, which is in it
+    kind: Kind = Kind.STRING
 
     def holds(self, value: Scalar) -> bool:
         if self.sign == "~":
             return _pattern(str(self.value)).fullmatch(str(value)) is not None
+        said, low, high = sortable(self.kind, value), *self.bounds
+        if self.sign == "<>":
+            return said != sortable(self.kind, self.value)
+        return (low < said if self.sign == ">" else low <= said) and (said < high if self.sign == "<" else said <= high)
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """In the order of values: nothing before the first and behind the second satisfies it."""
+        if self.sign == "~":
+            known = _WILD.split(str(self.value), maxsplit=1)[0]
+            return known, known + HIGHEST
+        low = "" if self.sign in ("<", "<=", "<>") else sortable(self.kind, self.value)
         if self.sign == "..":
-            return _COMPARE["<="](self.value, value) and _COMPARE["<="](value, self.until)
-        return _COMPARE[self.sign](value, self.value)
+            assert self.until is not None
+            return low, sortable(self.kind, self.until)
+        return low, HIGHEST if self.sign in (">", ">=", "<>") else sortable(self.kind, self.value)
 
     def __str__(self) -> str:
         if self.sign == "~":
@@ -81,7 +88,11 @@ def matches(conditions: Sketch, record: Mapping[str, FieldValue]) -> bool:
 
 def _any_holds(conditions: tuple[Condition, ...], value: FieldValue) -> bool:
     """An empty field satisfies nothing; of a list one element is enough."""
-    values = value if isinstance(value, tuple) else () if value is None else (value,)
+    values = value if isinstance(value, tuple) else () if value is None or value == "" else (value,)
+    return any_holds(conditions, values)
+
+
+def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool:
     return any(condition.holds(each) for condition in conditions for each in values)
 
 
@@ -102,15 +113,15 @@ def _condition(field: FormField, match: re.Match[str]) -> Condition:
     sign, quoted, bare = match["sign"], match["quoted"], match["bare"]
     column = match.start("bare" if quoted is None else "quoted") + 1
     if quoted is not None:
-        return Condition(sign or "=", _value(field, re.sub(r"\\(.)", r"\1", quoted), column))
+        return Condition(sign or "=", _value(field, re.sub(r"\\(.)", r"\1", quoted), column), None, field.kind)
     bare = bare.strip()
     if sign is None and ".." in bare:
         first, _, last = bare.partition("..")
         low, high = (_value(field, part.strip(), column) for part in (first, last))
-        return Condition("..", low, high)
+        return Condition("..", low, high, field.kind)
     if sign in (None, "=") and field.kind is Kind.STRING and ("*" in bare or "?" in bare):
         return Condition("~", bare)
-    return Condition(sign or "=", _value(field, bare, column))
+    return Condition(sign or "=", _value(field, bare, column), None, field.kind)
 
 
 def _value(field: FormField, said: str, column: int) -> Scalar:

@@ -48,6 +48,7 @@ class Blank:
     name: str
     start: int
     width: int
+    reach: int  # with the free space behind it, for a value that is a little longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,12 @@ class Line:
 
     @classmethod
     def of(cls, drawn: str) -> Line:
-        found = [
-            Blank(match["name"].strip(), match.start("blank"), len(match["blank"])) for match in _BLANK.finditer(drawn)
-        ]
+        found = []
+        for match in _BLANK.finditer(drawn):
+            rest = drawn[match.end() :]
+            free = len(rest) - len(rest.lstrip(" "))
+            reach = len(match["blank"]) + (free if free == len(rest) else max(free - 1, 0))
+            found.append(Blank(match["name"].strip(), match.start("blank"), len(match["blank"]), reach))
         return cls(drawn, tuple(found))
 
     def filled(self, values: Mapping[str, Sequence[str]]) -> list[str]:
@@ -71,7 +75,7 @@ class Line:
         for blank in self.blanks:
             parts = values.get(blank.name, ())
             for number, part in enumerate(parts):
-                end = blank.start + blank.width
+                end = blank.start + max(blank.width, len(part))
                 rows[number] = rows[number][: blank.start] + part.ljust(blank.width, "_") + rows[number][end:]
         return rows
 
@@ -105,9 +109,7 @@ class Form:
     def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
         """The template, filled in with values; without any it is empty."""
         said = {
-            blank.name: _parts((values or {}).get(blank.name), blank.width)
-            for line in self.lines
-            for blank in line.blanks
+            blank.name: _parts((values or {}).get(blank.name), blank) for line in self.lines for blank in line.blanks
         }
         rows = [row for line in self.lines for row in line.filled(said)]
         bar = f"+{'-' * max(len(row) for row in rows)}+"
@@ -126,7 +128,7 @@ class Form:
                 current = self._read_line(inside, names, starts, found)
             elif current and inside.strip(" _-+"):  # the line goes on with what did not fit above
                 for blank in current:
-                    more = inside[blank.start : blank.start + max(blank.width, 1)]
+                    more = inside[blank.start : blank.start + max(blank.reach, 1)]
                     found[blank.name].append(more.strip(" _"))
         joined = {name: " ".join(part for part in parts if part) for name, parts in found.items()}
         return {name: value for name, value in joined.items() if value}
@@ -146,7 +148,9 @@ def _labels(inside: str, name: str) -> list[re.Match[str]]:
     return list(re.finditer(rf"(?:^|(?<=\s))(?P<name>{re.escape(name)}):", inside))[:1]
 
 
-def _parts(value: FieldValue, width: int) -> list[str]:
+def _parts(value: FieldValue, blank: Blank) -> list[str]:
     """A value as lines that fit a blank."""
     said = ", ".join(map(text, value)) if isinstance(value, tuple) else text(value)
-    return wrap(said, width) if said else []
+    if len(said) <= blank.reach and "\n" not in said:
+        return [said] if said else []
+    return wrap(said, blank.width)

@@ -40,6 +40,15 @@ def parse(text: str, file: str) -> tuple[Form, ...]:
     return forms
 
 
+def joined(known: tuple[Form, ...], more: tuple[Form, ...]) -> tuple[Form, ...]:
+    """The forms of several files: a type is in one of them."""
+    for form in more:
+        first = next((each for each in known if each.name == form.name), None)
+        if first is not None:
+            _fail(form.position, f"type {form.name} is already at {first.position}", "name-twice")
+    return known + more
+
+
 def _fail(position: Position, what: str, rule: str) -> NoReturn:
     refuse(FormInvalid, [Problem(position, what, rule)])
 

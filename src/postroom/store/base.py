@@ -95,6 +95,11 @@ class Store(ABC):
         return None
 
     @property
+    def actor(self) -> str:
+        """Who acts, as the journal tells it."""
+        return self._transaction.journal.actor
+
+    @property
     def stopped(self) -> bool:
         return self._unusable not in (None, RoomReentered)
 

@@ -30,6 +30,10 @@ _NAMED = """
 SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions
 WHERE kind = ? AND name = ? AND until IS NULL
 """
+_HISTORY = """
+SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions
+WHERE kind = ? AND name = ? ORDER BY id
+"""
 _VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
 
 
@@ -55,6 +59,10 @@ class Definitions:
     def all(self) -> list[Definition]:
         """Everything in force, in the order of definition."""
         return [definition for _, definition in map(_read, self._session.rows(_ALL))]
+
+    def history(self, kind: str, name: str) -> list[Definition]:
+        """Everything that a definition has ever been, oldest first."""
+        return [definition for _, definition in map(_read, self._session.rows(_HISTORY, (kind, name)))]
 
     def versions(self) -> list[tuple[int, int, str]]:
         """Every version: its number, when, and by whom."""

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postroom.limits import KEY_RESERVE_MAX
+from postroom.errors import KeysExhausted
+from postroom.limits import KEY_RESERVE_MAX, KEY_TAIL
+from postroom.model.key import FIRST
 from postroom.store.session import Session
 
-_RESERVE = "UPDATE counters SET value = value + ? WHERE name = 'keys' RETURNING value"
+_RESERVE = """
+UPDATE counters SET value = value + ? WHERE name = 'keys'
+RETURNING value, (SELECT c.value FROM counters c WHERE c.name = 'keys until')
+"""
+_BLOCK = "UPDATE counters SET value = (value / ? + 2) * ? + 1 WHERE name = 'keys' RETURNING value"
+_SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_USED = "SELECT value FROM counters WHERE name = 'keys'"
 
 
 class Keys:
@@ -45,12 +53,34 @@ class Keys:
             size = max(count, self._block)
             row = self._session.row(_RESERVE, (size,))
             assert row is not None
+            if row[1] is not None and row[0] > row[1]:
+                raise KeysExhausted(count=count)
             self._stop = row[0]
             first = self._stop - size
             self._block = min(self._block * 2, KEY_RESERVE_MAX)
             self._fresh = True
         self._next = first + count
         return range(first, self._next)
+
+    # --- blocks, for nodes ---
+
+    def give_block(self) -> int:
+        """The head of a block of keys that this store will not use: ``00004`` of ``00004.00001`` and so on."""
+        row = self._session.row(_BLOCK, (KEY_TAIL, KEY_TAIL))
+        assert row is not None
+        return int(row[0]) // KEY_TAIL - 1
+
+    def use_block(self, head: int) -> None:
+        """Give out the keys of a block from now on, and no others."""
+        self._session.run(_SET, ("keys", head * KEY_TAIL + 1))
+        self._session.run(_SET, ("keys until", (head + 1) * KEY_TAIL))
+        self._next = self._stop = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether this store has ever given out a key."""
+        row = self._session.row(_USED)
+        return row is not None and row[0] != FIRST
 
     def committed(self) -> None:
         self._fresh = False

@@ -47,12 +47,15 @@ def _adapt(statement: str) -> sql.SQL:
     found = _adapted.get(statement)
     if found is None:
         words = statement.replace("?", "%s").replace("max/*scalar*/(", "greatest(")
-        words = words.replace("/*for update*/", "FOR NO KEY UPDATE")
+        words = words.replace("/*for update*/", "FOR NO KEY UPDATE").replace("/*for share*/", "FOR SHARE")
+        words = words.replace("/*json*/", "::jsonb").replace("/*bytes*/", 'COLLATE "C"')
         found = _adapted[statement] = sql.SQL(words)
     return found
 
 
 class PostgresSession(Session):
+    compares_json_numbers = False
+
     def __init__(self, connection: psycopg.Connection[Row], clock: Clock) -> None:
         self.connection = connection
         self.clock = clock

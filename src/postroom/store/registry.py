@@ -6,14 +6,17 @@ A password is chosen, a token is dispensed; both are kept as argon2id hashes and
 from __future__ import annotations
 
 import secrets
+from hashlib import blake2b
+from hmac import compare_digest
 
 from postroom.errors import ArgumentInvalid, PrincipalRefused
-from postroom.limits import ACTOR_CHARS_MAX, SECRET_CHARS_MAX
+from postroom.limits import ACTOR_CHARS_MAX, LOGIN_SECONDS, SECRET_CHARS_MAX
 from postroom.model.password import hash_password, verify_password
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 KIND = "principal"
+LOGIN = "login"
 
 
 class Registry:
@@ -22,15 +25,20 @@ class Registry:
 
     def add(self, name: str, password: str | None = None) -> str | None:
         """Register a principal, or give one another secret. Without a password a token is made, and answered with."""
+        token = secrets.token_urlsafe(24) if password is None else None
+        secret = self.hashed(name, token or password or "")
+        self._store.transact("principal", lambda tx: tx.principals.set_secret(KIND, name, secret))
+        return token
+
+    @staticmethod
+    def hashed(name: str, password: str) -> str:
+        """What is kept of a principal's password; raises if one or the other cannot be."""
         if not name.isidentifier() or len(name) > ACTOR_CHARS_MAX:
             why = f"{name!r} is not a name: letters, digits and _, at most {ACTOR_CHARS_MAX}"
             raise ArgumentInvalid(argument="principal", why=why)
-        if password is not None and not 0 < len(password) <= SECRET_CHARS_MAX:
+        if not 0 < len(password) <= SECRET_CHARS_MAX:
             raise ArgumentInvalid(argument="password", why=f"1 to {SECRET_CHARS_MAX} characters")
-        token = secrets.token_urlsafe(24) if password is None else None
-        secret = hash_password(token or password or "")
-        self._store.transact("principal", lambda tx: tx.principals.set_secret(KIND, name, secret))
-        return token
+        return hash_password(password)
 
     def remove(self, name: str) -> None:
         def work(tx: Transaction) -> None:
@@ -51,6 +59,45 @@ class Registry:
         secret = self._store.read(lambda tx: tx.principals.secret(KIND, name))
         if not verify_password(secret or _NOBODY, password) or secret is None:
             raise PrincipalRefused(principal=name, why="there is no such principal, or the password is not its own")
+
+    # --- logins ---
+
+    def login(self, name: str, password: str) -> str:
+        """Prove a name once; answers with a token that stands for it for some hours."""
+        self.verify(name, password)
+        id, token = secrets.token_hex(4), secrets.token_urlsafe(24)
+
+        def work(tx: Transaction) -> None:
+            for known, secret in tx.principals.secrets(LOGIN).items():
+                if int(secret.partition(":")[0]) < tx.now:
+                    tx.principals.remove(LOGIN, known)
+            expires = tx.now + int(LOGIN_SECONDS * 1_000_000)
+            tx.principals.set_secret(LOGIN, f"{name}/{id}", f"{expires}:{_digest(token)}")
+
+        self._store.transact("login", work)
+        return f"{id}.{token}"
+
+    def logout(self, name: str, token: str) -> None:
+        id = token.partition(".")[0]
+        self._store.transact("login", lambda tx: tx.principals.remove(LOGIN, f"{name}/{id}"))
+
+    def admits(self, name: str, token: str) -> bool:
+        """Whether a token stands for a name, and still does."""
+        id, _, said = token.partition(".")
+
+        def work(tx: Transaction) -> bool:
+            secret = tx.principals.secret(LOGIN, f"{name}/{id}")
+            if secret is None or tx.principals.secret(KIND, name) is None:
+                return False
+            expires, _, digest = secret.partition(":")
+            return compare_digest(digest, _digest(said)) and int(expires) >= tx.now
+
+        return self._store.read(work)
+
+
+def _digest(token: str) -> str:
+    """A token is random, so a fast hash is enough: there is nothing to guess."""
+    return blake2b(token.encode(), digest_size=32).hexdigest()
 
 
 #: A hash that no password has, of the usual cost: whoever asks for a name that is not there waits as long.

@@ -18,6 +18,7 @@ class Session(ABC):
     words that only PostgreSQL needs.
     """
 
+    compares_json_numbers: bool  # whether what ``->>`` takes out of a JSON text is a number if it was one
     now: int  # microseconds; fixed when the transaction began, so one commit has one time
     clock: Clock
 

@@ -66,6 +66,8 @@ UPDATE queues SET departed = departed + 1, processed = processed + 1, arrived = 
 
 
 class SqliteSession(Session):
+    compares_json_numbers = True
+
     def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
         self.connection = connection
         self.execute = connection.cursor().execute  # one cursor for all: every answer is read to its end at once

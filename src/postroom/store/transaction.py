@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from postroom.store.albums import Albums
 from postroom.store.counts import Counts
 from postroom.store.definitions import Definitions
+from postroom.store.dossiers import Dossiers
 from postroom.store.epochs import Epochs
+from postroom.store.filings import Filings
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
 from postroom.store.leases import Leases
 from postroom.store.messages import Messages
+from postroom.store.nodes import Nodes
 from postroom.store.outbox import Outbox
 from postroom.store.principals import Principals
 from postroom.store.queues import Queues
@@ -18,6 +22,8 @@ from postroom.store.scans import Scans
 from postroom.store.session import Session
 from postroom.store.slices import Slices
 from postroom.store.timers import Timers
+from postroom.store.tracking import Tracking
+from postroom.store.transfers import Transfers
 
 
 class Transaction:
@@ -40,6 +46,12 @@ class Transaction:
         self.timers = Timers(session, self.journal)
         self.scans = Scans(session)
         self.retention = Retention(session, self.journal, self.queues, self.counts)
+        self.nodes = Nodes(session, self.journal)
+        self.filings = Filings(session)
+        self.transfers = Transfers(session, self.journal, self.queues, self.counts)
+        self.tracking = Tracking(session, self.journal)
+        self.dossiers = Dossiers(session, self.journal)
+        self.albums = Albums(session)
         self._wake = False
 
     @property

@@ -6,13 +6,14 @@ is never edited; a change is a new number.
 
 from __future__ import annotations
 
-from postroom.store.migrations import m0001_foundation, m0002_rules, m0003_flows
+from postroom.store.migrations import m0001_foundation, m0002_rules, m0003_flows, m0004_stations
 
 #: The migration with number n stands at index n - 1.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0001_foundation.STATEMENTS,
     m0002_rules.STATEMENTS,
     m0003_flows.STATEMENTS,
+    m0004_stations.STATEMENTS,
 )
 
 _SQLITE = {

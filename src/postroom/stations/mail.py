@@ -1,0 +1,225 @@
+"""Mail: ship takes a message out of a station's database into a mailbox, get brings it in.
+
+Mailboxes are at the control node. Where the station is on another node, the message is handed over between two stores,
+in three commits (``postroom.store.transfers``); whoever comes by next finishes what a crash has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from postroom.errors import MessageElsewhere, NodeDown, StoreCorrupt, StoreError
+from postroom.limits import MAIL_MESSAGES
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.stations import filing
+from postroom.stations.network import CONTROL, Network
+from postroom.stations.reading import database, mailbox
+from postroom.store.base import Store
+from postroom.store.messages import State
+from postroom.store.queues import MAILBOX, STATION, Queue
+from postroom.store.tracking import MAILBOXES, STATIONS
+from postroom.store.transaction import Transaction
+from postroom.store.transfers import Parcel
+
+SHIP, GET = "ship", "get"
+
+
+class Shipped(NamedTuple):
+    key: str
+    to: str
+    delivered: bool  # it is in the mailbox; else it has left and will be put there
+
+    def as_dict(self) -> dict[str, object]:
+        return {"key": self.key, "to": self.to, "delivered": self.delivered}
+
+
+def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str) -> list[Shipped]:
+    """Ship messages of a station to another, all or none of them."""
+    network.home(to)
+    store = network.filing_store(node)
+
+    def leave(tx: Transaction) -> list[Parcel]:
+        tx.tracking.enter(STATIONS)
+        queue = queue_of(tx, database(station), STATION)
+        return [_ship_one(tx, queue, own(tx, queue, station, key), station, node, to) for key in dict.fromkeys(keys)]
+
+    with store.acting(station):
+        parcels = store.transact("ship", leave)
+    delivered = node == CONTROL
+    if not delivered:
+        try:
+            deliver(network, store, parcels)
+            delivered = True
+        except (NodeDown, StoreError) as error:
+            if isinstance(error, StoreError) and error.happened == "unknown":
+                raise
+    return [Shipped(key_text(parcel.stored.key), to, delivered) for parcel in parcels]
+
+
+def _ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node: str, to: str) -> Parcel:
+    filing.unfile(tx, queue, [stored])
+    tx.dossiers.leave(stored.key)
+    if node != CONTROL:
+        parcel = tx.transfers.depart(stored, queue, SHIP, station, to, 0)
+        seen = tx.tracking.leave(STATIONS, stored, queue.id, parcel.stored.position)
+        return tx.transfers.noted(parcel, seen)
+    target = queue_of(tx, mailbox(to), MAILBOX)
+    tx.tracking.enter(MAILBOXES)
+    seq = tx.transfers.move(stored, queue, target, SHIP, {"from": station, "to": to})
+    seen = tx.tracking.leave(STATIONS, stored, queue.id, seq)
+    tx.tracking.come(MAILBOXES, stored.key, seen)
+    filing.file(tx, target, [stored])
+    tx.wake()
+    return Parcel(0, SHIP, station, to, seen, stored)
+
+
+def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
+    """Bring a station's mail in, oldest first; answers with the keys."""
+    store = network.filing_store(node)  # before anything leaves the mailbox
+    if node != CONTROL:
+        network.filing_store(CONTROL)
+    recover(network, CONTROL)
+    got: list[int] = []
+    while limit is None or len(got) < limit:
+        size = MAIL_MESSAGES if limit is None else min(limit - len(got), MAIL_MESSAGES)
+        with network.control.acting(station):
+            parcels, looked = network.control.transact(
+                "get",
+                lambda tx, size=size: _get_some(tx, station, node, size),  # type: ignore[misc]
+            )
+        if node != CONTROL:
+            with store.acting(station):
+                deliver(network, network.control, parcels)
+        got += [parcel.stored.key for parcel in parcels]
+        if looked < size:
+            break
+    return got
+
+
+def _get_some(tx: Transaction, station: str, node: str, size: int) -> tuple[list[Parcel], int]:
+    """Take the oldest mail; answers also with how much was looked at, as what is damaged is set aside."""
+    tx.tracking.enter(MAILBOXES)
+    box = queue_of(tx, mailbox(station), MAILBOX)
+    parcels = []
+    page = tx.messages.page(box, State.UNPROCESSED, 0, size)
+    for stored in page:
+        if not stored.sound:
+            tx.messages.set_aside(box, stored)  # what it said is not known, so it stays in the files, where none look
+            continue
+        filing.unfile(tx, box, [stored])
+        if node != CONTROL:
+            parcel = tx.transfers.depart(stored, box, GET, mailbox(station), station, 0)
+            seen = tx.tracking.leave(MAILBOXES, stored, box.id, parcel.stored.position)
+            parcels.append(tx.transfers.noted(parcel, seen))
+            continue
+        target = queue_of(tx, database(station), STATION)
+        tx.tracking.enter(STATIONS)
+        seq = tx.transfers.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
+        seen = tx.tracking.leave(MAILBOXES, stored, box.id, seq)
+        done = tx.tracking.come(STATIONS, stored.key, seen)
+        tx.tracking.show(stored, station, seen, done, seq)
+        filing.file(tx, target, [stored])
+        parcels.append(Parcel(0, GET, station, station, seen, stored))
+    return parcels, len(page)
+
+
+# --- between two stores ---
+
+
+def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[int, int]:
+    """The second and third commit for messages that are leaving; answers with the last query at each one's new place.
+
+    Parcels of one call have one store to go to. Doing it again changes nothing.
+    """
+    if not parcels:
+        return {}
+    verb, to = parcels[0].verb, parcels[0].target
+    node = CONTROL if verb == SHIP else network.home(to)
+    target = network.filing_store(node)
+    done = _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels)))
+    source.transact("conclude", lambda tx: _conclude(tx, parcels, done))
+    return done
+
+
+def _arrive(tx: Transaction, parcels: Sequence[Parcel]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for parcel in parcels:
+        ship = parcel.verb == SHIP
+        key = parcel.stored.key
+        done = tx.transfers.arrived(parcel)
+        if done is None:
+            place = MAILBOXES if ship else STATIONS
+            name, kind = (mailbox, MAILBOX) if ship else (database, STATION)
+            done = tx.tracking.come(place, key, parcel.seen)
+            queue = queue_of(tx, name(parcel.target), kind)
+            filing.file(tx, queue, [tx.transfers.arrive(parcel, queue, done)])
+            tx.wake()
+        found[key] = done
+    return found
+
+
+def _conclude(tx: Transaction, parcels: Sequence[Parcel], done: dict[int, int]) -> None:
+    for parcel in parcels:
+        if parcel.verb == GET:
+            tx.tracking.enter(MAILBOXES)
+        seq = tx.transfers.conclude(parcel)
+        if seq is not None and parcel.verb == GET:
+            tx.tracking.show(parcel.stored, parcel.target, parcel.seen, done[parcel.stored.key], seq)
+
+
+def recover(network: Network, node: str) -> int:
+    """Finish what a crash has left on its way out of a node; what cannot go now stays where it is."""
+    store = network.store(node)
+    parcels = store.read(lambda tx: tx.transfers.pending())
+    finished = 0
+    for some in by_target(parcels):
+        try:
+            deliver(network, store, some)
+            finished += len(some)
+        except NodeDown:  # its messages wait for it
+            continue
+    return finished
+
+
+def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
+    """Parcels that have one way, in their order."""
+    found: dict[tuple[str, str], list[Parcel]] = {}
+    for parcel in parcels:
+        found.setdefault((parcel.verb, parcel.target), []).append(parcel)
+    return list(found.values())
+
+
+def _at(node: str, work: Callable[[], dict[int, int]]) -> dict[int, int]:
+    try:
+        return work()
+    except StoreError as error:
+        if error.happened == "unknown" or isinstance(error, StoreCorrupt):
+            raise
+        raise NodeDown(node=node, why=str(error)) from error
+
+
+# --- what is whose ---
+
+
+def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
+    """A station's queue in this store, made when it is first needed."""
+    found = tx.queues.named(name)
+    if found is None:
+        tx.queues.create(name, kind, path=name)
+        found = tx.queues.named(name)
+        assert found is not None
+    return found
+
+
+def own(tx: Transaction, queue: Queue, station: str, key: int) -> Stored:
+    """A message of a station's own database; every other one is out of its reach."""
+    stored = tx.messages.find(key)
+    if stored is None or stored.queue != queue.name:
+        raise MessageElsewhere(
+            key=key_text(key), station=station, where="find it with: postroom locate " + key_text(key)
+        )
+    if not stored.sound:
+        raise StoreCorrupt(why=f"message {key_text(key)} no longer says what was written")
+    return stored

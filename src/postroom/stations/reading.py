@@ -1,0 +1,194 @@
+"""Finding messages by a sketch in one store: through an index where there is one, tested on the way where not.
+
+Nothing here knows of Spark or of other stores: a local query runs it where it is asked, a query over nodes runs it once
+for each node, wherever Spark has put that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from postroom.model.message import Stored
+from postroom.model.order import HIGHEST
+from postroom.model.types import Kind, scalars
+from postroom.stations.conditions import Condition, any_holds
+from postroom.stations.filing import indexed
+from postroom.store.filings import Filing, Span, Test, Tests
+from postroom.store.queues import MAILBOX, STATION, Queue
+from postroom.store.scans import END
+from postroom.store.tracking import MAILBOXES, STATIONS
+from postroom.store.transaction import Transaction
+
+#: Values of these kinds stand in a body as they are compared: the database can look at them.
+_TEXTS = (Kind.STRING, Kind.DATE)
+_NUMBERS = (Kind.INT, Kind.FLOAT)
+_ANY_NUMBER = (float("-inf"), float("inf"))
+
+
+class Asked(NamedTuple):
+    """A field of a sketch."""
+
+    name: str
+    kind: Kind
+    testable: bool  # in every version of the type it had this kind, and one value
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a query looks for, as plain data that travels."""
+
+    type: str
+    fields: tuple[Asked, ...]
+
+    def matches(self, body: str) -> bool:
+        if not self.fields:
+            return True
+        said = json.loads(body)
+        return all(any_holds(each.conditions, scalars(each.kind, said.get(each.name))) for each in self.fields)
+
+
+def find(tx: Transaction, plan: Plan, queues: Iterable[Queue | tuple[int, str]], until: int = END) -> Iterator[Stored]:
+    """Messages of these queues, as they were at a number of the journal or are now, that are what a plan asks for."""
+    way = route(tx.filings.of_type(plan.type), plan)
+    if way is None:
+        return
+    for queue in queues:
+        seen: set[int] = set()
+        for span in way.spans:
+            for page in tx.filings.search((queue[0], queue[1]), span, until, way.tests):
+                for stored in page:
+                    if len(way.spans) > 1:
+                        if stored.key in seen:
+                            continue
+                        seen.add(stored.key)
+                    if plan.matches(stored.body):
+                        yield stored
+
+
+class Route(NamedTuple):
+    """How a store goes about a plan."""
+
+    by: Filing
+    spans: tuple[Span, ...]
+    tests: Tests
+
+
+def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
+    """Through the index whose conditions narrow it most; None if there was never a message of the type."""
+    by_key = next((each for each in filings if not each.field), None)
+    if by_key is None:
+        return None
+    ready = {(each.field, each.kind): each for each in filings if each.ready and each.field}
+    ways = [(_width(asked), asked) for asked in plan.fields if (asked.name, str(asked.kind)) in ready]
+    width, best = min(ways, default=(_ALL, None), key=lambda way: way[0])
+    if best is None or width >= _ALL:
+        return Route(by_key, (Span(by_key.id, "", HIGHEST),), _tests(plan.fields))
+    filing = ready[best.name, str(best.kind)]
+    bounds = dict.fromkeys(condition.bounds for condition in best.conditions)
+    spans = tuple(Span(filing.id, indexed(low), indexed(high)) for low, high in bounds)
+    return Route(filing, spans, _tests([each for each in plan.fields if each is not best]))
+
+
+_ALL = 9
+
+
+def _width(asked: Asked) -> int:
+    """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
+    signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "<>": _ALL}
+    return max(_ALL if each.sign == "~" and not each.bounds[0] else signs[each.sign] for each in asked.conditions)
+
+
+def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
+    """What the database can tell about fields; it may let pass what does not match, and never the other way."""
+    found = []
+    for each in fields:
+        if each.testable and each.kind in _TEXTS:
+            found.append([Test(each.name, *condition.bounds) for condition in each.conditions])
+        elif each.testable and each.kind in _NUMBERS:
+            found.append([Test(each.name, *_numbers(condition)) for condition in each.conditions])
+    return found
+
+
+def _numbers(condition: Condition) -> tuple[float, float]:
+    low, high = _ANY_NUMBER
+    value = condition.value
+    assert isinstance(value, (int, float)), "conditions are of their field's kind"
+    near = float(value)  # a whole number may have more digits than the database compares
+    if condition.sign in ("=", "..", ">", ">="):
+        low = _below(near)
+    if condition.sign in ("=", "<", "<="):
+        high = -_below(-near)
+    if condition.sign == "..":
+        assert isinstance(condition.until, (int, float)), "conditions are of their field's kind"
+        high = -_below(-float(condition.until))
+    return low, high
+
+
+def _below(value: float) -> float:
+    """A little less: what is rounded must not be missed."""
+    return value - abs(value) * 1e-12
+
+
+# --- a query over nodes, at one of them ---
+
+
+def read_stations(tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None) -> list[Stored]:
+    """What a query finds on a node: all as it was when the query was opened there, however late it is read."""
+    opened = tx.tracking.opened(number, STATIONS)
+    queues = [each for each in tx.queues.of_kind(STATION) if stations is None or station_of(each.name) in stations]
+    hidden = tx.tracking.hidden_from(number, STATIONS)
+    found = [each for each in find(tx, plan, queues, opened) if each.key not in hidden]
+    names = {queue.name for queue in queues}
+    return found + _matching(
+        plan, [each for each in tx.tracking.ghosts(number, STATIONS, opened) if each.queue in names]
+    )
+
+
+def read_mailboxes(tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None) -> list[Stored]:
+    """What a query finds at the control node: mail, unless it names stations, and what has gone on too early."""
+    opened = tx.tracking.opened(number, MAILBOXES)
+    shown = [each for each in tx.tracking.shown(number, opened) if stations is None or each.queue in stations]
+    late = [each._replace(queue=database(each.queue)) for each in shown]
+    if stations is not None:
+        return _matching(plan, late)
+    hidden = tx.tracking.hidden_from(number, MAILBOXES)
+    found = [each for each in find(tx, plan, tx.queues.of_kind(MAILBOX), opened) if each.key not in hidden]
+    return found + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
+
+
+def _matching(plan: Plan, some: Iterable[Stored]) -> list[Stored]:
+    return [each for each in some if each.type == plan.type and plan.matches(each.body)]
+
+
+# --- names ---
+
+_DATABASE, _MAILBOX = "station:", "mailbox:"
+
+
+def database(station: str) -> str:
+    """The queue that holds a station's messages, at its node."""
+    return _DATABASE + station
+
+
+def mailbox(station: str) -> str:
+    """The queue that holds a station's mail, at the control node."""
+    return _MAILBOX + station
+
+
+def station_of(queue: str) -> str:
+    return queue.partition(":")[2]
+
+
+def place_of(queue: str) -> str:
+    """A station's database is named like the station, a mailbox is told apart."""
+    return queue.removeprefix(_DATABASE)
+
+
+def form_version(properties: str) -> int:
+    """The version of the form that a message was made with."""
+    said: Mapping[str, Any] = json.loads(properties)
+    return int(said.get("form", 0))

@@ -1,0 +1,392 @@
+"""A station: someone's desk, with a database of messages, a mailbox, dossiers, and queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
+from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, QUERY_SECONDS
+from postroom.model.body import check_text
+from postroom.model.catalog import nearest
+from postroom.model.key import key_number, key_text
+from postroom.model.message import Stored
+from postroom.stations import filing, mail
+from postroom.stations.catalog import Edition, Forms
+from postroom.stations.conditions import sketch
+from postroom.stations.filling import Given, copied, created, modified
+from postroom.stations.images import Answer, Image
+from postroom.stations.mail import Shipped, own, queue_of
+from postroom.stations.network import CONTROL, Network
+from postroom.stations.planning import planned
+from postroom.stations.reading import database, find, form_version, mailbox, place_of
+from postroom.store.albums import Album, Kept
+from postroom.store.base import Store
+from postroom.store.filings import Span, key_value
+from postroom.store.queues import STATION, Queue
+from postroom.store.scans import END
+from postroom.store.tracking import STATIONS
+from postroom.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from postroom.stations.query import Spark
+    from postroom.stations.sql import Table
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Mail that has not been got."""
+
+    key: str
+    type: str
+
+
+class Station:
+    """Made by ``room.station``. It reaches the messages of its own database, and images of all others."""
+
+    def __init__(self, network: Network, name: str, spark: Spark, owner: str) -> None:
+        self.name = name
+        self.node = network.home(name)
+        self._network = network
+        self._spark = spark
+        self._owner = owner
+
+    def __repr__(self) -> str:
+        return f"<station {self.name} on {self.node}>"
+
+    # --- messages ---
+
+    def create(self, type: str, fields: Given | None = None, **more: Any) -> str:
+        """Make a message by filling in a form; answers with its key. ``fields`` for names with blanks in them."""
+        return self.create_many(type, [{**(fields or {}), **more}])[0]
+
+    def create_many(self, type: str, several: Sequence[Given]) -> list[str]:
+        """Make many messages in one commit, all or none."""
+        if len(several) > BATCH_MESSAGES_MAX:
+            raise ArgumentInvalid(argument="messages", why=f"at most {BATCH_MESSAGES_MAX} at once")
+        edition = self._edition(type)
+
+        def work(tx: Transaction) -> list[str]:
+            return self._put(tx, edition, [partial(self._created, edition, given, tx.now) for given in several])
+
+        return self._with_keys(work)
+
+    def _created(self, edition: Edition, given: Given, now: int, key: int) -> str:
+        return created(edition, given, key, self.name, now)
+
+    def copy(self, key: str, count: int = 1) -> list[str]:
+        """Make copies of a message, each with a key of its own."""
+        if not 0 < count <= COPIES_MAX:
+            raise ArgumentInvalid(argument="copies", why=f"1 to {COPIES_MAX}")
+
+        def work(tx: Transaction) -> list[str]:
+            stored = self._own(tx, key)
+            edition = self._made_with(stored, tx)
+            return self._put(tx, edition, [lambda new: copied(edition.form, stored.body, new)] * count)
+
+        return self._with_keys(work)
+
+    def _put(self, tx: Transaction, edition: Edition, bodies: Sequence[Callable[[int], str]]) -> list[str]:
+        tx.tracking.enter(STATIONS)
+        queue = self._queue(tx)
+        properties = json.dumps({"form": edition.version}, separators=(",", ":"))
+        keys = tx.keys.take(len(bodies)) if bodies else []
+        made = []
+        for key, body in zip(keys, bodies, strict=True):
+            said = body(key)
+            check_text(said)
+            made.append((key, edition.form.name, properties, said))
+        filing.file(tx, queue, tx.transfers.create(queue, made))
+        tx.wake()
+        return [key_text(key) for key in keys]
+
+    def _with_keys(self, work: Callable[[Transaction], list[str]]) -> list[str]:
+        store = self._store()
+
+        def attempt() -> list[str]:
+            with store.acting(self.name):
+                return store.transact("create", work)
+
+        return self._network.with_keys(self.node, attempt)
+
+    def modify(self, key: str, fields: Given | None = None, **more: Any) -> Image:
+        """Write into a message; what it said before is kept as an earlier edition of it."""
+        given = {**(fields or {}), **more}
+
+        def work(tx: Transaction) -> Stored:
+            tx.tracking.enter(STATIONS)
+            queue, stored = self._queue(tx), self._own(tx, key)
+            body, changed = modified(self._made_with(stored, tx).form, stored.body, given)
+            check_text(body)
+            if not changed:
+                return stored
+            filing.unfile(tx, queue, [stored])
+            after = tx.transfers.edit(queue, stored, body, stored.properties, {"fields": changed})
+            tx.tracking.leave(STATIONS, stored, queue.id, after.position, stays=True)
+            filing.file(tx, queue, [after])
+            tx.wake()
+            return after
+
+        store = self._store()
+        with store.acting(self.name):
+            return self._image(store.transact("modify", work))
+
+    def show(self, key: str) -> Image:
+        """A message of this station."""
+        return self._image(self._store().read(lambda tx: self._own(tx, key)))
+
+    def messages(self, type: str | None = None, *, after: str | None = None, limit: int | None = None) -> list[Image]:
+        """The messages of this station in the order of their keys, of one type or all."""
+        if limit is not None and limit < 1:
+            raise ArgumentInvalid(argument="limit", why="at least 1")
+        if type is not None:
+            self._edition(type)
+        start = 0 if after is None else key_number(after) + 1
+
+        def work(tx: Transaction) -> list[Stored]:
+            queue = tx.queues.named_to_read(database(self.name))
+            if queue is None:
+                return []
+            span = [Span(each.id, key_value(start), "9" * 18) for each in tx.filings.all()
+                    if not each.field and type in (None, each.type)]  # fmt: skip
+            pages = [page for one in span for page in tx.filings.search(queue[:2], one, END, limit=limit)]
+            found = sorted((stored for page in pages for stored in page), key=lambda stored: stored.key)
+            return found[:limit]
+
+        return [self._image(stored) for stored in self._store().read(work)]
+
+    def next(self, after: str | None = None, type: str | None = None) -> Image | None:
+        """The message after a key, or the first."""
+        found = self.messages(type, after=after, limit=1)
+        return found[0] if found else None
+
+    # --- mail ---
+
+    def ship(self, keys: str | Sequence[str], to: str) -> list[Shipped]:
+        """Take messages out of this station's database into another's mailbox, all or none of them."""
+        numbers = [key_number(key) for key in ([keys] if isinstance(keys, str) else keys)]
+        return mail.ship(self._network, self.name, self.node, numbers, to)
+
+    def get(self, limit: int | None = None) -> list[str]:
+        """Bring in the mail that waits, oldest first; answers with its keys."""
+        if limit is not None and limit < 1:
+            raise ArgumentInvalid(argument="limit", why="at least 1")
+        return [key_text(key) for key in mail.get(self._network, self.name, self.node, limit)]
+
+    def mail(self) -> list[Waiting]:
+        """What waits in the mailbox."""
+
+        def work(tx: Transaction) -> list[Waiting]:
+            box = tx.queues.named_to_read(mailbox(self.name))
+            if box is None:
+                return []
+            found: list[Stored] = []
+            for each in tx.filings.all():
+                if not each.field:
+                    for page in tx.filings.search(box[:2], Span(each.id, "", "9" * 18), END):
+                        found += page
+            found.sort(key=lambda stored: stored.position)
+            return [Waiting(key_text(stored.key), stored.type or "") for stored in found]
+
+        return self._network.control.read(work)
+
+    # --- dossiers ---
+
+    def add_to_dossier(self, dossier: str, *keys: str) -> int:
+        """Put messages of this station into a dossier; answers with how many were not in it."""
+        if not 0 < len(dossier) <= 200 or not dossier.isprintable():
+            raise ArgumentInvalid(argument="dossier", why="1 to 200 printable characters")
+
+        def work(tx: Transaction) -> int:
+            queue = self._queue(tx)
+            return sum(tx.dossiers.add(queue, dossier, self._own(tx, key).key) for key in keys)
+
+        store = self._store()
+        with store.acting(self.name):
+            return store.transact("dossier", work)
+
+    def remove_from_dossier(self, dossier: str, *keys: str) -> int:
+        def work(tx: Transaction) -> int:
+            queue = self._queue(tx)
+            self._dossier(tx, queue, dossier)
+            return sum(tx.dossiers.remove(queue, dossier, key_number(key)) for key in keys)
+
+        store = self._store()
+        with store.acting(self.name):
+            return store.transact("dossier", work)
+
+    def dossiers(self) -> dict[str, int]:
+        """The dossiers of this station, with the number of messages in each."""
+
+        def work(tx: Transaction) -> dict[str, int]:
+            queue = tx.queues.named_to_read(database(self.name))
+            return {} if queue is None else tx.dossiers.counts(queue)
+
+        return self._store().read(work)
+
+    def dossier(self, name: str) -> list[Image]:
+        """The messages of a dossier, in the order in which they were put there."""
+
+        def work(tx: Transaction) -> list[Stored]:
+            queue = self._queue_to_read(tx)
+            self._dossier(tx, queue, name)
+            return [self._own(tx, key_text(key)) for key in tx.dossiers.messages(queue, name)]
+
+        return [self._image(stored) for stored in self._store().read(work)]
+
+    def _dossier(self, tx: Transaction, queue: Queue, name: str) -> None:
+        known = tx.dossiers.counts(queue)
+        if name not in known:
+            raise DossierUnknown(station=self.name, name=name, nearest=nearest(name, known))
+
+    # --- queries ---
+
+    def query(
+        self,
+        type: str,
+        fields: Mapping[str, str] | None = None,
+        *,
+        scope: str = "local",
+        into: str | None = None,
+        timeout: float = QUERY_SECONDS,
+        progress: Progress | None = None,
+        **more: str,
+    ) -> Answer:
+        """Find messages by example: conditions by field. ``scope`` is local, group, global, or stations=A,B.
+
+        With ``into`` the images are kept as a temporary table of this station, for ``sql``.
+        """
+        edition = self._edition(type)
+        plan = self._network.control.read(
+            lambda tx: planned(tx, edition, sketch(edition.form, {**(fields or {}), **more}))
+        )
+        if scope == "local":
+            answer = self._local(plan)
+        else:
+            from postroom.stations.query import run  # Spark's door
+
+            answer = run(self._network, self, plan, scope, self._spark, self._owner, timeout, progress)
+        if into is not None:
+            self._keep(into, edition, answer)
+        return answer
+
+    def count(self, type: str, fields: Mapping[str, str] | None = None, *, scope: str = "local", **more: Any) -> int:
+        """How many messages a query finds."""
+        return len(self.query(type, fields, scope=scope, **more))
+
+    def _local(self, plan: Any) -> Answer:
+        def work(tx: Transaction) -> list[Stored]:
+            queue = tx.queues.named_to_read(database(self.name))
+            return [] if queue is None else list(find(tx, plan, [queue]))
+
+        found = self._store().read(work)
+        return self.answer(None, plan.type, [kept(each) for each in found if each.sound], damaged(found))
+
+    def answer(self, seq: int | None, type: str, found: Sequence[Kept], damaged: Sequence[str]) -> Answer:
+        """Images in the order of keys, with the forms that they were made with."""
+
+        def work(tx: Transaction) -> dict[int, Edition]:
+            return {version: self.forms.at(tx, type, version) for version in {each.form for each in found}}
+
+        editions = self._network.control.read(work)
+        return Answer(seq, sorted(found, key=lambda each: each.key), editions, damaged)
+
+    # --- temporary tables ---
+
+    def _keep(self, name: str, edition: Edition, answer: Answer) -> None:
+        if not name.isidentifier():
+            raise ArgumentInvalid(argument="into", why=f"{name!r} is not a name: letters, digits and _")
+
+        def work(tx: Transaction) -> None:
+            queue = self._queue(tx)
+            tx.albums.keep(queue.id, name, edition.form.name, edition.version, answer.seq or 0, answer.kept)
+
+        self._store().transact("album", work)
+
+    def tables(self) -> list[Album]:
+        """The temporary tables of this station."""
+
+        def work(tx: Transaction) -> list[Album]:
+            queue = tx.queues.named_to_read(database(self.name))
+            return [] if queue is None else tx.albums.all(queue.id)
+
+        return self._store().read(work)
+
+    def table(self, name: str) -> Answer:
+        """The images of a temporary table."""
+        album = self._album(name)
+
+        def work(tx: Transaction) -> list[Kept]:
+            return list(tx.albums.images(self._queue_to_read(tx).id, name))
+
+        return self.answer(album.query or None, album.type, self._store().read(work), ())
+
+    def drop_table(self, name: str) -> None:
+        self._album(name)
+        self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
+
+    def sql(self, statement: str) -> Table:
+        """Ask the temporary tables of this station in Spark SQL."""
+        from postroom.stations.sql import ask  # Spark's door
+
+        editions = {album.name: self._edition_at(album.type, album.form) for album in self.tables()}
+        return ask(statement, editions, lambda name: self.table(name).kept, self._spark)
+
+    def _album(self, name: str) -> Album:
+        known = {album.name: album for album in self.tables()}
+        if name not in known:
+            raise AlbumUnknown(station=self.name, name=name, nearest=nearest(name, known))
+        return known[name]
+
+    # --- where things are ---
+
+    @property
+    def forms(self) -> Forms:
+        return self._network.forms
+
+    def _store(self) -> Store:
+        return self._network.filing_store(self.node)
+
+    def _queue(self, tx: Transaction) -> Queue:
+        return queue_of(tx, database(self.name), STATION)
+
+    def _queue_to_read(self, tx: Transaction) -> Queue:
+        found = tx.queues.named_to_read(database(self.name))
+        if found is None:
+            raise MessageElsewhere(key="", station=self.name, where="it has none yet")
+        return found
+
+    def _own(self, tx: Transaction, key: str) -> Stored:
+        queue = tx.queues.named_to_read(database(self.name))
+        if queue is None:
+            raise MessageElsewhere(key=key, station=self.name, where=f"find it with: postroom locate {key}")
+        return own(tx, queue, self.name, key_number(key))
+
+    def _edition(self, type: str) -> Edition:
+        return self._network.control.read(lambda tx: self.forms.named(tx, type))
+
+    def _edition_at(self, type: str, version: int) -> Edition:
+        return self._network.control.read(lambda tx: self.forms.at(tx, type, version))
+
+    def _made_with(self, stored: Stored, tx: Transaction | None = None) -> Edition:
+        """The form that a message was made with; inside of a transaction at this station's node that is given."""
+        type, version = stored.type or "", form_version(stored.properties)
+        if tx is not None and self.node == CONTROL:
+            return self.forms.at(tx, type, version)
+        return self._edition_at(type, version)
+
+    def _image(self, stored: Stored) -> Image:
+        return Image(key_text(stored.key), place_of(stored.queue), self._made_with(stored).form, stored.body)
+
+
+def kept(stored: Stored) -> Kept:
+    return Kept(stored.key, place_of(stored.queue), form_version(stored.properties), stored.body)
+
+
+def damaged(found: Sequence[Stored]) -> list[str]:
+    return [key_text(each.key) for each in found if not each.sound]

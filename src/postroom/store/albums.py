@@ -1,0 +1,67 @@
+"""Albums: the temporary tables of stations. What is in them are images: read by their station, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from postroom.limits import SEARCH_ROWS
+from postroom.store.session import Session
+
+_ALL = """
+SELECT a.name, a.type, a.form, a.query, a.at, (
+    SELECT count(*) FROM images i WHERE i.station = a.station AND i.name = a.name
+) FROM albums a WHERE a.station = ? ORDER BY a.name
+"""
+_BEGIN = "INSERT INTO albums (station, name, type, form, query, at) VALUES (?, ?, ?, ?, ?, ?)"
+_KEEP = "INSERT INTO images (station, name, key, place, form, body) VALUES (?, ?, ?, ?, ?, ?)"
+_DROP = "DELETE FROM albums WHERE station = ? AND name = ?"
+_DROP_IMAGES = "DELETE FROM images WHERE station = ? AND name = ?"
+_PAGE = """
+SELECT key, place, form, body FROM images WHERE station = ? AND name = ? AND key > ? ORDER BY key LIMIT ?
+"""
+
+
+class Album(NamedTuple):
+    name: str
+    type: str
+    form: int  # the version of the type by which it was asked for
+    query: int  # its number; 0 for a local one
+    at: int
+    images: int
+
+
+class Kept(NamedTuple):
+    """An image: the key of its message, where that was found, the version of its form, and what it said."""
+
+    key: int
+    place: str
+    form: int
+    body: str
+
+
+class Albums:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self, station: int) -> list[Album]:
+        return [Album(*row) for row in self._session.rows(_ALL, (station,))]
+
+    def keep(self, station: int, name: str, type: str, form: int, query: int, images: Iterable[Kept]) -> None:
+        """Begin a table, in the place of one of its name."""
+        self.drop(station, name)
+        self._session.run(_BEGIN, (station, name, type, form, query, self._session.now))
+        self._session.many(_KEEP, [(station, name, *image) for image in images])
+
+    def drop(self, station: int, name: str) -> bool:
+        self._session.run(_DROP_IMAGES, (station, name))
+        return self._session.run(_DROP, (station, name)) == 1
+
+    def images(self, station: int, name: str) -> Iterator[Kept]:
+        after = -1
+        while True:
+            rows = self._session.rows(_PAGE, (station, name, after, SEARCH_ROWS))
+            yield from (Kept(*row) for row in rows)
+            if len(rows) < SEARCH_ROWS:
+                return
+            after = rows[-1][0]
