@@ -72,7 +72,7 @@ def _ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node:
     tx.tracking.come(MAILBOXES, stored.key, seen)
     filing.file(tx, target, [stored])
     tx.wake()
-    return Parcel(0, SHIP, station, to, seen, stored)
+    return Parcel(0, SHIP, station, to, seen, 0, stored)
 
 
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
@@ -121,7 +121,7 @@ def _get_some(tx: Transaction, station: str, node: str, size: int) -> tuple[list
         done = tx.tracking.come(STATIONS, stored.key, seen)
         tx.tracking.show(stored, station, seen, done, seq)
         filing.file(tx, target, [stored])
-        parcels.append(Parcel(0, GET, station, station, seen, stored))
+        parcels.append(Parcel(0, GET, station, station, seen, 0, stored))
     return parcels, len(page)
 
 
@@ -153,6 +153,9 @@ def _arrive(tx: Transaction, parcels: Sequence[Parcel]) -> dict[int, int]:
             place = MAILBOXES if ship else STATIONS
             name, kind = (mailbox, MAILBOX) if ship else (database, STATION)
             done = tx.tracking.come(place, key, parcel.seen)
+            stale = tx.transfers.still_leaving(key)
+            if stale is not None:
+                _let_go(tx, stale, parcel.came)
             queue = queue_of(tx, name(parcel.target), kind)
             filing.file(tx, queue, [tx.transfers.arrive(parcel, queue, done)])
             tx.wake()
@@ -162,11 +165,16 @@ def _arrive(tx: Transaction, parcels: Sequence[Parcel]) -> dict[int, int]:
 
 def _conclude(tx: Transaction, parcels: Sequence[Parcel], done: dict[int, int]) -> None:
     for parcel in parcels:
-        if parcel.verb == GET:
-            tx.tracking.enter(MAILBOXES)
-        seq = tx.transfers.conclude(parcel)
-        if seq is not None and parcel.verb == GET:
-            tx.tracking.show(parcel.stored, parcel.target, parcel.seen, done[parcel.stored.key], seq)
+        _let_go(tx, parcel, done[parcel.stored.key])
+
+
+def _let_go(tx: Transaction, parcel: Parcel, done: int) -> None:
+    """A message is where it was to go, and ``done`` was the last query there."""
+    if parcel.verb == GET:
+        tx.tracking.enter(MAILBOXES)
+    seq = tx.transfers.conclude(parcel)
+    if seq is not None and parcel.verb == GET:
+        tx.tracking.show(parcel.stored, parcel.target, parcel.seen, done, seq)
 
 
 def recover(network: Network, node: str) -> int:

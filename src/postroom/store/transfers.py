@@ -17,29 +17,32 @@ from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.messages import DEPART, DISCARD, INSERT
 from postroom.store.queues import LEAVING, Queue, Queues
-from postroom.store.session import Session
+from postroom.store.session import Row, Session
 
 _MOVE = """
 UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1
 """
 _EDIT = """
-UPDATE messages SET body = ?, properties = ?, hash = ?, position = ?, last = NULL
+UPDATE messages SET body = ?, properties = ?, hash = ?, position = ?, number = ?, last = NULL
 WHERE key = ? AND queue = ? AND state = 1
 """
 _KEEP_EDITION = "INSERT INTO editions (message, seq, body, properties) VALUES (?, ?, ?, ?)"
 _EDITIONS = "SELECT seq, body, properties FROM editions WHERE message = ? ORDER BY seq"
-_HOP = "SELECT coalesce(max(hop), 0) FROM visits WHERE message = ?"
+_LAST_VISIT = "SELECT hop, done FROM visits WHERE message = ? ORDER BY hop DESC LIMIT 1"
 _VISIT = "SELECT done FROM visits WHERE message = ? AND hop = ?"
 _SET_VISIT = "INSERT INTO visits (message, hop, done) VALUES (?, ?, ?)"
-_HAND_OVER = "INSERT INTO handovers (message, hop, verb, source, target, seen) VALUES (?, ?, ?, ?, ?, ?)"
+_HAND_OVER = """
+INSERT INTO handovers (message, hop, verb, source, target, seen, came) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
 _SEEN = "UPDATE handovers SET seen = ? WHERE message = ?"
 _CONCLUDE = "DELETE FROM handovers WHERE message = ? AND hop = ?"
-_PENDING = """
-SELECT h.hop, h.verb, h.source, h.target, h.seen, m.key, q.name, m.created, m.processed, m.type, m.format, m.body,
+_PARCELS = """
+SELECT h.hop, h.verb, h.source, h.target, h.seen, h.came, m.key, q.name, m.created, m.processed, m.type, m.format, m.body,
        m.hash, m.properties, m.cause, m.position, m.number, coalesce(m.last, m.position)
 FROM handovers h JOIN messages m ON m.key = h.message JOIN queues q ON q.id = m.queue
-ORDER BY m.position
 """
+_PENDING = _PARCELS + "ORDER BY m.position"
+_PARCEL = _PARCELS + "WHERE h.message = ?"
 _LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
 _RETURN = "DELETE FROM departed WHERE key = ?"
 
@@ -52,6 +55,7 @@ class Parcel(NamedTuple):
     source: str  # stations
     target: str
     seen: int  # the last query that has met it
+    came: int  # the last query at the store that it leaves, when it had come there
     stored: Stored
 
 
@@ -96,9 +100,11 @@ class Transfers:
             "modify", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
         )
         hash = message_hash(stored.key, stored.created, stored.cause, body, stored.format, stored.type, properties)
-        _check_one(self._session.run(_EDIT, (body, properties, hash, seq, stored.key, queue.id)), stored)
+        number = self._counts.arrive(queue, 1)  # the newest of a queue has the highest number, so this one is new
+        _check_one(self._session.run(_EDIT, (body, properties, hash, seq, number, stored.key, queue.id)), stored)
+        self._counts.depart(queue, stored.number, kept=False)
         self._session.run(_KEEP_EDITION, (stored.key, seq, stored.body, stored.properties))
-        return stored._replace(body=body, properties=properties, hash=hash, position=seq, last=seq)
+        return stored._replace(body=body, properties=properties, hash=hash, position=seq, number=number, last=seq)
 
     def editions(self, message: int) -> list[tuple[int, str, str]]:
         """What a message said before: until which number of the journal, body and properties."""
@@ -110,10 +116,10 @@ class Transfers:
         """The first commit: take a message out of its queue, for a station whose store is another."""
         leaving = self._leaving()
         seq = self.move(stored, queue, leaving, verb, {"from": source, "to": target})
-        row = self._session.row(_HOP, (stored.key,))
-        hop = (0 if row is None else row[0]) + 1
-        self._session.run(_HAND_OVER, (stored.key, hop, verb, source, target, seen))
-        return Parcel(hop, verb, source, target, seen, stored._replace(queue=LEAVING, position=seq, last=seq))
+        hop, came = self._session.row(_LAST_VISIT, (stored.key,)) or (0, 0)
+        self._session.run(_HAND_OVER, (stored.key, hop + 1, verb, source, target, seen, came))
+        here = stored._replace(queue=LEAVING, position=seq, last=seq)
+        return Parcel(hop + 1, verb, source, target, seen, came, here)
 
     def noted(self, parcel: Parcel, seen: int) -> Parcel:
         """A parcel with the last query that has met it, which is known when it has left."""
@@ -158,8 +164,12 @@ class Transfers:
 
     def pending(self) -> list[Parcel]:
         """What is leaving this store, in the order of departure."""
-        rows = self._session.rows(_PENDING)
-        return [Parcel(hop, verb, source, target, seen, Stored(*row)) for hop, verb, source, target, seen, *row in rows]
+        return [_parcel(row) for row in self._session.rows(_PENDING)]
+
+    def still_leaving(self, message: int) -> Parcel | None:
+        """A message that has gone and come back before anyone has let it go here."""
+        row = self._session.row(_PARCEL, (message,))
+        return None if row is None else _parcel(row)
 
     def _leaving(self) -> Queue:
         found = self._queues.named(LEAVING)
@@ -168,6 +178,10 @@ class Transfers:
             found = self._queues.named(LEAVING)
             assert found is not None
         return found
+
+
+def _parcel(row: Row) -> Parcel:
+    return Parcel(*row[:6], stored=Stored(*row[6:]))
 
 
 def _row(queue: Queue, stored: Stored) -> tuple[Any, ...]:

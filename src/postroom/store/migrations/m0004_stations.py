@@ -44,7 +44,8 @@ STATEMENTS = (
         verb TEXT NOT NULL,
         source TEXT NOT NULL,
         target TEXT NOT NULL,
-        seen {int} NOT NULL
+        seen {int} NOT NULL,
+        came {int} NOT NULL
     )
     """,
     # The journeys by which messages came to this store, and the last query that had run here by then.

@@ -1,0 +1,37 @@
+"""Networks for tests: a form, nodes, stations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import postroom
+from postroom.room import Postroom
+from postroom.stations.station import Station
+
+NOTE = """\
+type NOTE
+| To: ____________ KEY: ___________ |
+| Count: ____ Text: _______________ |
+field To string required
+field KEY key automatic
+field Count int free
+field Text string free
+index Text
+"""
+
+
+def network(url: str, folder: Path, nodes: dict[str, str], stations: dict[str, str], form: str = NOTE) -> Postroom:
+    """A room with nodes (name and URL) and stations (name and node), and a form."""
+    file = folder / "note.form"
+    file.write_text(form)
+    room = postroom.open(url)
+    room.load(file)
+    for name, where in nodes.items():
+        room.add_node(name, where)
+    for name, node in stations.items():
+        room._network.add_station(name, node, None)  # passwords take their time, and are tested elsewhere
+    return room
+
+
+def desk(room: Postroom, name: str) -> Station:
+    return room._station(name)
