@@ -11,27 +11,9 @@ import signal
 import time
 from dataclasses import dataclass
 
-#: Every transaction is labelled, and every label has the three moments around its commit.
-LABELS = (
-    "send",
-    "send-many",
-    "distribute",
-    "receive",
-    "segment",
-    "unlock",
-    "hold",
-    "mode",
-    "load",
-    "load-rules",
-    "load-collection",
-    "load-flows",
+#: Those of stations, which may touch several stores.
+STATION_LABELS = (
     "load-forms",
-    "publish",
-    "subscribe",
-    "unsubscribe",
-    "connect",
-    "disconnect",
-    "principal",
     "login",
     "node",
     "station",
@@ -48,6 +30,28 @@ LABELS = (
     "query-open",
     "query-close",
     "album",
+)
+#: Every transaction is labelled, and every label has the three moments around its commit.
+LABELS = (
+    *STATION_LABELS,
+    "send",
+    "send-many",
+    "distribute",
+    "receive",
+    "segment",
+    "unlock",
+    "hold",
+    "mode",
+    "load",
+    "load-rules",
+    "load-collection",
+    "load-flows",
+    "publish",
+    "subscribe",
+    "unsubscribe",
+    "connect",
+    "disconnect",
+    "principal",
     "create-queue",
     "remove-queue",
     "set-password",

@@ -67,12 +67,12 @@ def _ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node:
         return tx.transfers.noted(parcel, seen)
     target = queue_of(tx, mailbox(to), MAILBOX)
     tx.tracking.enter(MAILBOXES)
-    seq = tx.transfers.move(stored, queue, target, SHIP, {"from": station, "to": to})
-    seen = tx.tracking.leave(STATIONS, stored, queue.id, seq)
+    there = tx.transfers.move(stored, queue, target, SHIP, {"from": station, "to": to})
+    seen = tx.tracking.leave(STATIONS, stored, queue.id, there.position)
     tx.tracking.come(MAILBOXES, stored.key, seen)
     filing.file(tx, target, [stored])
     tx.wake()
-    return Parcel(0, SHIP, station, to, seen, 0, stored)
+    return Parcel(0, SHIP, station, to, seen, 0, there)
 
 
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
@@ -116,12 +116,12 @@ def _get_some(tx: Transaction, station: str, node: str, size: int) -> tuple[list
             continue
         target = queue_of(tx, database(station), STATION)
         tx.tracking.enter(STATIONS)
-        seq = tx.transfers.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
-        seen = tx.tracking.leave(MAILBOXES, stored, box.id, seq)
+        there = tx.transfers.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
+        seen = tx.tracking.leave(MAILBOXES, stored, box.id, there.position)
         done = tx.tracking.come(STATIONS, stored.key, seen)
-        tx.tracking.show(stored, station, seen, done, seq)
+        tx.tracking.show(stored, station, seen, done, there.position)
         filing.file(tx, target, [stored])
-        parcels.append(Parcel(0, GET, station, station, seen, 0, stored))
+        parcels.append(Parcel(0, GET, station, station, seen, 0, there))
     return parcels, len(page)
 
 

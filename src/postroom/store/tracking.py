@@ -1,8 +1,8 @@
 """Queries over many stores: which have run here, what they must not meet, and what was here when they were opened.
 
 A query is opened at a place in one short transaction and read later, as often as need be: what has changed or left
-since then stays behind as a ghost until the query is closed. Why the
-rules are right is in ``docs/decisions/0018-movement.md``.
+since then stays behind as a ghost until the query is closed. Why the rules
+are right is told in ``docs/decisions/0018-movement.md``.
 """
 
 from __future__ import annotations

@@ -84,15 +84,15 @@ class Transfers:
             self._journal.add_arrivals("create", target=queue.id, since=numbers[0])
         return made
 
-    def move(self, stored: Stored, source: Queue, target: Queue, verb: str, detail: Mapping[str, Any]) -> int:
-        """Into another queue of this store; answers with the number of the event."""
+    def move(self, stored: Stored, source: Queue, target: Queue, verb: str, detail: Mapping[str, Any]) -> Stored:
+        """Into another queue of this store; answers with the message as it is there."""
         seq = self._journal.add(
             verb, message=stored.key, prior=stored.last, source=source.id, target=target.id, detail=detail
         )
         number = self._counts.arrive(target, 1)
         _check_one(self._session.run(_MOVE, (target.id, seq, number, stored.key, source.id)), stored)
         self._counts.depart(source, stored.number, kept=False)
-        return seq
+        return stored._replace(queue=target.name, position=seq, number=number, last=seq)
 
     def edit(self, queue: Queue, stored: Stored, body: str, properties: str, detail: Mapping[str, Any]) -> Stored:
         """A new edition of a message under its key; the one before is kept beside it."""
@@ -115,10 +115,9 @@ class Transfers:
     def depart(self, stored: Stored, queue: Queue, verb: str, source: str, target: str, seen: int) -> Parcel:
         """The first commit: take a message out of its queue, for a station whose store is another."""
         leaving = self._leaving()
-        seq = self.move(stored, queue, leaving, verb, {"from": source, "to": target})
+        here = self.move(stored, queue, leaving, verb, {"from": source, "to": target})
         hop, came = self._session.row(_LAST_VISIT, (stored.key,)) or (0, 0)
         self._session.run(_HAND_OVER, (stored.key, hop + 1, verb, source, target, seen, came))
-        here = stored._replace(queue=LEAVING, position=seq, last=seq)
         return Parcel(hop + 1, verb, source, target, seen, came, here)
 
     def noted(self, parcel: Parcel, seen: int) -> Parcel:

@@ -1,0 +1,172 @@
+"""Stations over three stores, killed or failed at every fault point: every message is in one place, and none is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import postroom
+from postroom import faults
+from postroom.errors import NodeDown
+from postroom.model.key import key_text
+from postroom.room import Postroom
+from postroom.stations import mail
+from postroom.stations.reading import place_of
+from postroom.store.queues import LEAVING, MAILBOX, STATION
+
+from .station_workload import HOMES, query
+from .test_kill import ROOT, urls_of
+
+_LATER = ("create", "modify", "ship", "get", "arrive", "conclude", "query-open", "index")
+POINTS = [
+    (f"{label}.{moment}", nth)
+    for label in faults.STATION_LABELS
+    for moment in faults.MOMENTS
+    for nth in ((1, 4) if label in _LATER else (1,))
+]
+LAYOUTS = {"sqlite": "sss", "postgres": "ppp", "across": "pss", "back": "spp"}
+
+
+def run(urls: list[str], folder: Path, point: str, action: str, nth: int) -> str:
+    folder.mkdir()
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.faults.station_workload", str(folder), *urls],
+        cwd=ROOT,
+        env={**os.environ, "POSTROOM_FAULT": f"{point}:{action}:{nth}"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    if action == "kill":
+        assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {child.stderr[-2000:]}"
+    else:
+        assert child.returncode == 3, f"{point}: {child.stdout[-300:]}{child.stderr[-2000:]}"
+    return child.stdout
+
+
+def places(room: Postroom) -> list[tuple[str, str]]:
+    """Every message of the network with its place, as the stores have it."""
+    found = []
+    for node in room._network.nodes():
+        try:
+            store = room._network.store(node)
+        except NodeDown:  # it was being added
+            assert not [name for name, home in room.stations().items() if home == node]
+            continue
+        for kind in (STATION, MAILBOX, LEAVING):
+            for queue in store.read(lambda tx, kind=kind: tx.queues.of_kind(kind)):
+                stored = store.read(lambda tx, queue=queue: tx.slices.queue(queue.name))
+                assert len(stored) == queue.unprocessed, f"{queue.name} counts {queue.unprocessed}"
+                assert all(each.sound for each in stored)
+                found += [(key_text(each.key), place_of(queue.name)) for each in stored]
+    return found
+
+
+def check(urls: list[str], said: str) -> None:
+    lines = [line.split() for line in said.splitlines()]
+    with postroom.open(urls[0]) as room:
+        before = places(room)
+        resting = Counter(key for key, place in before if place != LEAVING)
+        assert set(resting.values()) <= {1}, f"in two places: {resting}"
+        for node in room._network.nodes():
+            if node == "control" or node in room.stations().values():
+                mail.recover(room._network, node)
+        after = dict(places(room))
+        assert len(after) == len(places(room)), "a message is in two places"
+        assert set(after) == {key for key, _ in before}, "one came or went by the recovery"
+        assert LEAVING not in after.values()
+        check_history(lines, after)
+        check_works(room, after)
+
+
+def check_history(lines: list[list[str]], after: dict[str, str]) -> None:
+    made: set[str] = set()
+    held: dict[str, set[str]] = {}  # where a message may be, by the last that was acknowledged or begun
+    for word, verb, *more in (line for line in lines if len(line) > 1):
+        if (word, verb) in (("ok", "create"), ("ok", "copy")):
+            made |= set(more[1:])
+        elif (word, verb) == ("ok", "ship"):
+            held |= {key: {f"mailbox:{more[0]}", more[0]} for key in more[1:]}
+        elif (word, verb) == ("begin", "ship"):
+            held |= {key: held.get(key, {after[key]}) | {f"mailbox:{more[0]}"} for key in more[1:]}
+        elif (word, verb) == ("ok", "get"):
+            held |= {key: {more[0]} for key in more[1:]}
+        elif (word, verb) == ("ok", "query"):
+            assert sorted(more) == sorted(made), "a query missed a message, or counted it twice"
+    assert made <= set(after), f"lost: {made - set(after)}"
+    for key, where in held.items():
+        assert after[key] in where, f"{key} is in {after[key]}, not in {where}"
+
+
+def check_works(room: Postroom, after: dict[str, str]) -> None:
+    """The network goes on: every station has what the stores say, mail moves, a query finds all."""
+    stations = room.stations()
+    for name in stations:
+        desk = room._station(name)
+        assert {image.key for image in desk.messages()} == {key for key, place in after.items() if place == name}
+        desk.get()
+        for dossier in desk.dossiers():
+            assert {image.place for image in desk.dossier(dossier)} == {name}
+    if len(stations) == len(HOMES):
+        key = room._station("ann").create("NOTE", To="bob")
+        room._station("ann").ship(key, "bob")
+        assert key in room._station("bob").get()
+        assert sorted(query(room)) == sorted([*after, key])
+        assert [image.key for image in room._station("bob").query("NOTE", To="bob")] == [key]
+
+
+def layout(kinds: str, many: int, tmp_path: Path, server: str) -> list[list[str]]:
+    columns = []
+    for place, kind in enumerate(kinds):
+        folder = tmp_path / f"{tmp_path.name}n{place}"
+        folder.mkdir()
+        columns.append(urls_of("sqlite" if kind == "s" else "postgres", many, folder, f"{server}"))
+    return [list(urls) for urls in zip(*columns, strict=True)]
+
+
+RUNS = [(layout, action) for layout in LAYOUTS for action in ("kill", "raise")]
+#: All points take minutes in each kind of run; between them the kinds have every second one.
+SOME = [pytest.param(*run, POINTS[2 * at :: 16], id="-".join(run)) for at, run in enumerate(RUNS)]
+ALL = [pytest.param(*run, POINTS, id="-".join([*run, "all"]), marks=pytest.mark.slow) for run in RUNS]
+
+
+@pytest.mark.parametrize(("kinds", "action", "points"), [*SOME, *ALL])
+def test_at_every_fault_point_each_message_is_in_one_place(
+    kinds: str, action: str, points: list[tuple[str, int]], tmp_path: Path, postgres_server: str
+) -> None:
+    urls = layout(LAYOUTS[kinds], len(points), tmp_path, postgres_server)
+
+    def one(number: int) -> None:
+        point, nth = points[number]
+        try:
+            check(urls[number], run(urls[number], tmp_path / str(number), point, action, nth))
+        except BaseException as error:
+            raise AssertionError(f"at {point}:{action}:{nth}: {error}") from error
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(one, range(len(points))))
+
+
+def test_the_check_itself_can_fail(tmp_path: Path) -> None:
+    """A gate that cannot close is no gate."""
+    urls = [str(tmp_path / name) for name in ("c.db", "n.db", "s.db")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.station_workload", str(tmp_path), *urls],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.endswith("finished\n"), done.stderr
+    check(urls, done.stdout)
+    with pytest.raises(AssertionError, match="lost"):
+        check(urls, done.stdout + "ok create 99 00077.00001\n")
+    with pytest.raises(AssertionError, match="missed a message"):
+        check(urls, done.stdout + "ok query 00002.00001\n")
