@@ -5,9 +5,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import lru_cache
 
-from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueUnknown
+from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueOwned, QueueUnknown
 from postroom.limits import HIERARCHY_LEVELS_MAX
-from postroom.store.queues import Queue
+from postroom.store.queues import OWNED, Queue
 from postroom.store.transaction import Transaction
 
 Names = tuple[str, ...]
@@ -64,7 +64,7 @@ def one_queue(tx: Transaction, names: Names) -> Queue:
     if len(names) == 1:
         queue = tx.queues.named(names[0])
         if queue is not None and not queue.retired:
-            return queue
+            return unowned(queue)
     found = queues_of(tx, names)
     if found[0].path != "/".join(names):
         raise QueueNotSingle(queue=shown(names), below=", ".join(f"{q.name} ({shown(q.names)})" for q in found[:8]))
@@ -76,6 +76,13 @@ def live(tx: Transaction, found: Queue, names: Names) -> Queue:
     queue = tx.queues.locked(found.id)
     if queue.retired:
         raise unknown(tx, names)
+    return unowned(queue)
+
+
+def unowned(queue: Queue) -> Queue:
+    """A queue that anyone may change; a station's database and its mailbox are its own."""
+    if queue.kind in OWNED:
+        raise QueueOwned(queue=queue.name)
     return queue
 
 

@@ -51,6 +51,7 @@ from postroom.queues.addressing import (
     queues_even_retired,
     queues_of,
     shown,
+    unowned,
 )
 from postroom.queues.locks import User
 from postroom.queues.results import (
@@ -222,6 +223,7 @@ class Verbs:
         if len(names) == 1:
             queue = tx.queues.named(names[0])
             if queue is not None and not queue.retired:
+                unowned(queue)
                 self._remember(names, queue.id)
                 yield queue
                 return
