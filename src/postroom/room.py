@@ -453,16 +453,27 @@ class Postroom:
         """Every station, with its node."""
         return self._network.stations()
 
-    def station(self, name: str, password: str | None = None, *, token: str | None = None) -> Station:
-        """Someone's desk: ``create``, ``ship``, ``get``, ``query``. Proven by its password, or by a login's token."""
+    def station(
+        self,
+        name: str,
+        password: str | None = None,
+        *,
+        token: str | None = None,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+    ) -> Station:
+        """Someone's desk: ``create``, ``ship``, ``get``, ``query``. Proven by its password, or by a login's token.
+
+        ``master`` and ``conf`` are for the queries that run on Spark.
+        """
         if token is None:
             self._registry.verify(name, password or "")
         elif not self._registry.admits(name, token):
             raise PrincipalRefused(principal=name, why="this login has ended; log in again with: postroom login")
-        return self._station(name)
+        return self._station(name, master, conf)
 
-    def _station(self, name: str) -> Station:
-        return Station(self._network, name, partial(_session, "local[*]", {}), self._owner)
+    def _station(self, name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> Station:
+        return Station(self._network, name, partial(_session, master, conf or {}), self._owner)
 
     def login(self, name: str, password: str) -> str:
         """Prove a name once; answers with a token for ``station`` that lasts for some hours."""

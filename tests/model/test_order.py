@@ -23,9 +23,7 @@ VALUES: dict[Kind, st.SearchStrategy[Any]] = {
     Kind.BOOLEAN: st.booleans(),
     Kind.DATE: st.dates(),
     Kind.TIME: st.times(),
-    Kind.TIMESTAMP: st.datetimes(
-        min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1), timezones=ZONES
-    ),
+    Kind.TIMESTAMP: st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1), timezones=ZONES),
     Kind.KEY: st.integers(100_001, 10**16).map(key_text),
 }
 
@@ -34,7 +32,10 @@ VALUES: dict[Kind, st.SearchStrategy[Any]] = {
 @given(data=st.data())
 def test_texts_are_ordered_as_their_values_are(kind: Kind, data: st.DataObject) -> None:
     one, other = data.draw(VALUES[kind]), data.draw(VALUES[kind])
-    first, second = sortable(kind, one).encode(errors="surrogatepass"), sortable(kind, other).encode(errors="surrogatepass")
+    first, second = (
+        sortable(kind, one).encode(errors="surrogatepass"),
+        sortable(kind, other).encode(errors="surrogatepass"),
+    )
     if kind is Kind.KEY:
         one, other = [(len(key.partition(".")[0]), key) for key in (one, other)]
     assert (one < other) is (first < second)

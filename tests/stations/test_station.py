@@ -85,7 +85,10 @@ def test_creation_fills_what_is_automatic(room: Postroom) -> None:
         ({"To": "Simon", "Subject": "x", "From": "Fausto"}, "field From: it is automatic"),
         ({"To": "Simon", "Subject": "x", "Seats": "many"}, "field Seats: .*a whole number"),
         ({"To": "Simon", "Subject": "x", "Meeting Date": "Aug. 21"}, "field Meeting Date: .*a date such as"),
-        ({"To": "Simon", "Subject": "x", "Subjekt": "y"}, "field Subjekt: there is no such field; did you mean Subject"),
+        (
+            {"To": "Simon", "Subject": "x", "Subjekt": "y"},
+            "field Subjekt: there is no such field; did you mean Subject",
+        ),
         ({"To": "Simon", "Subject": "a\x00b"}, "field Subject"),
     ],
 )
@@ -151,7 +154,7 @@ def test_nobody_else_reaches_a_stations_queues(room: Postroom) -> None:
     simon = desk(room, "Simon")
     simon.ship(simon.create(TYPE, To="x", Subject="x"), "Simon")
     for name in ("station:Simon", "mailbox:Simon"):
-        for attempt in (lambda name=name: room.send(name, "x"), lambda name=name: room.receive(name)):  # type: ignore[misc]
+        for attempt in (lambda name=name: room.send(name, "x"), lambda name=name: room.receive(name)):
             with pytest.raises(QueueOwned, match="belongs to a station"):
                 attempt()
 

@@ -34,4 +34,5 @@ def network(url: str, folder: Path, nodes: dict[str, str], stations: dict[str, s
 
 
 def desk(room: Postroom, name: str) -> Station:
-    return room._station(name)
+    """A station as tests have it: without a password, and with the Spark session of the test run."""
+    return room._station(name, "local[2]")

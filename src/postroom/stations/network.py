@@ -135,7 +135,7 @@ class Network:
         for name, url in self.nodes().items():
             count = stations.count(name)
             try:
-                within(NODE_SECONDS, name, lambda name=name: self.store(name).read(lambda tx: tx.now))  # type: ignore[misc]
+                self.ask(name, NODE_SECONDS, lambda name=name: self.store(name).read(lambda tx: tx.now))  # type: ignore[misc]
                 found.append(NodeShown(name, url, count, True))
             except NodeDown as down:
                 found.append(NodeShown(name, url, count, False, str(down.facts["why"])))
@@ -176,9 +176,16 @@ class Network:
         if present is not None:
             present[1].close()
 
-    def abandon(self, node: str) -> None:
-        """A call to a node's store has not come back: the next one goes to a new connection."""
-        self._open.pop(node, None)
+    def ask(self, node: str, seconds: float, work: Callable[[], T]) -> T:
+        """Do something at a node that may never answer; then the next call goes to a new connection."""
+        if node == CONTROL:
+            return work()
+        known = self._open.get(node)
+        try:
+            return within(seconds, node, work, late=lambda: known[1].close() if known else None)
+        except NodeDown:
+            self._open.pop(node, None)
+            raise
 
     def filing_store(self, node: str) -> Store:
         """A node's store, which files its messages as the forms of now say."""
@@ -260,9 +267,13 @@ def _join(tx: Transaction, url: str, mark: str, name: str, head: int) -> None:
     tx.keys.use_block(head)
 
 
-def within(seconds: float, node: str, work: Callable[[], T]) -> T:
-    """Do something at a node; one that does not answer in time is down, and its call is left behind."""
+def within(seconds: float, node: str, work: Callable[[], T], late: Callable[[], None] | None = None) -> T:
+    """Do something at a node; one that does not answer in time is down, and its call is left behind.
+
+    ``late`` is done if the answer comes after all, and nobody waits for it.
+    """
     answer: list[T] = []
+    gone = threading.Event()
     failure: list[BaseException] = []
 
     def call() -> None:
@@ -270,11 +281,14 @@ def within(seconds: float, node: str, work: Callable[[], T]) -> T:
             answer.append(work())
         except BaseException as error:
             failure.append(error)
+        if gone.is_set() and late is not None:
+            late()
 
     thread = threading.Thread(target=call, daemon=True, name=f"node {node}")
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
+        gone.set()
         raise NodeDown(node=node, why=f"no answer for {seconds:g} s")
     if failure:
         if isinstance(failure[0], StoreError):

@@ -37,7 +37,7 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
 from postroom.stations.images import Answer
-from postroom.stations.network import CONTROL, Network, within
+from postroom.stations.network import CONTROL, Network
 from postroom.stations.reading import Plan, database, form_version, place_of, read_mailboxes, read_stations
 from postroom.store import open_store
 from postroom.store.albums import Kept
@@ -178,14 +178,7 @@ class _Query:
             for parcels in mail.by_target(leaving):
                 mail.deliver(self.network, store, parcels)
 
-        if node == CONTROL:
-            call()
-            return
-        try:
-            within(min(NODE_SECONDS, self._left()), node, call)
-        except NodeDown:
-            self.network.abandon(node)
-            raise
+        self.network.ask(node, min(NODE_SECONDS, self._left()), call)
 
     def _open_mailboxes(self, tx: Transaction) -> list[Parcel]:
         """Open it at the mailboxes; answers with what is on its way out of them to stations in scope."""
@@ -269,9 +262,7 @@ class _Query:
     def _name_the_silent(self) -> None:
         """Whose silence it was that took the time."""
         for node in self.scope.nodes:
-            if node != CONTROL:
-                self.network.abandon(node)
-                within(1.0, node, lambda node=node: self.network.store(node).read(lambda tx: tx.now))  # type: ignore[misc]
+            self.network.ask(node, 1.0, lambda node=node: self.network.store(node).read(lambda tx: tx.now))  # type: ignore[misc]
 
     def _left(self) -> float:
         left = self.seconds - (time.monotonic() - self.started)
@@ -286,7 +277,7 @@ class _Query:
         for node in dict.fromkeys(self.opened):
             if node != CONTROL:
                 with suppress(PostroomError):
-                    within(NODE_SECONDS, node, lambda node=node: self._close_at(node))  # type: ignore[misc]
+                    self.network.ask(node, NODE_SECONDS, lambda node=node: self._close_at(node))  # type: ignore[misc]
         if self.number:
             with suppress(PostroomError):
                 self._close_at(CONTROL)

@@ -37,8 +37,8 @@ INSERT INTO handovers (message, hop, verb, source, target, seen, came) VALUES (?
 _SEEN = "UPDATE handovers SET seen = ? WHERE message = ?"
 _CONCLUDE = "DELETE FROM handovers WHERE message = ? AND hop = ?"
 _PARCELS = """
-SELECT h.hop, h.verb, h.source, h.target, h.seen, h.came, m.key, q.name, m.created, m.processed, m.type, m.format, m.body,
-       m.hash, m.properties, m.cause, m.position, m.number, coalesce(m.last, m.position)
+SELECT h.hop, h.verb, h.source, h.target, h.seen, h.came, m.key, q.name, m.created, m.processed, m.type, m.format,
+       m.body, m.hash, m.properties, m.cause, m.position, m.number, coalesce(m.last, m.position)
 FROM handovers h JOIN messages m ON m.key = h.message JOIN queues q ON q.id = m.queue
 """
 _PENDING = _PARCELS + "ORDER BY m.position"
@@ -180,7 +180,8 @@ class Transfers:
 
 
 def _parcel(row: Row) -> Parcel:
-    return Parcel(*row[:6], stored=Stored(*row[6:]))
+    hop, verb, source, target, seen, came, *rest = row
+    return Parcel(hop, verb, source, target, seen, came, Stored(*rest))
 
 
 def _row(queue: Queue, stored: Stored) -> tuple[Any, ...]:

@@ -1,0 +1,143 @@
+"""Temporary tables and Spark SQL over them, and over nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.stations.world import desk, network
+
+from postroom.errors import AlbumUnknown, ArgumentInvalid, SqlRefused
+from postroom.room import Postroom
+from postroom.stations.station import Station
+
+FORMS = """\
+type ORDER
+| Order No: ______ Amount: ______ KEY: ____________ |
+| Due: __________ Parts: __________ Paid: ___ At: _ |
+field Order No string required
+field Amount decimal free
+field KEY key automatic
+field Due date free
+field Parts list of string free
+field Paid boolean free
+field At timestamp free
+
+type INVOICE
+| Order No: ______ Sum: ______ |
+field Order No string required
+field Sum decimal free
+"""
+
+
+@pytest.fixture
+def room(url: str, tmp_path: Path, spark: SparkSession) -> Iterator[Postroom]:
+    nodes = {"north": str(tmp_path / "north.db")}
+    with network(url, tmp_path, nodes, {"ann": "north", "cid": "control"}, FORMS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ann(room: Postroom) -> Station:
+    there = desk(room, "ann")
+    there.create_many(
+        "ORDER",
+        [
+            {"Order No": "o1", "Amount": "10.50", "Due": "2026-01-31", "Parts": "a, b", "Paid": "true",
+             "At": "2026-01-31T12:00:00Z"},
+            {"Order No": "o2", "Amount": "7"},
+            {"Order No": "o3"},
+        ],
+    )  # fmt: skip
+    desk(room, "cid").create_many("INVOICE", [{"Order No": "o1", "Sum": "10.50"}, {"Order No": "o2", "Sum": "8"}])
+    return there
+
+
+def test_tables_are_kept_shown_replaced_and_dropped(ann: Station) -> None:
+    ann.query("ORDER", {"Order No": "<> o3"}, into="orders")
+    answer = ann.query("INVOICE", scope="global", into="invoices")
+    assert [(album.name, album.type, album.images, album.query) for album in ann.tables()] == [
+        ("invoices", "INVOICE", 2, answer.seq),
+        ("orders", "ORDER", 2, 0),
+    ]
+    assert [image.place for image in ann.table("invoices")] == ["cid", "cid"]
+    ann.query("ORDER", into="orders")
+    assert len(ann.table("orders")) == 3
+    ann.drop_table("orders")
+    with pytest.raises(AlbumUnknown, match="query TYPE --into orders"):
+        ann.table("orders")
+    with pytest.raises(ArgumentInvalid, match="not a name"):
+        ann.query("ORDER", into="two words")
+
+
+def test_images_do_not_follow_their_messages(ann: Station) -> None:
+    ann.query("ORDER", into="orders")
+    ann.ship([image.key for image in ann.messages()], "cid")
+    assert {image.place for image in ann.table("orders")} == {"ann"}
+    assert len(ann.query("ORDER")) == 0
+
+
+def test_joins_over_types(ann: Station) -> None:
+    ann.query("ORDER", into="orders")
+    ann.query("INVOICE", scope="global", into="invoices")
+    found = ann.sql(
+        """WITH open AS (SELECT * FROM orders WHERE Amount IS NOT NULL)
+        SELECT o.Order_No, i.Sum - o.Amount AS more, i.place FROM open o JOIN invoices i USING (Order_No)
+        WHERE EXISTS (SELECT 1 FROM orders x WHERE x.key = o.key) ORDER BY 1"""
+    )
+    assert found.columns == ("Order_No", "more", "place")
+    assert [(row[0], float(row[1]), row[2]) for row in found.rows] == [("o1", 0.0, "cid"), ("o2", 1.0, "cid")]
+    typed = ann.sql("SELECT Due, Parts, Paid, At, key FROM orders ORDER BY Order_No LIMIT 1").as_dict()
+    assert typed["rows"][0][:3] == ["2026-01-31", ["a", "b"], True]
+    assert ann.sql("SELECT count(*), sum(Amount) FROM orders").as_dict()["rows"] == [[3, "17.5000000000"]]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM csv.`/etc/passwd`",
+        "SELECT * FROM text.`/etc/passwd`",
+        "WITH t AS (SELECT * FROM text.`/etc/passwd`) SELECT * FROM t",
+        "SELECT reflect('java.lang.System', 'getProperty', 'user.home')",
+        "SELECT java_method('java.lang.System', 'exit', 1)",
+        "SELECT try_reflect('java.lang.System', 'gc')",
+        "SELECT (SELECT reflect('java.lang.System', 'gc')) FROM orders",
+        "SELECT * FROM orders WHERE key IN (SELECT input_file_name())",
+        "SELECT transform(Parts, x -> reflect('java.lang.System', 'gc')) FROM orders",
+        "SELECT * FROM orders ORDER BY reflect('java.lang.System', 'gc')",
+        "SELECT sum(1) OVER (PARTITION BY version()) FROM orders",
+        "SELECT * FROM orders LATERAL VIEW explode(array(current_user())) AS u",
+        "SELECT * FROM IDENTIFIER('csv.`/etc/passwd`')",
+        "SELECT * FROM range(3)",
+        "SELECT * FROM nowhere",
+        "SELECT TRANSFORM(key) USING 'cat' FROM orders",
+        "DROP TABLE orders",
+        "CREATE TABLE x AS SELECT 1",
+        "CREATE VIEW x AS SELECT 1",
+        "INSERT INTO orders SELECT 1",
+        "SET spark.sql.runSQLOnFiles=true",
+        "ADD JAR 'x.jar'",
+        "CREATE FUNCTION f AS 'x'",
+        "EXPLAIN SELECT * FROM orders",
+        "SELECT * FROM orders; DROP TABLE orders",
+        "SELECT nothing FROM orders",
+        "SELEC",
+        "",
+    ],
+)
+def test_nothing_else_is_reached(ann: Station, statement: str) -> None:
+    ann.query("ORDER", into="orders")
+    with pytest.raises(SqlRefused):
+        ann.sql(statement)
+    assert len(ann.table("orders")) == 3
+
+
+def test_a_statement_and_its_answer_have_largest_sizes(ann: Station, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann.query("ORDER", into="orders")
+    with pytest.raises(SqlRefused, match="characters"):
+        ann.sql("SELECT 1 " + " " * 100_000)
+    monkeypatch.setattr("postroom.stations.sql.SQL_ROWS_MAX", 2)
+    with pytest.raises(SqlRefused, match="more than 2 rows"):
+        ann.sql("SELECT * FROM orders")
