@@ -15,6 +15,7 @@ from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.order import HIGHEST, sortable
 from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, text
 from postroom.stations.forms import Form, FormField
+from postroom.stations.spoken import exact
 
 _PIECE = re.compile(
     r"""\s*(?:
@@ -127,7 +128,9 @@ def _condition(field: FormField, match: re.Match[str]) -> Condition:
 def _value(field: FormField, said: str, column: int) -> Scalar:
     """A value of the field's kind: comparisons are typed."""
     try:
-        found = MessageType("sketch", (Field(field.name, field.kind),)).record({field.name: said})[field.name]
+        found = MessageType("sketch", (Field(field.name, field.kind),)).record(
+            {field.name: exact(field.kind, said)}
+        )[field.name]
     except BodyMismatch as error:
         _fail(field.name, column, str(error.facts["why"]), "condition-type")
     if found is None or isinstance(found, tuple):

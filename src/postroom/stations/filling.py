@@ -16,6 +16,7 @@ from postroom.model.types import FieldValue, Kind, plain
 from postroom.stations import functions
 from postroom.stations.catalog import Edition
 from postroom.stations.forms import Form, FormField, Rule
+from postroom.stations.spoken import exact
 
 Given = Mapping[str, Any]  # values as text, as JSON has them, or as Python does
 
@@ -91,14 +92,16 @@ def _readable(form: Form, given: Given) -> dict[str, Any]:
             )
         if field.many and isinstance(value, str):
             value = [part.strip() for part in value.split(",") if part.strip()]
-        said[name] = _plain(value)
+        said[name] = _plain(value, field.kind)
     return said
 
 
-def _plain(value: Any) -> Any:
-    """Python's values as JSON has them."""
+def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
+    """Python's values as JSON has them, and dates in the one form they have there."""
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain(each, kind) for each in value]
+    if isinstance(value, str):
+        return exact(kind, value)
     return value if value is None or isinstance(value, (str, int, float, bool)) else plain(value)
 
 
