@@ -10,7 +10,7 @@ import typer
 
 from postroom import __version__
 from postroom.errors import PostroomError
-from postroom.interfaces.cli import engine, flows, output, queues, rooms, rules
+from postroom.interfaces.cli import engine, flows, nodes, output, queries, queues, rooms, rules, stations
 from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ def postroom(
       postroom load FILE.qdl        a whole tree of queues; see docs/guide/queues.md
       postroom load FILE.demaq      a program of rules; see docs/guide/rules.md
       postroom load FILE.flow       a graph that events flow through; see docs/guide/flows.md
+      postroom load FILE.form       message types; see docs/guide/stations.md
     """
 
 
@@ -69,6 +70,7 @@ for command in (
     rules.slice,
     rules.why,
     rules.sweep,
+    rules.try_,
     flows.publish,
     flows.subscribe,
     flows.unsubscribe,
@@ -76,13 +78,29 @@ for command in (
     flows.disconnect,
     flows.subscriptions,
     flows.graph,
+    nodes.login,
+    nodes.logout,
+    stations.form,
+    stations.create,
+    stations.copy,
+    stations.modify,
+    stations.list_,
+    stations.next_,
+    stations.mail,
+    stations.ship,
+    stations.get,
+    queries.query,
+    queries.sql,
 ):
-    app.command()(command)
-app.command("try")(rules.try_)
+    app.command(command.__name__.removesuffix("_"))(command)  # some names are Python's
 app.add_typer(queues.queue_app, name="queue")
 app.add_typer(rooms.outbox_app, name="outbox")
 app.add_typer(rules.collection_app, name="collection")
 app.add_typer(flows.principal_app, name="principal")
+app.add_typer(nodes.node_app, name="node")
+app.add_typer(nodes.station_app, name="station")
+app.add_typer(stations.dossier_app, name="dossier")
+app.add_typer(queries.table_app, name="table")
 
 
 def main() -> None:

@@ -7,17 +7,24 @@ from typing import Annotated, Any
 import typer
 
 from postroom import loading
-from postroom.errors import DescriptionInvalid, FlowInvalid, ProgramInvalid, RoomMissing
+from postroom.errors import DescriptionInvalid, FlowInvalid, FormInvalid, ProgramInvalid, RoomMissing
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
+from postroom.model.message import Message
 from postroom.model.moment import to_iso
+from postroom.room import Postroom
+from postroom.stations.filling import values
+from postroom.stations.reading import database, mailbox
 from postroom.store.journal import Event
+from postroom.store.queues import LEAVING
 
 outbox_app = typer.Typer(no_args_is_help=True, help="Look at effects that wait or failed.", rich_markup_mode=None)
 
 
 def load(
-    files: Annotated[list[str], typer.Argument(help="Definition files (.qdl, .demaq, .flow).", show_default=False)],
+    files: Annotated[
+        list[str], typer.Argument(help="Definition files (.qdl, .demaq, .flow, .form).", show_default=False)
+    ],
     check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Let slicings and spaces go that still hold messages.")] = False,
     room: RoomOption = None,
@@ -28,6 +35,7 @@ def load(
     The suffix tells the language. The .qdl files of one load are the room's queue description. A .demaq file is
     a module of rules, in the place of the module of its name; a running engine uses it from its next step on.
     The domains of .flow files are replaced, but for subscriptions and what else was added at run time.
+    The types of .form files are added, or are new versions; a message keeps the form that it was made with.
     What stays keeps its messages; a queue that would disappear must have none, and a slicing must hold none.
 
     \b
@@ -35,6 +43,7 @@ def load(
       postroom load orders.qdl
       postroom load procurement.demaq
       postroom load trading.flow
+      postroom load office.form
       postroom load --check procurement.demaq
     """
     if check:
@@ -61,7 +70,7 @@ def _check(files: list[str]) -> None:
     code = ""
     try:
         entries = _checked(files)
-    except (DescriptionInvalid, FlowInvalid, ProgramInvalid) as error:
+    except (DescriptionInvalid, FlowInvalid, FormInvalid, ProgramInvalid) as error:
         problems = [str(problem) for problem in error.facts["problems"]]
         entries, code = 0, error.code
     if settings.json:
@@ -87,7 +96,7 @@ def _checked(files: list[str]) -> int:
 def trace(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
     """List what happened to a message, oldest first.
 
-    Also after it is gone.
+    Any station may ask, also after it is gone.
 
     \b
     Example:
@@ -102,7 +111,9 @@ def trace(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -
 
 
 def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
-    """Say where a message is.
+    """Say where a message is: a queue, a station or a mailbox.
+
+    Any station may ask, of any message.
 
     \b
     Example:
@@ -119,7 +130,7 @@ def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) 
 
 
 def show(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
-    """Show one message with its properties and its cause.
+    """Show one message with its properties and its cause, or its filled form.
 
     \b
     Example:
@@ -127,8 +138,12 @@ def show(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) ->
     """
     with opened() as it:
         message = it.show(key)
+        filled = None if settings.json else _filled(it, message)
     if settings.json:
         output.as_json(message.as_dict())
+        return
+    if filled is not None:
+        output.say(filled)
         return
     shape = message.as_dict()
     body = shape.pop("body")
@@ -136,6 +151,16 @@ def show(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) ->
         if value not in (None, {}, ""):
             output.say(f"{name}: {value}")
     output.say(f"\n{body}")
+
+
+def _filled(it: Postroom, message: Message) -> str | None:
+    """The filled form of a station's message, with its place above."""
+    of_station = message.queue.startswith((database(""), mailbox(""))) or message.queue == LEAVING
+    edition = it.form_of(message) if of_station and not message.corrupt else None
+    if edition is None:
+        return None
+    place = it.locate(message.key)
+    return f"{message.key} at {place}\n{edition.form.shown(values(edition.form, message.body))}"
 
 
 def journal(

@@ -1,0 +1,211 @@
+"""Commands on a network: node …, station …, login, logout."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from postroom.errors import ArgumentInvalid, StationUnknown
+from postroom.interfaces.cli import logins, output
+from postroom.interfaces.cli.context import JsonOption, RoomOption, new_password, opened, password_source, settings
+from postroom.limits import LOGIN_SECONDS
+from postroom.model.catalog import nearest
+from postroom.stations.network import CONTROL
+
+node_app = typer.Typer(no_args_is_help=True, help="The stores that stations are on.", rich_markup_mode=None)
+station_app = typer.Typer(no_args_is_help=True, help="Who has a desk, and on which node.", rich_markup_mode=None)
+
+NodeArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)]
+UrlArgument = Annotated[
+    str, typer.Argument(metavar="URL", help="A SQLite path or a PostgreSQL URL.", show_default=False)
+]
+StationArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a station.", show_default=False)]
+
+
+@node_app.command("add")
+def node_add(name: NodeArgument, url: UrlArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Make a new store a node of this room's network.
+
+    Messages of the stations on it are kept there. This room is the node control: it has the list of all nodes, and
+    the mailboxes.
+
+    \b
+    Examples:
+      postroom node add north /data/north.db
+      postroom node add south postgresql://south.example/postroom
+    """
+    with opened(create=True) as it:
+        it.add_node(name, url)
+    output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is a node")
+
+
+@node_app.command("list")
+def node_list(room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the nodes, and whether they answer.
+
+    \b
+    Example:
+      postroom node list
+    """
+    with opened() as it:
+        found = it.nodes()
+    if settings.json:
+        output.as_json({"nodes": [{**each.as_dict(), "url": _public(each.url)} for each in found]})
+    else:
+        output.table(
+            ["node", "store", "stations", "answers"],
+            [
+                (each.name, _public(each.url), each.stations, "yes" if each.answers else f"no: {each.why}")
+                for each in found
+            ],
+        )
+
+
+def _public(url: str) -> str:
+    if not url.startswith("postgres"):
+        return url
+    from postroom.store.postgres import public_url  # its driver takes a while
+
+    return public_url(url)
+
+
+@node_app.command("move")
+def node_move(name: NodeArgument, url: UrlArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Say where the store of a node is now; it must be the same store.
+
+    \b
+    Example:
+      postroom node move north /mnt/new/north.db
+    """
+    with opened() as it:
+        it.move_node(name, url)
+    output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} has moved")
+
+
+@node_app.command("remove")
+def node_remove(name: NodeArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Take a node without stations out of the network.
+
+    \b
+    Example:
+      postroom node remove north
+    """
+    with opened() as it:
+        it.remove_node(name)
+    output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is no longer a node")
+
+
+@station_app.command("add")
+def station_add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)],
+    node: Annotated[
+        str, typer.Option("--node", metavar="NODE", help="Where its messages are kept. See postroom node list.")
+    ] = CONTROL,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a station on a node.
+
+    Its password comes from $POSTROOM_PASSWORD, the terminal or standard input. A name that is registered already
+    gives the password that it has.
+
+    \b
+    Examples:
+      postroom station add Dennis
+      postroom station add Simon --node north
+    """
+    with opened(create=True) as it:
+        prompt = f"password of {name}"
+        password = password_source(prompt)() if name in it.principals() else new_password(prompt)
+        it.add_station(name, password, node)
+    if settings.json:
+        output.as_json({"status": "00", "station": name, "node": node})
+    else:
+        output.say(f"{name} is a station on node {node}")
+
+
+@station_app.command("list")
+def station_list(room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the stations and their nodes.
+
+    \b
+    Example:
+      postroom station list
+    """
+    with opened() as it:
+        found = it.stations()
+    if settings.json:
+        output.as_json({"stations": [{"name": name, "node": node} for name, node in found.items()]})
+    elif found:
+        output.table(["station", "node"], found.items())
+    else:
+        output.note("none; make one with: postroom station add NAME")
+
+
+@station_app.command("remove")
+def station_remove(name: StationArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Remove a station that has neither messages nor mail.
+
+    Its name stays registered; remove it with: postroom principal remove NAME
+
+    \b
+    Example:
+      postroom station remove Simon
+    """
+    with opened() as it:
+        it.remove_station(name)
+    output.as_json({"status": "00", "station": name}) if settings.json else output.say(f"{name} is no longer a station")
+
+
+def login(
+    station: Annotated[str, typer.Argument(metavar="STATION", help="The name of a station.", show_default=False)],
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Act for a station from now on, without --as and its password.
+
+    Lasts for 12 hours, or until logout. What proves it is kept in $XDG_STATE_HOME/postroom/logins.json, by default
+    below ~/.local/state, and only you can read it.
+
+    \b
+    Example:
+      postroom login Dennis
+    """
+    with opened() as it:
+        known = it.stations()
+        if station not in known:
+            raise StationUnknown(station=station, nearest=nearest(station, known))
+        before = logins.login_at(it.url)
+        made = logins.Login(station, it.login(station, password_source(f"password of {station}")()))
+        try:
+            logins.keep(it.url, made)
+        except ArgumentInvalid:  # a login that nobody can use
+            it.logout(*made)
+            raise
+        if before is not None:
+            it.logout(*before)
+    if settings.json:
+        output.as_json({"status": "00", "station": station})
+    else:
+        output.say(f"{station} is logged in for {LOGIN_SECONDS / 3600:.0f} hours")
+
+
+def logout(room: RoomOption = None, json: JsonOption = False) -> None:
+    """End the login at this room.
+
+    \b
+    Example:
+      postroom logout
+    """
+    with opened() as it:
+        login = logins.login_at(it.url)
+        if login is not None:
+            it.logout(*login)
+            logins.forget(it.url)
+    if settings.json:
+        output.as_json({"status": "00", "station": login.station if login else None})
+    elif login is not None:
+        output.say(f"{login.station} is logged out")
+    else:
+        output.note("nobody is logged in here")

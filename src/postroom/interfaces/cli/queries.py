@@ -1,0 +1,177 @@
+"""Commands that ask stations: query, table …, sql."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from typing import Annotated, Any
+
+import typer
+
+from postroom.errors import ArgumentInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.interfaces.cli.logins import StationOption, acting
+from postroom.interfaces.cli.stations import TypeArgument, enter, read_form, standard_input, summary
+from postroom.limits import QUERY_SECONDS
+from postroom.stations.images import Answer
+
+table_app = typer.Typer(no_args_is_help=True, help="Temporary tables: what queries have kept.", rich_markup_mode=None)
+
+TableArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The name of a temporary table.", show_default=False)
+]
+_CONDITION = re.compile(r"(?P<field>[^<>=]+)(?:=|(?=[<>]))(?P<condition>.*)", re.DOTALL)
+
+
+def query(
+    type: TypeArgument,
+    conditions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FIELD=CONDITION", help="What is looked for.", show_default=False),
+    ] = None,
+    scope: Annotated[
+        str,
+        typer.Option("--scope", metavar="SCOPE", help="local, group (this node), global, or stations=A,B."),
+    ] = "local",
+    into: Annotated[
+        str | None,
+        typer.Option("--into", metavar="NAME", help="Keep what is found as a temporary table.", show_default=False),
+    ] = None,
+    count: Annotated[bool, typer.Option("--count", help="Only say how many there are.")] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="How long nodes may take.")
+    ] = QUERY_SECONDS,
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find messages by example: a condition for each field that matters.
+
+    A condition is a value, a comparison (>10, <>10), a range (10..20), or a pattern (off*); of several, any. Without
+    one, standard input has a form with conditions in its fields; if that is empty too, all messages of the type are
+    found. So a password comes only from $POSTROOM_PASSWORD or the terminal. Other scopes than local start Spark.
+
+    \b
+    Examples:
+      postroom query 'MEETING ANNOUNCEMENT' 'Subject=off*'
+      postroom query FEE 'Fee>10' Paid=false --scope global --count
+      postroom query FEE Fee=10..20 --scope stations=Dennis,Simon --into fees
+      postroom query 'MEETING ANNOUNCEMENT' --scope group < sketch.txt
+    """
+    with opened() as it:
+        sought = _conditions(conditions) if conditions else read_form(it.form(type).form, standard_input() or "")
+        asks = acting(it, station, stdin=False)
+        with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:
+            answer = asks.query(type, sought, scope=scope, into=into, timeout=timeout, progress=progress)
+    if count:
+        output.as_json({"seq": answer.seq, "count": len(answer)}) if settings.json else output.say(str(len(answer)))
+    else:
+        _show(answer)
+    if answer.damaged:
+        output.note(f"left out, because they no longer say what was written: {', '.join(answer.damaged)}")
+    if into is not None:
+        output.note(f"{len(answer)} kept as {into}; ask them with: postroom sql")
+
+
+def _conditions(words: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        match = _CONDITION.fullmatch(word)
+        if match is None:
+            raise ArgumentInvalid(argument="FIELD=CONDITION", why=f"{word!r} is not a field with a condition")
+        enter(found, match["field"].strip(), match["condition"])
+    return found
+
+
+def _show(answer: Answer) -> None:
+    if settings.json:
+        output.as_json(answer.as_dict())
+    elif answer:
+        output.table(["key", "place", "fields"], [(image.key, image.place, summary(image)) for image in answer])
+    else:
+        output.note("no message found")
+
+
+@table_app.command("list")
+def table_list(station: StationOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the temporary tables of this station.
+
+    \b
+    Example:
+      postroom table list
+    """
+    with opened() as it:
+        found = acting(it, station).tables()
+    if settings.json:
+        shape = [
+            {"name": each.name, "type": each.type, "images": each.images, "query": each.query or None} for each in found
+        ]
+        output.as_json({"tables": shape})
+    elif found:
+        output.table(
+            ["table", "type", "images", "query"],
+            [(each.name, each.type, each.images, each.query or "local") for each in found],
+        )
+    else:
+        output.note("none; make one with: postroom query TYPE --into NAME")
+
+
+@table_app.command("show")
+def table_show(
+    name: TableArgument, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+) -> None:
+    """Show a temporary table: messages as they were when they were found.
+
+    \b
+    Example:
+      postroom table show fees
+    """
+    with opened() as it:
+        _show(acting(it, station).table(name))
+
+
+@table_app.command("drop")
+def table_drop(
+    name: TableArgument, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+) -> None:
+    """Drop a temporary table; the messages are where they are.
+
+    \b
+    Example:
+      postroom table drop fees
+    """
+    with opened() as it:
+        acting(it, station).drop_table(name)
+    output.as_json({"status": "00", "table": name}) if settings.json else output.say(f"dropped {name}")
+
+
+def sql(
+    statement: Annotated[
+        str, typer.Argument(metavar="STATEMENT", help="Spark SQL, beginning with SELECT.", show_default=False)
+    ],
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask the temporary tables of this station in SQL; starts Spark.
+
+    Columns are key, place, and the fields of the type, with _ for blanks.
+
+    \b
+    Examples:
+      postroom sql 'SELECT * FROM fees ORDER BY Fee'
+      postroom sql 'SELECT Payer, sum(Fee) FROM fees GROUP BY Payer'
+    """
+    with opened() as it:
+        found = acting(it, station).sql(statement).as_dict()
+    if settings.json:
+        output.as_json(found)
+    else:
+        output.table(found["columns"], [[_cell(cell) for cell in row] for row in found["rows"]])
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return ", ".join(str(_cell(each)) for each in cell) if isinstance(cell, list) else cell

@@ -1,0 +1,411 @@
+"""Commands of a station: form, create, copy, modify, list, next, mail, ship, get, dossier …"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from postroom.errors import ArgumentInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, KeyArgument, LimitOption, RoomOption, opened, settings
+from postroom.interfaces.cli.logins import StationOption, acting
+from postroom.model.body import parse_json
+from postroom.model.types import FieldValue, Kind, text
+from postroom.stations.catalog import Edition
+from postroom.stations.forms import Form, Rule
+from postroom.stations.images import Image
+
+dossier_app = typer.Typer(
+    no_args_is_help=True, help="Messages of a station that belong together.", rich_markup_mode=None
+)
+
+SUMMARY_CHARS = 60
+TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The name of a message type.", show_default=False)]
+OptionalTypeArgument = Annotated[
+    str | None, typer.Argument(metavar="TYPE", help="Only messages of this type.", show_default=False)
+]
+KeysArgument = Annotated[
+    list[str], typer.Argument(metavar="KEY", help="Message keys such as 00001.00042.", show_default=False)
+]
+AfterOption = Annotated[
+    str | None, typer.Option("--after", metavar="KEY", help="Only keys after this one.", show_default=False)
+]
+DossierArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a dossier.", show_default=False)]
+
+
+def form(
+    type: TypeArgument,
+    source: Annotated[bool, typer.Option("--source", help="As it is written in a .form file.")] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the empty form of a message type.
+
+    Filled in, it is what create and query take on standard input.
+
+    \b
+    Examples:
+      postroom form 'MEETING ANNOUNCEMENT' > meeting.txt
+      postroom form 'MEETING ANNOUNCEMENT' --source
+    """
+    with opened() as it:
+        edition = it.form(type)
+    if settings.json:
+        output.as_json(_described(edition))
+    else:
+        output.say(str(edition.form) if source else edition.form.shown())
+
+
+def _described(edition: Edition) -> dict[str, Any]:
+    fields = [
+        {"name": each.name, "kind": each.kind, "rule": each.rule, "function": each.function, "many": each.many}
+        for each in edition.form.fields
+    ]
+    indexes = list(edition.form.indexes)
+    return {"type": edition.form.name, "version": edition.version, "fields": fields, "indexes": indexes}
+
+
+def create(
+    type: TypeArgument,
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FIELD=VALUE", help="What the fields say.", show_default=False),
+    ] = None,
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a message by filling in a form; prints its key.
+
+    Without FIELD=VALUE, standard input has a filled form, a JSON object, or a JSON list of objects: many messages in
+    one commit, all or none. So a password comes only from $POSTROOM_PASSWORD or the terminal.
+
+    \b
+    Examples:
+      postroom create 'MEETING ANNOUNCEMENT' To=Simon 'Subject=office automation' --as Dennis
+      postroom create 'MEETING ANNOUNCEMENT' < meeting.txt
+      postroom create MEMO < memos.json
+    """
+    with opened() as it:
+        edition = it.form(type)
+        given = _fields(fields) if fields else _message(edition.form, standard_input())
+        acts = acting(it, station, stdin=False)
+        keys = acts.create_many(type, given if isinstance(given, list) else [given])
+    if isinstance(given, list):
+        _say_keys(keys, {"keys": keys})
+    else:
+        _say_keys(keys, {"key": keys[0]})
+
+
+def copy(
+    key: KeyArgument,
+    count: Annotated[int, typer.Argument(metavar="N", help="How many.")] = 1,
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make copies of a message of this station; prints their keys.
+
+    \b
+    Examples:
+      postroom copy 00001.00042
+      postroom copy 00001.00042 3 --as Dennis
+    """
+    with opened() as it:
+        keys = acting(it, station).copy(key, count)
+    _say_keys(keys, {"keys": keys, **({"key": keys[0]} if len(keys) == 1 else {})})
+
+
+def modify(
+    key: KeyArgument,
+    fields: Annotated[
+        list[str], typer.Argument(metavar="FIELD=VALUE", help="What is written now.", show_default=False)
+    ],
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write into a message of this station; prints the form.
+
+    A required field is fixed, and so is one that is to be entered once and has been.
+
+    \b
+    Example:
+      postroom modify 00001.00042 'Response=I shall come'
+    """
+    given = _fields(fields)
+    with opened() as it:
+        image = acting(it, station).modify(key, given)
+    output.as_json(image.as_dict()) if settings.json else output.say(image.shown())
+
+
+def list_(
+    type: OptionalTypeArgument = None,
+    after: AfterOption = None,
+    limit: LimitOption = None,
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the messages of this station in the order of their keys.
+
+    \b
+    Examples:
+      postroom list
+      postroom list MEMO --after 00001.00042 --limit 20
+    """
+    with opened() as it:
+        found = acting(it, station).messages(type, after=after, limit=limit)
+    _show(found, "no message")
+
+
+def next_(
+    type: OptionalTypeArgument = None,
+    after: AfterOption = None,
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the next message of this station: its key, and its form.
+
+    \b
+    Examples:
+      postroom next
+      postroom next MEMO --after 00001.00042
+    """
+    with opened() as it:
+        image = acting(it, station).next(after, type)
+    if settings.json:
+        output.as_json({"message": None if image is None else image.as_dict()})
+    elif image is None:
+        output.note("no message" if after is None else f"no message after {after}")
+    else:
+        output.say(f"{image.key}\n{image.shown()}")
+
+
+def mail(station: StationOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the mail that waits; postroom get brings it in.
+
+    \b
+    Example:
+      postroom mail --as Simon
+    """
+    with opened() as it:
+        found = acting(it, station).mail()
+    if settings.json:
+        output.as_json({"mail": [{"key": each.key, "type": each.type} for each in found]})
+    elif found:
+        output.table(["key", "type"], [(each.key, each.type) for each in found])
+    else:
+        output.note("no mail")
+
+
+def ship(
+    keys: KeysArgument,
+    to: Annotated[str, typer.Argument(metavar="STATION", help="Who gets them.", show_default=False)],
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ship messages into the mailbox of another station, all or none.
+
+    They leave this station, and its dossiers. If the way is cut, they are delivered later.
+
+    \b
+    Examples:
+      postroom ship 00001.00042 Simon
+      postroom ship 00001.00042 00001.00043 Simon --as Dennis
+    """
+    with opened() as it:
+        shipped = acting(it, station).ship(keys, to)
+    if settings.json:
+        output.as_json({"shipped": [each.as_dict() for each in shipped]})
+        return
+    for each in shipped:
+        output.say(
+            f"{each.key} shipped to {each.to}"
+            if each.delivered
+            else f"{each.key} has left for {each.to} and will be delivered"
+        )
+
+
+def get(
+    limit: LimitOption = None, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+) -> None:
+    """Bring in the mail that waits, oldest first; prints its keys.
+
+    \b
+    Examples:
+      postroom get
+      postroom get --limit 1 --as Simon
+    """
+    with opened() as it:
+        keys = acting(it, station).get(limit)
+    _say_keys(keys, {"keys": keys})
+    if not keys and not settings.json:
+        output.note("no mail")
+
+
+@dossier_app.command("add")
+def dossier_add(
+    name: DossierArgument,
+    keys: KeysArgument,
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Put messages of this station into a dossier; the first one begins it.
+
+    \b
+    Example:
+      postroom dossier add travel 00001.00042 00001.00043
+    """
+    with opened() as it:
+        added = acting(it, station).add_to_dossier(name, *keys)
+    output.as_json({"status": "00", "added": added}) if settings.json else output.say(f"{added} added to {name}")
+
+
+@dossier_app.command("list")
+def dossier_list(station: StationOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the dossiers of this station.
+
+    \b
+    Example:
+      postroom dossier list
+    """
+    with opened() as it:
+        found = acting(it, station).dossiers()
+    if settings.json:
+        output.as_json({"dossiers": [{"name": name, "messages": count} for name, count in found.items()]})
+    elif found:
+        output.table(["dossier", "messages"], found.items())
+    else:
+        output.note("none; begin one with: postroom dossier add NAME KEY")
+
+
+@dossier_app.command("show")
+def dossier_show(
+    name: DossierArgument, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+) -> None:
+    """List the messages of a dossier, in the order in which they were put there.
+
+    \b
+    Example:
+      postroom dossier show travel
+    """
+    with opened() as it:
+        found = acting(it, station).dossier(name)
+    _show(found, "no message")
+
+
+@dossier_app.command("remove")
+def dossier_remove(
+    name: DossierArgument,
+    keys: KeysArgument,
+    station: StationOption = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take messages out of a dossier; they stay at the station.
+
+    \b
+    Example:
+      postroom dossier remove travel 00001.00042
+    """
+    with opened() as it:
+        removed = acting(it, station).remove_from_dossier(name, *keys)
+    if settings.json:
+        output.as_json({"status": "00", "removed": removed})
+    else:
+        output.say(f"{removed} removed from {name}")
+
+
+# --- what is read ---
+
+
+def standard_input() -> str | None:
+    """What comes on standard input; None at a terminal."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return None
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
+
+
+def read_form(form: Form, filled: str) -> dict[str, str]:
+    """What a filled form says. A text with none of its fields is something else, not an empty form."""
+    if filled.strip() and not any(f"{field.name}:" in filled for field in form.fields):
+        why = f"it is not the form {form.name}; print it with: postroom form {form.name!r}"
+        raise ArgumentInvalid(argument="standard input", why=why)
+    return form.read(filled)
+
+
+def enter(given: dict[str, str], name: str, said: str) -> None:
+    """One more field that was named on the command line."""
+    if name in given:
+        raise ArgumentInvalid(argument=name, why="this field is named twice")
+    given[name] = said
+
+
+def _fields(words: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ArgumentInvalid(argument="FIELD=VALUE", why=f"{word!r} has no =")
+        enter(found, name.strip(), value)
+    return found
+
+
+def _message(form: Form, said: str | None) -> dict[str, Any] | list[dict[str, Any]]:
+    """The fields of a message, or of many."""
+    if said is None:
+        why = f"give FIELD=VALUE, or standard input: a form is printed with: postroom form {form.name!r}"
+        raise ArgumentInvalid(argument="FIELD=VALUE", why=why)
+    if not said.lstrip().startswith(("{", "[")):
+        filled: dict[str, Any] = dict(read_form(form, said))
+        return filled
+    found = parse_json(said, exact=True)
+    if isinstance(found, list) and not all(isinstance(each, dict) for each in found):
+        raise ArgumentInvalid(argument="standard input", why="a list of JSON objects is wanted, one for each message")
+    assert isinstance(found, (dict, list)), "what begins so ends so, or is no JSON"
+    return found
+
+
+# --- what is shown ---
+
+
+def _say_keys(keys: list[str], shape: dict[str, Any]) -> None:
+    if settings.json:
+        output.as_json(shape)
+    elif keys:
+        output.say("\n".join(keys))
+
+
+def _show(found: list[Image], nothing: str) -> None:
+    if settings.json:
+        output.as_json({"messages": [image.as_dict() for image in found]})
+    elif found:
+        output.table(["key", "type", "fields"], [(image.key, image.type, summary(image)) for image in found])
+    else:
+        output.note(nothing)
+
+
+def summary(image: Image) -> str:
+    """What a message says, on a short line: its fields from the first on, but for its key and what is empty."""
+    keys = {each.name for each in image.form.fields if each.kind is Kind.KEY and each.rule is Rule.AUTOMATIC}
+    line = ", ".join(_said(image.fields, keys))
+    return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 1].rstrip() + "…"
+
+
+def _said(fields: Any, without: set[str]) -> Iterable[str]:
+    value: FieldValue
+    for name, value in fields.items():
+        said = ", ".join(map(text, value)) if isinstance(value, tuple) else text(value)
+        if said and name not in without:
+            yield f"{name}: {said}"
