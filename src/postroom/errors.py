@@ -64,6 +64,7 @@
     │   ├── QueryOvertaken         query-overtaken
     │   ├── QueryTooLarge          query-too-large
     │   ├── SqlRefused             sql-refused
+    │   ├── StationInUse           station-in-use
     │   ├── StationTaken           station-taken
     │   └── StationUnknown         station-unknown
     ├── EngineError
@@ -435,12 +436,12 @@ class StationError(PostroomError):
 
 class AlbumUnknown(StationError):
     code = "album-unknown"
-    template = "{station} has no temporary table {name}{nearest}; make it with: postroom query TYPE --into {name}"
+    template = "{station} has no temporary table {name} (postroom query TYPE --into {name} makes one){nearest}"
 
 
 class DossierUnknown(StationError):
     code = "dossier-unknown"
-    template = "{station} has no dossier {name}{nearest}; begin it with: postroom dossier add {name} KEY"
+    template = "{station} has no dossier {name} (postroom dossier add {name} KEY begins one){nearest}"
 
 
 class KeysExhausted(StationError):
@@ -468,7 +469,7 @@ class NodeUnfit(StationError):
 
 class NodeUnknown(StationError):
     code = "node-unknown"
-    template = "there is no node {node}{nearest}; list them with: postroom node list"
+    template = "there is no node {node} (postroom node list tells them){nearest}"
 
 
 class QueryExpired(StationError):
@@ -491,6 +492,11 @@ class SqlRefused(StationError):
     template = "the statement is refused: {why}"
 
 
+class StationInUse(StationError):
+    code = "station-in-use"
+    template = "{name} cannot go: {why}"
+
+
 class StationTaken(StationError):
     code = "station-taken"
     template = "{station} is a station already, on node {node}"
@@ -498,7 +504,7 @@ class StationTaken(StationError):
 
 class StationUnknown(StationError):
     code = "station-unknown"
-    template = "there is no station {station}{nearest}; list them with: postroom station list"
+    template = "there is no station {station} (postroom station list tells them){nearest}"
 
 
 # --- the engine --------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from postroom.doors import Doors
 from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
 from postroom.engine.tryout import Tried
-from postroom.errors import ArgumentInvalid, OutboxUnknown, PrincipalRefused
+from postroom.errors import ArgumentInvalid, OutboxUnknown, PrincipalRefused, TypeUnknown
 from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
 from postroom.flows import tryout as flow_tryout
@@ -117,7 +117,7 @@ class Postroom:
         doors = Doors(self._programs, self._charts, self._by)
         self._verbs = Verbs(store, User(self._owner, actor), doors)
         self._registry = Registry(store)
-        self._network = Network(store, _absolute(url), Forms())
+        self._network = Network(store, url, Forms())
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(_absolute(url))]
@@ -492,7 +492,10 @@ class Postroom:
         if message.type is None or not isinstance(version, int):
             return None
         name = message.type
-        return self.store.read(lambda tx: self._network.forms.at(tx, name, version))
+        try:
+            return self.store.read(lambda tx: self._network.forms.at(tx, name, version))
+        except TypeUnknown:  # a property of another meaning
+            return None
 
     # --- the engine ---
 

@@ -136,3 +136,14 @@ def test_a_line_without_a_type_is_refused() -> None:
 
 def test_every_check_has_a_failing_example() -> None:
     assert {check.__name__.replace("_", "-") for check in CHECKS} <= {rule for rule, _, _ in BROKEN}
+
+
+def test_what_is_shown_is_read_again_also_where_it_looks_like_a_label() -> None:
+    (form,) = parse(
+        "type FEE\n| Payer: ______________ Fee: ____ |\n| Paid: ______________________ |\n"
+        "field Payer string required\nfield Fee int free\nfield Paid string free\n",
+        "f",
+    )
+    values: dict[str, FieldValue] = {"Payer": "Fee: 3", "Fee": 12, "Paid": "Payer: no"}
+    assert form.read(form.shown(values)) == {"Payer": "Fee: 3", "Fee": "12", "Paid": "Payer: no"}
+    assert form.read("Payer: someone Fee: 3") == {"Payer": "someone", "Fee": "3"}

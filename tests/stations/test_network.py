@@ -16,11 +16,12 @@ from postroom.errors import (
     KeysExhausted,
     MessageGone,
     MessageUnknown,
+    NameInvalid,
     NodeDown,
     NodeUnfit,
     NodeUnknown,
     PrincipalRefused,
-    QueueInUse,
+    StationInUse,
     StationTaken,
     StationUnknown,
 )
@@ -84,12 +85,13 @@ def test_who_cannot_be_a_node(room: Postroom, tmp_path: Path) -> None:
         room.add_node("control", str(tmp_path / "new.db"))
     with pytest.raises(NodeUnfit, match="this room is a node itself"), postroom.open(tmp_path / "north.db") as node:
         node.add_node("deeper", str(tmp_path / "deeper.db"))
-    with pytest.raises(NodeUnfit, match="1 station"):
+    with pytest.raises(StationInUse, match=r"node north cannot go: 1 station\(s\) are on it, such as ann"):
         room.remove_node("north")
     with pytest.raises(NodeUnknown, match="did you mean north"):
         room.remove_node("nort")
-    room.add_node("spare", str(tmp_path / "spare.db"))
-    room.remove_node("spare")
+    for name in ("spare", "again"):
+        room.add_node(name, str(tmp_path / "spare.db"))
+        room.remove_node(name)
 
 
 def test_a_room_cannot_be_its_own_node(tmp_path: Path) -> None:
@@ -132,6 +134,10 @@ def test_a_login_stands_for_a_password_until_it_ends(url: str) -> None:
         for name, said in (("John", "x.y"), ("Simon", token), ("John", token + "x"), ("John", "")):
             with pytest.raises(PrincipalRefused):
                 room.station(name, token=said)
+        room.add_principal("John", "other")
+        with pytest.raises(PrincipalRefused, match="login has ended"):
+            room.station("John", token=token)
+        room.add_principal("John", "secret")
         second = room.login("John", "secret")
         room.logout("John", token)
         with pytest.raises(PrincipalRefused, match="login has ended"):
@@ -143,13 +149,32 @@ def test_a_login_stands_for_a_password_until_it_ends(url: str) -> None:
         assert len(room.store.read(lambda tx: tx.principals.secrets("login"))) == 1, "ended logins are forgotten"
 
 
+def test_names_that_are_no_text_are_nobodys(room: Postroom) -> None:
+    strange = "\udcff"
+    with pytest.raises(PrincipalRefused):
+        room.station(strange, "x")
+    with pytest.raises(PrincipalRefused):
+        room.station(strange, token="x.y")
+    with pytest.raises(StationUnknown):
+        room.remove_station(strange)
+    key = desk(room, "ann").create("NOTE", To="x")
+    with pytest.raises(StationUnknown):
+        desk(room, "ann").ship(key, strange)
+
+
+def test_queues_of_stations_have_names_of_their_own(room: Postroom) -> None:
+    for name in ("station:Eve", "mailbox:Eve", "leaving"):
+        with pytest.raises(NameInvalid, match="name the queues of stations"):
+            room.create_queue(name)
+
+
 def test_removing_a_station_needs_it_empty(room: Postroom) -> None:
     key = desk(room, "ann").create("NOTE", To="x")
-    with pytest.raises(QueueInUse, match="the database of ann"):
+    with pytest.raises(StationInUse, match="ann cannot go: it has 1 message"):
         room.remove_station("ann")
     desk(room, "ann").ship(key, "bob")
     room.remove_station("ann")
-    with pytest.raises(QueueInUse, match="the mailbox of bob"):
+    with pytest.raises(StationInUse, match="in its mailbox"):
         room.remove_station("bob")
     assert room.stations() == {"bob": "south", "cid": "control"}
     with pytest.raises(StationUnknown):
@@ -220,14 +245,14 @@ def test_what_is_on_its_way_is_delivered_by_whoever_comes(room: Postroom, monkey
         assert not shipped.delivered
     assert room.locate(key) is not None
     assert room.show(key).key == key
-    assert ann.messages() == []
+    assert not ann.messages()
     assert mail.recover(room._network, "north") == 1
     assert mail.recover(room._network, "north") == 0
     with monkeypatch.context() as patch:
         patch.setattr(mail, "deliver", _unreachable)
         with pytest.raises(NodeDown):
             bob.get()
-    assert bob.messages() == []
+    assert not bob.messages()
     bob.get()
     assert [image.key for image in bob.messages()] == [key]
 

@@ -124,7 +124,7 @@ def test_a_node_that_falls_silent_costs_its_own_query_only(
 
 
 def test_a_query_that_takes_too_long_ends(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(parts: object, number: int, plan: Plan, stations: object) -> object:
+    def slow(*_: object) -> object:
         def read(batches: Iterator[object]) -> Iterator[object]:
             for _ in batches:
                 time.sleep(30)
@@ -141,7 +141,7 @@ def test_a_query_that_takes_too_long_ends(room: Postroom, monkeypatch: pytest.Mo
 
 
 def test_a_task_that_fails_is_an_error_that_says_so(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(parts: object, number: int, plan: Plan, stations: object) -> object:
+    def broken(*_: object) -> object:
         def read(batches: Iterator[object]) -> Iterator[object]:
             yield from batches
             raise ValueError("a test")
@@ -241,19 +241,19 @@ def test_spark_does_a_task_again_and_the_answer_is_the_same(
     keys = filled(room)
     reader = queries._reader
 
-    def twice(parts: object, number: int, plan: Plan, stations: object) -> object:
-        first = list(reader(parts, number, plan, stations)(iter([_index(len(parts))])))  # type: ignore[arg-type]
+    def twice(parts: object, number: int, plan: Plan, stations: object, whole: bool) -> object:
+        first = list(reader(parts, number, plan, stations, True)(iter([_index(len(parts))])))  # type: ignore[arg-type]
         for name in HOMES:
             there = desk(room, name)
             for image in there.messages():
                 there.modify(image.key, Text="moved")
                 there.ship(image.key, "cid")
             there.get()
-        again = list(reader(parts, number, plan, stations)(iter([_index(len(parts))])))  # type: ignore[arg-type]
+        again = list(reader(parts, number, plan, stations, True)(iter([_index(len(parts))])))  # type: ignore[arg-type]
         assert [sorted(map(str, batch.to_pylist())) for batch in first] == [
             sorted(map(str, batch.to_pylist())) for batch in again
         ]
-        return reader(parts, number, plan, stations)  # type: ignore[arg-type]
+        return reader(parts, number, plan, stations, True)  # type: ignore[arg-type]
 
     monkeypatch.setattr(queries, "_reader", twice)
     answer = desk(room, "abe").query("NOTE", scope="global")

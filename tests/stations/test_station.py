@@ -84,6 +84,7 @@ def test_creation_fills_what_is_automatic(room: Postroom) -> None:
         ({"To": "Simon", "Subject": "x", "KEY": "00009.00001"}, "field KEY: it is automatic"),
         ({"To": "Simon", "Subject": "x", "From": "Fausto"}, "field From: it is automatic"),
         ({"To": "Simon", "Subject": "x", "Seats": "many"}, "field Seats: .*a whole number"),
+        ({"To": "Simon", "Subject": {"a": 1}}, "field Subject: .*takes text"),
         ({"To": "Simon", "Subject": "x", "Meeting Date": "Aug. 21"}, "field Meeting Date: .*a date such as"),
         (
             {"To": "Simon", "Subject": "x", "Subjekt": "y"},
@@ -96,7 +97,7 @@ def test_a_violation_names_its_field_and_changes_nothing(room: Postroom, fields:
     john = desk(room, "John")
     with pytest.raises(FieldRefused, match=said):
         john.create(TYPE, fields)
-    assert john.messages() == []
+    assert not john.messages()
 
 
 def test_kinds_of_fields_when_modified(room: Postroom) -> None:
@@ -180,7 +181,7 @@ def test_many_at_once_or_none(room: Postroom) -> None:
     john = desk(room, "John")
     with pytest.raises(FieldRefused):
         john.create_many(TYPE, [{"To": "Simon", "Subject": "x"}, {"To": "Simon"}])
-    assert john.messages() == []
+    assert not john.messages()
     assert john.create_many(TYPE, []) == []
 
 
@@ -328,9 +329,15 @@ def test_a_damaged_message_is_told_and_never_shown(room: Postroom) -> None:
     store = room._network.store(john.node)
     number = int(bad.replace(".", ""))
     store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{}' WHERE key = ?", (number,)))
-    answer = john.query(TYPE)
-    assert [image.key for image in answer] == [good]
-    assert answer.damaged == (bad,)
+    for answer in (john.query(TYPE), john.messages()):
+        assert [image.key for image in answer] == [good]
+        assert answer.damaged == (bad,)
+    store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{' WHERE key = ?", (number,)))
+    if john.node == "north":  # PostgreSQL has checksums of its own, and refuses to read what is no JSON
+        for answer in (john.query(TYPE, To="Simon"), john.query(TYPE, Subject="x")):
+            assert [image.key for image in answer] == [good]
+            assert answer.damaged == (bad,)
+    assert john.next(good) is None
     assert answer.as_dict()["damaged"] == [bad]
     with pytest.raises(StoreCorrupt, match=bad):
         john.modify(bad, Response="x")

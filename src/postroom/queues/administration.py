@@ -20,7 +20,7 @@ from postroom.queues.addressing import (
     shown,
 )
 from postroom.store.base import Store
-from postroom.store.queues import Hold, Keep
+from postroom.store.queues import LEAVING, MAILBOX, STATION, Hold, Keep
 from postroom.store.transaction import Transaction
 
 _DESCRIPTION = "the queue description; load a description"
@@ -146,6 +146,8 @@ def check_queue_name(name: str) -> None:
         why = "no '/' (it separates the names of a path), and no '-' in front"
     elif re.fullmatch(r"(INP|OUT)_[0-9]{4,}", name):
         why = "INP_… and OUT_… name the queues of a description"
+    elif name == LEAVING or name.startswith((f"{STATION}:", f"{MAILBOX}:")):
+        why = f"{STATION}:…, {MAILBOX}:… and {LEAVING} name the queues of stations"
     if why is not None:
         raise NameInvalid(name=name, why=why)
 

@@ -128,9 +128,9 @@ def _condition(field: FormField, match: re.Match[str]) -> Condition:
 def _value(field: FormField, said: str, column: int) -> Scalar:
     """A value of the field's kind: comparisons are typed."""
     try:
-        found = MessageType("sketch", (Field(field.name, field.kind),)).record(
-            {field.name: exact(field.kind, said)}
-        )[field.name]
+        found = MessageType("sketch", (Field(field.name, field.kind),)).record({field.name: exact(field.kind, said)})[
+            field.name
+        ]
     except BodyMismatch as error:
         _fail(field.name, column, str(error.facts["why"]), "condition-type")
     if found is None or isinstance(found, tuple):

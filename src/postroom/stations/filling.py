@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 from postroom.errors import BodyMismatch, FieldRefused, FunctionFailed
@@ -102,7 +103,7 @@ def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
         return [_plain(each, kind) for each in value]
     if isinstance(value, str):
         return exact(kind, value)
-    return value if value is None or isinstance(value, (str, int, float, bool)) else plain(value)
+    return plain(value) if isinstance(value, (Decimal, date, time)) else value
 
 
 def _value(form: Form, field: FormField, value: Any) -> FieldValue:

@@ -68,6 +68,21 @@ class Line:
             found.append(Blank(match["name"].strip(), match.start("blank"), len(match["blank"]), reach))
         return cls(drawn, tuple(found))
 
+    def is_kept_in(self, row: str) -> bool:
+        """Whether a filled-in line has the labels where they were drawn."""
+        labels = [(start, end) for start, end, _ in self._columns()]
+        return bool(labels) and all(row[start:end] == self.drawn[start:end] for start, end in labels)
+
+    def read(self, row: str) -> list[str]:
+        """What stands in the blanks of such a line; a value may say what looks like a label."""
+        columns = self._columns()
+        ends = [start for start, _, _ in columns[1:]] + [len(row)]
+        return [row[end:until].strip(" _") for (_, end, _), until in zip(columns, ends, strict=True)]
+
+    def _columns(self) -> list[tuple[int, int, Blank]]:
+        """Where the label of each blank begins, and where the blank does."""
+        return [(self.drawn.rindex(f"{blank.name}:", 0, blank.start), blank.start, blank) for blank in self.blanks]
+
     def filled(self, values: Mapping[str, Sequence[str]]) -> list[str]:
         """The line with the values of its fields, and as many more as the longest of them needs."""
         height = max([len(values.get(blank.name, ())) for blank in self.blanks], default=1) or 1
@@ -123,6 +138,12 @@ class Form:
         current: tuple[Blank, ...] = ()
         for row in filled.splitlines():
             inside = row.strip().strip("|")
+            line = next((each for each in self.lines if each.is_kept_in(inside)), None)
+            if line is not None:
+                current = line.blanks
+                for blank, said in zip(line.blanks, line.read(inside), strict=True):
+                    found.setdefault(blank.name, []).append(said)
+                continue
             names = [name for name in starts if re.search(rf"(^|\s){re.escape(name)}:", inside)]
             if names:
                 current = self._read_line(inside, names, starts, found)

@@ -44,7 +44,13 @@ class Image:
 class Answer(Sequence[Image]):
     """The images that a query found, by key; made as they are looked at."""
 
-    def __init__(self, seq: int | None, kept: Sequence[Kept], editions: Mapping[int, Edition], damaged: Sequence[str]):
+    def __init__(
+        self,
+        seq: int | None,
+        kept: Sequence[Kept],
+        editions: Mapping[tuple[str, int], Edition],
+        damaged: Sequence[str] = (),
+    ) -> None:
         self.seq = seq  # the query's number; a local one has none
         self.kept = kept
         self.damaged = tuple(damaged)  # keys of messages that no longer say what was written
@@ -62,7 +68,7 @@ class Answer(Sequence[Image]):
         return map(self._image, self.kept)
 
     def _image(self, kept: Kept) -> Image:
-        return Image(key_text(kept.key), kept.place, self._editions[kept.form].form, kept.body)
+        return Image(key_text(kept.key), kept.place, self._editions[kept.type, kept.form].form, kept.body)
 
     def as_dict(self) -> dict[str, Any]:
         shape: dict[str, Any] = {"seq": self.seq, "images": [image.as_dict() for image in self]}

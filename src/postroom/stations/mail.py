@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from postroom.errors import MessageElsewhere, NodeDown, StoreCorrupt, StoreError
+from postroom.errors import MessageElsewhere, NameTaken, NodeDown, StationUnknown, StoreCorrupt, StoreError
 from postroom.limits import MAIL_MESSAGES
 from postroom.model.key import key_text
 from postroom.model.message import Stored
@@ -186,7 +186,7 @@ def recover(network: Network, node: str) -> int:
         try:
             deliver(network, store, some)
             finished += len(some)
-        except NodeDown:  # its messages wait for it
+        except (NodeDown, StationUnknown):  # its messages wait for it
             continue
     return finished
 
@@ -218,6 +218,8 @@ def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
         tx.queues.create(name, kind, path=name)
         found = tx.queues.named(name)
         assert found is not None
+    if found.kind != kind:
+        raise NameTaken(name=name, owner=f"a queue of kind {found.kind}")
     return found
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,12 +16,13 @@ from postroom.errors import (
     NodeDown,
     NodeUnfit,
     NodeUnknown,
-    QueueInUse,
+    StationInUse,
     StationTaken,
     StationUnknown,
     StoreError,
 )
 from postroom.limits import NODE_SECONDS
+from postroom.model.body import is_text
 from postroom.model.catalog import nearest
 from postroom.stations import filing
 from postroom.stations.catalog import Forms
@@ -48,12 +50,18 @@ class NodeShown:
         return shape if self.answers else {**shape, "why": self.why}
 
 
+def absolute(url: str) -> str:
+    """The URL of a store as it is known in every folder."""
+    path = url.removeprefix("sqlite://").removeprefix("/") if url.startswith("sqlite://") else url
+    return path if "://" in path else os.path.abspath(path)
+
+
 class Network:
     """The control node's store, and its satellites' as they are needed."""
 
     def __init__(self, control: Store, url: str, forms: Forms) -> None:
         self.control = control
-        self.url = url
+        self.url = absolute(url)
         self.forms = forms
         self._open: dict[str, tuple[str, Store]] = {}
         self._aligned: dict[str, int] = {}  # up to which version of the definitions a node files its messages
@@ -76,7 +84,7 @@ class Network:
             raise ArgumentInvalid(
                 argument="node", why=f"{name!r} cannot be a name: letters, digits and _, not {CONTROL}"
             )
-        where = url if "://" in url else os.path.abspath(url)
+        where = absolute(url)
         mark = secrets.token_hex(16)
         with_store = open_store(where, actor="control")
         try:
@@ -110,15 +118,21 @@ class Network:
             self._known(tx, name)
             stations = [station for station, node in tx.nodes.stations().items() if node == name]
             if stations:
-                raise NodeUnfit(url=name, why=f"{len(stations)} station(s) are on it, such as {stations[0]}")
+                why = f"{len(stations)} station(s) are on it, such as {stations[0]}"
+                raise StationInUse(name=f"node {name}", why=why)
             tx.nodes.remove(name)
 
+        with suppress(NodeDown):  # one that is gone needs no farewell
+            self.store(name)
         self.control.transact("node", work)
+        present = self._open.get(name)
+        if present is not None:
+            present[1].transact("node", lambda tx: tx.nodes.leave())
         self._forget(name)
 
     def move(self, name: str, url: str) -> None:
         """The store of a node is elsewhere now."""
-        where = url if "://" in url else os.path.abspath(url)
+        where = absolute(url)
 
         def work(tx: Transaction) -> None:
             mark = self._known(tx, name).mark
@@ -203,7 +217,7 @@ class Network:
         """The node of a station."""
 
         def work(tx: Transaction) -> str:
-            node = tx.nodes.home(station)
+            node = tx.nodes.home(station) if is_text(station) else None
             if node is None:
                 raise StationUnknown(station=station, nearest=nearest(station, tx.nodes.stations()))
             return node
@@ -234,13 +248,15 @@ class Network:
         """Take a station out that has neither messages nor mail."""
         held = self.store(self.home(name)).read(lambda tx: tx.queues.named_to_read(database(name)))
         if held is not None and held.unprocessed:
-            raise QueueInUse(queue=f"the database of {name}", count=held.unprocessed, where="")
+            raise StationInUse(name=name, why=f"it has {held.unprocessed} message(s); ship them first")
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
             box = tx.queues.named(mailbox(name))
             if box is not None and box.unprocessed:
-                raise QueueInUse(queue=f"the mailbox of {name}", count=box.unprocessed, where="")
+                raise StationInUse(name=name, why=f"{box.unprocessed} message(s) are in its mailbox; get them first")
+            if any(parcel.target == name for parcel in tx.transfers.pending()):
+                raise StationInUse(name=name, why="mail is on its way to it; get it first")
             tx.nodes.remove_station(name)
 
         self.control.transact("station", work)
@@ -261,7 +277,7 @@ def _join(tx: Transaction, url: str, mark: str, name: str, head: int) -> None:
     present = tx.nodes.membership()
     if present is not None:
         raise NodeUnfit(url=url, why=f"it is a node already, named {present[1]}")
-    if tx.keys.used or tx.nodes.all() or tx.nodes.stations():
+    if (tx.keys.used and not tx.keys.lent) or tx.messages.any() or tx.nodes.all() or tx.nodes.stations():
         raise NodeUnfit(url=url, why="it is a room with messages or stations of its own; give a new file or database")
     tx.nodes.join(mark, name)
     tx.keys.use_block(head)

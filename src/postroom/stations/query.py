@@ -7,17 +7,17 @@ often as Spark needs, so a task that is done again finds the same.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from postroom.engine.launch import one_line
 from postroom.errors import (
@@ -36,22 +36,18 @@ from postroom.model.catalog import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
-from postroom.stations.images import Answer
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.reading import Plan, database, form_version, place_of, read_mailboxes, read_stations
+from postroom.stations.reading import Plan, database, form_version, kept, place_of, read_mailboxes, read_stations
 from postroom.store import open_store
 from postroom.store.albums import Kept
 from postroom.store.tracking import MAILBOXES, STATIONS
 from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
 
-if TYPE_CHECKING:
-    from postroom.stations.station import Station
-
 Spark = Callable[[], SparkSession]
 Progress = Callable[[int, int], None]
 _LEASE = "queries"
-_serial = count(1)
+_serial = itertools.count(1)
 
 _SCHEMA = "part int, key long, place string, form int, body string, damaged boolean, error string"
 _ARROW = pyarrow.schema(
@@ -82,37 +78,61 @@ class Part(NamedTuple):
 
 def run(
     network: Network,
-    station: Station,
+    node: str,
     plan: Plan,
     scope: str,
     spark: Spark,
     owner: str,
     timeout: float,
     progress: Progress | None = None,
-) -> Answer:
-    """Ask the stations of a scope, and answer with images of what they have."""
+) -> tuple[int, list[Kept], list[str]]:
+    """Ask the stations of a scope, for someone on a node: the query's number, images, keys of what is damaged."""
+    with _opened(network, node, plan, scope, spark, owner, timeout) as (query, session):
+        return query.number, *query.read(session, progress)
+
+
+def count(
+    network: Network,
+    node: str,
+    plan: Plan,
+    scope: str,
+    spark: Spark,
+    owner: str,
+    timeout: float,
+    progress: Progress | None = None,
+) -> int:
+    """How many messages a scope has that are what is asked for."""
+    with _opened(network, node, plan, scope, spark, owner, timeout) as (query, session):
+        return query.count(session, progress)
+
+
+@contextmanager
+def _opened(
+    network: Network, node: str, plan: Plan, scope: str, spark: Spark, owner: str, timeout: float
+) -> Iterator[tuple[_Query, SparkSession]]:
     if not 0 < timeout <= QUERY_SECONDS_MAX:
         raise ArgumentInvalid(argument="timeout", why=f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds")
-    asked = scope_of(network, station, scope)
-    session = spark()
+    asked = scope_of(network, node, scope)
+    session = spark()  # before there is a number: starting it takes its time
     while True:
         query = _Query(network, plan, asked, f"{owner}/{next(_serial)}", timeout)
         try:
-            query.open()
-            found, damaged = query.read(session, progress)
-            return station.answer(query.number, plan.type, found, damaged)
-        except QueryOvertaken:
-            continue  # another one has begun while this one was held up; ask again under a new number
+            try:
+                query.open()
+            except QueryOvertaken:
+                continue  # another one has begun while this one was held up; ask again under a new number
+            yield query, session
+            return
         finally:
             query.close()
 
 
-def scope_of(network: Network, station: Station, scope: str) -> Scope:
+def scope_of(network: Network, node: str, scope: str) -> Scope:
     stations = network.stations()
     if scope == "global":
         return Scope(tuple(network.nodes()), None)
     if scope == "group":
-        return Scope((station.node,), frozenset(name for name, node in stations.items() if node == station.node))
+        return Scope((node,), frozenset(name for name, home in stations.items() if home == node))
     word, equals, names = scope.partition("=")
     listed = [name.strip() for name in names.split(",") if name.strip()]
     if word != "stations" or not equals or not listed:
@@ -196,24 +216,22 @@ class _Query:
 
     def read(self, spark: SparkSession, progress: Progress | None) -> tuple[list[Kept], list[str]]:
         """All that is in scope and matches: images, and keys of what is damaged."""
-        urls = self.network.nodes()
-        parts = [Part(node, urls[node], STATIONS) for node in self.scope.nodes]
-        parts.append(Part(CONTROL, self.network.url, MAILBOXES))
-        parts = [part._replace(url=_absolute(part.url)) for part in parts]
-        late = [_kept(each) for each in self._met_nowhere()]
-        answer = self._collect(spark, parts, progress)
-        errors = [(row["part"], row["error"]) for row in answer.filter(_is_set(answer["error"])).to_pylist()]
-        for part, why in errors:
-            if why == QueryExpired.code:
-                raise QueryExpired(query=self.number)
-            raise NodeDown(node=parts[part].node, why=why)
+        late = [kept(each) for each in self._met_nowhere()]
+        answer = self._collect(spark, progress, whole=True)
         sound = answer.filter(pyarrow.compute.invert(answer["damaged"]))
         if sound.num_rows + len(late) > IMAGES_MAX:
             raise QueryTooLarge(limit=IMAGES_MAX)
         columns = [sound[name].to_pylist() for name in ("key", "place", "form", "body")]
-        found = [*map(Kept._make, zip(*columns, strict=True)), *late]
+        type = self.plan.type
+        found = [Kept(key, place, type, form, body) for key, place, form, body in zip(*columns, strict=True)]
         damaged = answer.filter(answer["damaged"])["key"].to_pylist()
-        return found, [key_text(key) for key in damaged]
+        return found + late, [key_text(key) for key in damaged]
+
+    def count(self, spark: SparkSession, progress: Progress | None) -> int:
+        """How many there are; every part says its number."""
+        late = self._met_nowhere()
+        numbers: list[int] = self._collect(spark, progress, whole=False)["key"].to_pylist()
+        return len(late) + sum(numbers)
 
     def _met_nowhere(self) -> list[Stored]:
         """Of what was between the mailboxes and a node: that which came there after the query had been."""
@@ -226,10 +244,23 @@ class _Query:
                     found.append(stored._replace(queue=database(parcel.target)))
         return found
 
-    def _collect(self, spark: SparkSession, parts: Sequence[Part], progress: Progress | None) -> pyarrow.Table:
-        frame = spark.range(0, len(parts), 1, len(parts)).mapInArrow(
-            _reader(parts, self.number, self.plan, self.scope.stations), _SCHEMA
+    def _collect(self, spark: SparkSession, progress: Progress | None, *, whole: bool) -> pyarrow.Table:
+        urls = self.network.nodes()
+        parts = [Part(node, urls[node], STATIONS) for node in self.scope.nodes]
+        parts.append(Part(CONTROL, self.network.url, MAILBOXES))
+        read = _reader(parts, self.number, self.plan, self.scope.stations, whole)
+        answer = self._run(
+            spark, spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, _SCHEMA), len(parts), progress
         )
+        for part, why in zip(answer["part"].to_pylist(), answer["error"].to_pylist(), strict=True):
+            if why == QueryExpired.code:
+                raise QueryExpired(query=self.number)
+            if why is not None:
+                raise NodeDown(node=parts[part].node, why=why)
+        return answer
+
+    def _run(self, spark: SparkSession, frame: DataFrame, total: int, progress: Progress | None) -> pyarrow.Table:
+        """Run the job, and no longer than the query may take."""
         group = f"postroom query {self.owner}"
         result: list[pyarrow.Table] = []
         failure: list[BaseException] = []
@@ -247,7 +278,7 @@ class _Query:
             while thread.is_alive():
                 thread.join(min(0.1 if progress else 1.0, self._left()))
                 if progress is not None:
-                    progress(_done(spark, group), len(parts))
+                    progress(_done(spark, group), total)
         except QueryExpired:
             spark.sparkContext.cancelJobGroup(group)
             self._name_the_silent()
@@ -286,20 +317,6 @@ class _Query:
         self.network.store(node).transact("query-close", lambda tx: tx.tracking.close(self.number))
 
 
-def _kept(stored: Stored) -> Kept:
-    return Kept(stored.key, place_of(stored.queue), form_version(stored.properties), stored.body)
-
-
-def _is_set(column: Any) -> Any:
-    return pyarrow.compute.is_valid(column)
-
-
-def _absolute(url: str) -> str:
-    import os
-
-    return url if "://" in url else os.path.abspath(url)
-
-
 def _done(spark: SparkSession, group: str) -> int:
     """How many parts have been read."""
     tracker = spark.sparkContext.statusTracker()
@@ -316,17 +333,19 @@ def _done(spark: SparkSession, group: str) -> int:
 
 
 def _reader(
-    parts: Sequence[Part], number: int, plan: Plan, stations: frozenset[str] | None
+    parts: Sequence[Part], number: int, plan: Plan, stations: frozenset[str] | None, whole: bool
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     def read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield read_part(index, parts[index], number, plan, stations)
+                yield read_part(index, parts[index], number, plan, stations, whole=whole)
 
     return read
 
 
-def read_part(index: int, part: Part, number: int, plan: Plan, stations: frozenset[str] | None) -> pyarrow.RecordBatch:
+def read_part(
+    index: int, part: Part, number: int, plan: Plan, stations: frozenset[str] | None, *, whole: bool = True
+) -> pyarrow.RecordBatch:
     """The answer of one node; what went wrong there is an answer, too."""
     work = read_stations if part.place == STATIONS else read_mailboxes
     try:
@@ -339,6 +358,8 @@ def read_part(index: int, part: Part, number: int, plan: Plan, stations: frozens
         why = QueryExpired.code if isinstance(error, QueryExpired) else str(error)
         return _batch([index], [0], [""], [0], [""], [False], [why])
     sound = [each.sound for each in found]
+    if not whole:
+        return _batch([index], [sum(sound)], [""], [0], [""], [False], [None])
     return _batch(
         [index] * len(found),
         [each.key for each in found],

@@ -16,6 +16,7 @@ from postroom.model.order import HIGHEST
 from postroom.model.types import Kind, scalars
 from postroom.stations.conditions import Condition, any_holds
 from postroom.stations.filing import indexed
+from postroom.store.albums import Kept
 from postroom.store.filings import Filing, Span, Test, Tests
 from postroom.store.queues import MAILBOX, STATION, Queue
 from postroom.store.scans import END
@@ -45,9 +46,13 @@ class Plan:
     fields: tuple[Asked, ...]
 
     def matches(self, body: str) -> bool:
+        """Whether a message is what is looked for; one that cannot be read may be, and will be told of."""
         if not self.fields:
             return True
-        said = json.loads(body)
+        try:
+            said = json.loads(body)
+        except ValueError:
+            return True
         return all(any_holds(each.conditions, scalars(each.kind, said.get(each.name))) for each in self.fields)
 
 
@@ -186,6 +191,11 @@ def station_of(queue: str) -> str:
 def place_of(queue: str) -> str:
     """A station's database is named like the station, a mailbox is told apart."""
     return queue.removeprefix(_DATABASE)
+
+
+def kept(stored: Stored) -> Kept:
+    """What an image is made of."""
+    return Kept(stored.key, place_of(stored.queue), stored.type or "", form_version(stored.properties), stored.body)
 
 
 def form_version(properties: str) -> int:

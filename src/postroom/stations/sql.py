@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def ask(
     images: Callable[[str], Sequence[Kept]],
     spark: Callable[[], SparkSession],
 ) -> Table:
-    """Run a SELECT over temporary tables, each with the form that it was asked for by.
+    """Run a statement over temporary tables, each with the form that it was asked for by.
 
     A field's column has its name with ``_`` for blanks; ``key`` and ``place`` are columns, too.
     """
@@ -124,7 +125,9 @@ def _plain(cell: Any) -> Any:
         return [_plain(each) for each in cell]
     if cell is None or isinstance(cell, (bool, int, float, str)):
         return cell
-    return str(cell) if isinstance(cell, Decimal) or not hasattr(cell, "isoformat") else cell.isoformat()
+    if isinstance(cell, Decimal):
+        return f"{cell.normalize():f}"
+    return cell.isoformat() if isinstance(cell, (date, time)) else str(cell)
 
 
 # --- what a statement may say ---
@@ -144,7 +147,7 @@ def _checked(session: SparkSession, statement: str, known: Mapping[str, Edition]
     for node in _nodes(plan):
         kind = str(node.getClass().getSimpleName())
         if kind not in _PLANS:
-            raise SqlRefused(why=f"only SELECT over temporary tables is run, not {kind}")
+            raise SqlRefused(why=f"only queries of temporary tables are run, not {kind}")
         if kind == "UnresolvedRelation":
             name = str(node.tableName()).strip("`")
             if name.lower() in tables:
@@ -156,7 +159,7 @@ def _checked(session: SparkSession, statement: str, known: Mapping[str, Edition]
     return list(used)
 
 
-#: What a SELECT is made of.
+#: What a query is made of.
 _PLANS = frozenset(
     "UnresolvedWith UnresolvedRelation UnresolvedInlineTable UnresolvedSubqueryColumnAliases SubqueryAlias Project "
     "Filter Join Aggregate Sort GlobalLimit LocalLimit Offset Distinct Union Intersect Except UnresolvedHaving "

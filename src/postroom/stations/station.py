@@ -22,7 +22,7 @@ from postroom.stations.images import Answer, Image
 from postroom.stations.mail import Shipped, own, queue_of
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.planning import planned
-from postroom.stations.reading import database, find, form_version, mailbox, place_of
+from postroom.stations.reading import Plan, database, find, form_version, kept, mailbox, place_of
 from postroom.store.albums import Album, Kept
 from postroom.store.base import Store
 from postroom.store.filings import Span, key_value
@@ -140,7 +140,7 @@ class Station:
         """A message of this station."""
         return self._image(self._store().read(lambda tx: self._own(tx, key)))
 
-    def messages(self, type: str | None = None, *, after: str | None = None, limit: int | None = None) -> list[Image]:
+    def messages(self, type: str | None = None, *, after: str | None = None, limit: int | None = None) -> Answer:
         """The messages of this station in the order of their keys, of one type or all."""
         if limit is not None and limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
@@ -158,12 +158,15 @@ class Station:
             found = sorted((stored for page in pages for stored in page), key=lambda stored: stored.key)
             return found[:limit]
 
-        return [self._image(stored) for stored in self._store().read(work)]
+        return self._answer(self._store().read(work))
 
     def next(self, after: str | None = None, type: str | None = None) -> Image | None:
         """The message after a key, or the first."""
-        found = self.messages(type, after=after, limit=1)
-        return found[0] if found else None
+        while True:
+            found = self.messages(type, after=after, limit=1)
+            if not found.damaged:
+                return found[0] if found else None
+            after = found.damaged[0]
 
     # --- mail ---
 
@@ -229,18 +232,19 @@ class Station:
 
         return self._store().read(work)
 
-    def dossier(self, name: str) -> list[Image]:
+    def dossier(self, name: str) -> Answer:
         """The messages of a dossier, in the order in which they were put there."""
 
         def work(tx: Transaction) -> list[Stored]:
-            queue = self._queue_to_read(tx)
+            queue = tx.queues.named_to_read(database(self.name))
             self._dossier(tx, queue, name)
-            return [self._own(tx, key_text(key)) for key in tx.dossiers.messages(queue, name)]
+            found = [tx.messages.find(key) for key in tx.dossiers.messages(queue, name)] if queue else []
+            return [stored for stored in found if stored is not None]
 
-        return [self._image(stored) for stored in self._store().read(work)]
+        return self._answer(self._store().read(work))
 
-    def _dossier(self, tx: Transaction, queue: Queue, name: str) -> None:
-        known = tx.dossiers.counts(queue)
+    def _dossier(self, tx: Transaction, queue: Queue | None, name: str) -> None:
+        known = {} if queue is None else tx.dossiers.counts(queue)
         if name not in known:
             raise DossierUnknown(station=self.name, name=name, nearest=nearest(name, known))
 
@@ -261,37 +265,67 @@ class Station:
 
         With ``into`` the images are kept as a temporary table of this station, for ``sql``.
         """
+        if into is not None and not into.isidentifier():
+            raise ArgumentInvalid(argument="into", why=f"{into!r} is not a name: letters, digits and _")
         edition = self._edition(type)
-        plan = self._network.control.read(
-            lambda tx: planned(tx, edition, sketch(edition.form, {**(fields or {}), **more}))
-        )
+        plan = self._planned(edition, {**(fields or {}), **more})
         if scope == "local":
-            answer = self._local(plan)
+            answer = self._answer(self._found(plan))
         else:
             from postroom.stations.query import run  # Spark's door
 
-            answer = run(self._network, self, plan, scope, self._spark, self._owner, timeout, progress)
+            seq, found, damaged = run(
+                self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress
+            )
+            answer = self._images(seq, type, found, damaged)
         if into is not None:
             self._keep(into, edition, answer)
         return answer
 
-    def count(self, type: str, fields: Mapping[str, str] | None = None, *, scope: str = "local", **more: Any) -> int:
-        """How many messages a query finds."""
-        return len(self.query(type, fields, scope=scope, **more))
+    def count(
+        self,
+        type: str,
+        fields: Mapping[str, str] | None = None,
+        *,
+        scope: str = "local",
+        timeout: float = QUERY_SECONDS,
+        progress: Progress | None = None,
+        **more: str,
+    ) -> int:
+        """How many messages a query finds; they stay where they are."""
+        plan = self._planned(self._edition(type), {**(fields or {}), **more})
+        if scope == "local":
+            return sum(each.sound for each in self._found(plan))
+        from postroom.stations.query import count  # Spark's door
 
-    def _local(self, plan: Any) -> Answer:
+        return count(self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress)
+
+    def _planned(self, edition: Edition, given: Mapping[str, str]) -> Plan:
+        return self._network.control.read(lambda tx: planned(tx, edition, sketch(edition.form, given)))
+
+    def _found(self, plan: Plan) -> list[Stored]:
         def work(tx: Transaction) -> list[Stored]:
             queue = tx.queues.named_to_read(database(self.name))
             return [] if queue is None else list(find(tx, plan, [queue]))
 
-        found = self._store().read(work)
-        return self.answer(None, plan.type, [kept(each) for each in found if each.sound], damaged(found))
+        return sorted(self._store().read(work), key=lambda stored: stored.key)
 
-    def answer(self, seq: int | None, type: str, found: Sequence[Kept], damaged: Sequence[str]) -> Answer:
+    def _answer(self, found: Sequence[Stored]) -> Answer:
+        """Images of messages of this station; what is damaged is named and left out."""
+        sound = [each for each in found if each.sound]
+        bad = [key_text(each.key) for each in found if not each.sound]
+
+        def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
+            versions = {(each.type or "", form_version(each.properties)) for each in sound}
+            return {(type, version): self.forms.at(tx, type, version) for type, version in versions}
+
+        return Answer(None, [kept(each) for each in sound], self._network.control.read(work), bad)
+
+    def _images(self, seq: int | None, type: str, found: Sequence[Kept], damaged: Sequence[str]) -> Answer:
         """Images in the order of keys, with the forms that they were made with."""
 
-        def work(tx: Transaction) -> dict[int, Edition]:
-            return {version: self.forms.at(tx, type, version) for version in {each.form for each in found}}
+        def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
+            return {(type, version): self.forms.at(tx, type, version) for version in {each.form for each in found}}
 
         editions = self._network.control.read(work)
         return Answer(seq, sorted(found, key=lambda each: each.key), editions, damaged)
@@ -299,9 +333,6 @@ class Station:
     # --- temporary tables ---
 
     def _keep(self, name: str, edition: Edition, answer: Answer) -> None:
-        if not name.isidentifier():
-            raise ArgumentInvalid(argument="into", why=f"{name!r} is not a name: letters, digits and _")
-
         def work(tx: Transaction) -> None:
             queue = self._queue(tx)
             tx.albums.keep(queue.id, name, edition.form.name, edition.version, answer.seq or 0, answer.kept)
@@ -322,9 +353,10 @@ class Station:
         album = self._album(name)
 
         def work(tx: Transaction) -> list[Kept]:
-            return list(tx.albums.images(self._queue_to_read(tx).id, name))
+            queue = tx.queues.named_to_read(database(self.name))
+            return [] if queue is None else list(tx.albums.images(queue.id, album.type, name))
 
-        return self.answer(album.query or None, album.type, self._store().read(work), ())
+        return self._images(album.query or None, album.type, self._store().read(work), ())
 
     def drop_table(self, name: str) -> None:
         self._album(name)
@@ -355,12 +387,6 @@ class Station:
     def _queue(self, tx: Transaction) -> Queue:
         return queue_of(tx, database(self.name), STATION)
 
-    def _queue_to_read(self, tx: Transaction) -> Queue:
-        found = tx.queues.named_to_read(database(self.name))
-        if found is None:
-            raise MessageElsewhere(key="", station=self.name, where="it has none yet")
-        return found
-
     def _own(self, tx: Transaction, key: str) -> Stored:
         queue = tx.queues.named_to_read(database(self.name))
         if queue is None:
@@ -382,11 +408,3 @@ class Station:
 
     def _image(self, stored: Stored) -> Image:
         return Image(key_text(stored.key), place_of(stored.queue), self._made_with(stored).form, stored.body)
-
-
-def kept(stored: Stored) -> Kept:
-    return Kept(stored.key, place_of(stored.queue), form_version(stored.properties), stored.body)
-
-
-def damaged(found: Sequence[Stored]) -> list[str]:
-    return [key_text(each.key) for each in found if not each.sound]

@@ -32,10 +32,11 @@ class Album(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An image: the key of its message, where that was found, the version of its form, and what it said."""
+    """An image: the key of its message, where that was found, its type and its version, and what it said."""
 
     key: int
     place: str
+    type: str
     form: int
     body: str
 
@@ -51,17 +52,18 @@ class Albums:
         """Begin a table, in the place of one of its name."""
         self.drop(station, name)
         self._session.run(_BEGIN, (station, name, type, form, query, self._session.now))
-        self._session.many(_KEEP, [(station, name, *image) for image in images])
+        rows = [(station, name, each.key, each.place, each.form, each.body) for each in images]
+        self._session.many(_KEEP, rows)
 
     def drop(self, station: int, name: str) -> bool:
         self._session.run(_DROP_IMAGES, (station, name))
         return self._session.run(_DROP, (station, name)) == 1
 
-    def images(self, station: int, name: str) -> Iterator[Kept]:
+    def images(self, station: int, type: str, name: str) -> Iterator[Kept]:
         after = -1
         while True:
             rows = self._session.rows(_PAGE, (station, name, after, SEARCH_ROWS))
-            yield from (Kept(*row) for row in rows)
+            yield from (Kept(key, place, type, form, body) for key, place, form, body in rows)
             if len(rows) < SEARCH_ROWS:
                 return
             after = rows[-1][0]

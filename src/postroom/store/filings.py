@@ -32,9 +32,9 @@ FROM filed f JOIN messages m ON m.key = f.message
 WHERE f.queue = ? AND f.filing = ? AND (f.value, f.message) > (?, ?) AND f.value <= ?
     AND m.queue = f.queue AND m.state = 1 AND m.position <= ?"""
 _ORDER = " ORDER BY f.value, f.message LIMIT ?"
-# The tests of other fields. An empty field passes none.
-_TEXT = "m.body/*json*/ ->> ? /*bytes*/ BETWEEN ? AND ?"
-_NUMBER = "m.body ->> ? BETWEEN ? AND ?"
+# The tests of other fields. An empty field passes none, and a body that was damaged all: it is to be told of.
+_TEXT = "CASE WHEN json_valid(m.body) THEN m.body/*json*/ ->> ? /*bytes*/ BETWEEN ? AND ? ELSE 1 = 1 END"
+_NUMBER = "CASE WHEN json_valid(m.body) THEN m.body ->> ? BETWEEN ? AND ? ELSE 1 = 1 END"
 
 
 class Filing(NamedTuple):

@@ -19,6 +19,7 @@ RETURNING value, (SELECT c.value FROM counters c WHERE c.name = 'keys until')
 """
 _BLOCK = "UPDATE counters SET value = (value / ? + 2) * ? + 1 WHERE name = 'keys' RETURNING value"
 _SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_LENT = "SELECT value FROM counters WHERE name = 'keys until'"
 _USED = "SELECT value FROM counters WHERE name = 'keys'"
 
 
@@ -81,6 +82,11 @@ class Keys:
         """Whether this store has ever given out a key."""
         row = self._session.row(_USED)
         return row is not None and row[0] != FIRST
+
+    @property
+    def lent(self) -> bool:
+        """Whether its keys are another store's, which it has as a node."""
+        return self._session.row(_LENT) is not None
 
     def committed(self) -> None:
         self._fresh = False

@@ -43,6 +43,7 @@ SELECT m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, 
 FROM messages m JOIN queues q ON q.id = m.queue
 """
 _HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
+_ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
 _PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
 _POSITIONS = """
@@ -155,6 +156,10 @@ class Messages:
     def find(self, key: int) -> Stored | None:
         row = self._session.row(_FIND, (key,))
         return None if row is None else Stored(*row)
+
+    def any(self) -> bool:
+        """Whether there is a message at all."""
+        return self._session.row(_ANY) is not None
 
     def positions(self, queue: Queue, after: int, limit: int) -> list[int]:
         """Where the next unprocessed messages of a queue stand, from behind a position."""

@@ -39,6 +39,14 @@ _SCHEMA_VERSION = "SELECT coalesce(max(version), 0) FROM postroom_schema"
 _ADD_VERSION = "INSERT INTO postroom_schema (version) VALUES (%s)"
 _MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
 
+_WORDS = {
+    "max/*scalar*/(": "greatest(",
+    "/*for update*/": "FOR NO KEY UPDATE",
+    "/*for share*/": "FOR SHARE",
+    "json_valid(m.body)": "true",
+    "/*json*/": "::jsonb",
+    "/*bytes*/": 'COLLATE "C"',
+}
 _adapted: dict[str, sql.SQL] = {}
 
 
@@ -46,9 +54,9 @@ def _adapt(statement: str) -> sql.SQL:
     """A constant statement in PostgreSQL's words."""
     found = _adapted.get(statement)
     if found is None:
-        words = statement.replace("?", "%s").replace("max/*scalar*/(", "greatest(")
-        words = words.replace("/*for update*/", "FOR NO KEY UPDATE").replace("/*for share*/", "FOR SHARE")
-        words = words.replace("/*json*/", "::jsonb").replace("/*bytes*/", 'COLLATE "C"')
+        words = statement.replace("?", "%s")
+        for ours, theirs in _WORDS.items():
+            words = words.replace(ours, theirs)
         found = _adapted[statement] = sql.SQL(words)
     return found
 

@@ -11,6 +11,7 @@ from hmac import compare_digest
 
 from postroom.errors import ArgumentInvalid, PrincipalRefused
 from postroom.limits import ACTOR_CHARS_MAX, LOGIN_SECONDS, SECRET_CHARS_MAX
+from postroom.model.body import is_text
 from postroom.model.password import hash_password, verify_password
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
@@ -52,11 +53,11 @@ class Registry:
         return sorted(self._store.read(lambda tx: tx.principals.secrets(KIND)))
 
     def knows(self, name: str) -> bool:
-        return self._store.read(lambda tx: tx.principals.secret(KIND, name)) is not None
+        return is_text(name) and self._store.read(lambda tx: tx.principals.secret(KIND, name)) is not None
 
     def verify(self, name: str, password: str) -> None:
         """Raise unless a principal shows its secret. A wrong one and an unknown name look the same."""
-        secret = self._store.read(lambda tx: tx.principals.secret(KIND, name))
+        secret = self._store.read(lambda tx: tx.principals.secret(KIND, name)) if is_text(name) else None
         if not verify_password(secret or _NOBODY, password) or secret is None:
             raise PrincipalRefused(principal=name, why="there is no such principal, or the password is not its own")
 
@@ -68,11 +69,12 @@ class Registry:
         id, token = secrets.token_hex(4), secrets.token_urlsafe(24)
 
         def work(tx: Transaction) -> None:
-            for known, secret in tx.principals.secrets(LOGIN).items():
+            for login, secret in tx.principals.secrets(LOGIN).items():
                 if int(secret.partition(":")[0]) < tx.now:
-                    tx.principals.remove(LOGIN, known)
+                    tx.principals.remove(LOGIN, login)
             expires = tx.now + int(LOGIN_SECONDS * 1_000_000)
-            tx.principals.set_secret(LOGIN, f"{name}/{id}", f"{expires}:{_digest(token)}")
+            known = tx.principals.secret(KIND, name)
+            tx.principals.set_secret(LOGIN, f"{name}/{id}", f"{expires}:{_digest(token, known)}")
 
         self._store.transact("login", work)
         return f"{id}.{token}"
@@ -86,18 +88,18 @@ class Registry:
         id, _, said = token.partition(".")
 
         def work(tx: Transaction) -> bool:
-            secret = tx.principals.secret(LOGIN, f"{name}/{id}")
-            if secret is None or tx.principals.secret(KIND, name) is None:
+            secret, known = tx.principals.secret(LOGIN, f"{name}/{id}"), tx.principals.secret(KIND, name)
+            if secret is None or known is None:
                 return False
             expires, _, digest = secret.partition(":")
-            return compare_digest(digest, _digest(said)) and int(expires) >= tx.now
+            return compare_digest(digest, _digest(said, known)) and int(expires) >= tx.now
 
-        return self._store.read(work)
+        return is_text(name + token) and self._store.read(work)
 
 
-def _digest(token: str) -> str:
-    """A token is random, so a fast hash is enough: there is nothing to guess."""
-    return blake2b(token.encode(), digest_size=32).hexdigest()
+def _digest(token: str, secret: str | None) -> str:
+    """A token is random, so a fast hash is enough. It is bound to the password: with another one, it ends."""
+    return blake2b(f"{token} {secret}".encode(), digest_size=32).hexdigest()
 
 
 #: A hash that no password has, of the usual cost: whoever asks for a name that is not there waits as long.

@@ -83,6 +83,11 @@ OptionalQueueArgument = Annotated[
 LimitOption = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="At most this many messages.", show_default=False)
 ]
+MasterOption = Annotated[str, typer.Option("--master", metavar="URL", help="The Spark master to evaluate on.")]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
+]
 KeyArgument = Annotated[
     str, typer.Argument(metavar="KEY", help="A message key such as 00001.00042.", show_default=False)
 ]
@@ -91,6 +96,17 @@ KeyArgument = Annotated[
 def opened(*, create: bool = False) -> Postroom:
     """The room of this command. Its locks belong to the shell that called us, so they outlive us and end with it."""
     return open_room(settings.room, create=create, owner=process_token(os.getppid()))
+
+
+def spark_settings(words: list[str] | None) -> dict[str, str]:
+    """What was said by ``--conf``."""
+    found = {}
+    for word in words or []:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise ArgumentInvalid(argument="--conf", why=f"KEY=VALUE, not {word!r}")
+        found[key] = value
+    return found
 
 
 def password_source(prompt: str) -> Callable[[], str]:

@@ -13,22 +13,24 @@ from typing import Annotated, Any
 import typer
 
 from postroom.engine.runner import Outcome, Progress, Totals
-from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.interfaces.cli.context import (
+    ConfOption,
+    JsonOption,
+    MasterOption,
+    RoomOption,
+    opened,
+    settings,
+    spark_settings,
+)
 from postroom.room import Postroom
 from postroom.store.outbox import Effect
 
 
 def run(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")] = False,
-    master: Annotated[
-        str, typer.Option("--master", metavar="URL", help="The Spark master to evaluate on.")
-    ] = "local[*]",
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
-    ] = None,
+    master: MasterOption = "local[*]",
+    conf: ConfOption = None,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -45,7 +47,7 @@ def run(
       postroom run --until-idle
       postroom run --master spark://host:7077 --conf spark.executor.memory=2g
     """
-    settings_of_spark = _conf(conf or [])
+    settings_of_spark = spark_settings(conf)
     reporter = _Reporter()
     with opened() as it:
 
@@ -106,16 +108,6 @@ class _Reporter:
             output.note(f"{queue} waits: {goal} is on hold; free it with: postroom enable {goal}")
         failed = f", {self._failed} failed: see postroom outbox list" if self._failed else ""
         output.note(f"{self._done} effect(s) done{failed}")
-
-
-def _conf(words: list[str]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise ArgumentInvalid(argument="--conf", why=f"KEY=VALUE, not {word!r}")
-        found[key] = value
-    return found
 
 
 @contextmanager

@@ -35,12 +35,15 @@ class Login(NamedTuple):
     token: str
 
 
-def acting(it: Postroom, name: str | None, *, stdin: bool = True) -> Station:
-    """The station that a command acts for. Without ``stdin`` no password is taken from there: a message is."""
+def acting(it: Postroom, name: str | None, *, stdin: bool = True, **spark: Any) -> Station:
+    """The station that a command acts for. Without ``stdin`` no password is taken from there: a message is.
+
+    ``spark`` says on which master its queries run, and with what settings.
+    """
     login = login_at(it.url)
     if login is not None and name in (None, login.station):
         try:
-            return it.station(login.station, token=login.token)
+            return it.station(login.station, token=login.token, **spark)
         except PrincipalRefused:
             if name is None:
                 raise
@@ -49,7 +52,7 @@ def acting(it: Postroom, name: str | None, *, stdin: bool = True) -> Station:
         why = "say which station acts, or log in once with: postroom login STATION"
         raise ArgumentInvalid(argument="--as", why=why)
     prompt = f"password of {name}"
-    return it.station(name, password_source(prompt)() if stdin else _typed(prompt))
+    return it.station(name, password_source(prompt)() if stdin else _typed(prompt), **spark)
 
 
 def _typed(prompt: str) -> str:

@@ -10,9 +10,17 @@ import typer
 
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.interfaces.cli.context import (
+    ConfOption,
+    JsonOption,
+    MasterOption,
+    RoomOption,
+    opened,
+    settings,
+    spark_settings,
+)
 from postroom.interfaces.cli.logins import StationOption, acting
-from postroom.interfaces.cli.stations import TypeArgument, enter, read_form, standard_input, summary
+from postroom.interfaces.cli.stations import TypeArgument, enter, read_form, standard_input, summary, tell_damaged
 from postroom.limits import QUERY_SECONDS
 from postroom.stations.images import Answer
 
@@ -42,6 +50,8 @@ def query(
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", help="How long nodes may take.")
     ] = QUERY_SECONDS,
+    master: MasterOption = "local[*]",
+    conf: ConfOption = None,
     station: StationOption = None,
     room: RoomOption = None,
     json: JsonOption = False,
@@ -61,15 +71,18 @@ def query(
     """
     with opened() as it:
         sought = _conditions(conditions) if conditions else read_form(it.form(type).form, standard_input() or "")
-        asks = acting(it, station, stdin=False)
+        asks = acting(it, station, stdin=False, master=master, conf=spark_settings(conf))
         with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:
+            if count and into is None:
+                number = asks.count(type, sought, scope=scope, timeout=timeout, progress=progress)
+                output.as_json({"count": number}) if settings.json else output.say(str(number))
+                return
             answer = asks.query(type, sought, scope=scope, into=into, timeout=timeout, progress=progress)
     if count:
         output.as_json({"seq": answer.seq, "count": len(answer)}) if settings.json else output.say(str(len(answer)))
     else:
         _show(answer)
-    if answer.damaged:
-        output.note(f"left out, because they no longer say what was written: {', '.join(answer.damaged)}")
+    tell_damaged(answer)
     if into is not None:
         output.note(f"{len(answer)} kept as {into}; ask them with: postroom sql")
 
@@ -150,6 +163,8 @@ def sql(
     statement: Annotated[
         str, typer.Argument(metavar="STATEMENT", help="Spark SQL, beginning with SELECT.", show_default=False)
     ],
+    master: MasterOption = "local[*]",
+    conf: ConfOption = None,
     station: StationOption = None,
     room: RoomOption = None,
     json: JsonOption = False,
@@ -164,7 +179,8 @@ def sql(
       postroom sql 'SELECT Payer, sum(Fee) FROM fees GROUP BY Payer'
     """
     with opened() as it:
-        found = acting(it, station).sql(statement).as_dict()
+        asks = acting(it, station, master=master, conf=spark_settings(conf))
+        found = asks.sql(statement).as_dict()
     if settings.json:
         output.as_json(found)
     else:

@@ -16,7 +16,7 @@ from postroom.model.body import parse_json
 from postroom.model.types import FieldValue, Kind, text
 from postroom.stations.catalog import Edition
 from postroom.stations.forms import Form, Rule
-from postroom.stations.images import Image
+from postroom.stations.images import Answer, Image
 
 dossier_app = typer.Typer(
     no_args_is_help=True, help="Messages of a station that belong together.", rich_markup_mode=None
@@ -387,13 +387,19 @@ def _say_keys(keys: list[str], shape: dict[str, Any]) -> None:
         output.say("\n".join(keys))
 
 
-def _show(found: list[Image], nothing: str) -> None:
+def _show(found: Answer, nothing: str) -> None:
     if settings.json:
         output.as_json({"messages": [image.as_dict() for image in found]})
     elif found:
         output.table(["key", "type", "fields"], [(image.key, image.type, summary(image)) for image in found])
     else:
         output.note(nothing)
+    tell_damaged(found)
+
+
+def tell_damaged(found: Answer) -> None:
+    if found.damaged:
+        output.note(f"left out, because they no longer say what was written: {', '.join(found.damaged)}")
 
 
 def summary(image: Image) -> str:
