@@ -42,7 +42,12 @@ def run_in_one_shell(commands: list[Command], folder: Path) -> list[list[str]]:
     """What each command printed. One shell, because to Postroom a shell is a user."""
     end = "-- end of example --"
     script = "\n".join(f"{{ {command.typed}\n}} </dev/null 2>&1; echo '{end}'" for command in commands)
-    environment = {**os.environ, "PATH": f"{PROGRAM}:{os.environ['PATH']}", "COLUMNS": "200"}
+    environment = {
+        **os.environ,
+        "PATH": f"{PROGRAM}:{os.environ['PATH']}",
+        "COLUMNS": "200",
+        "XDG_STATE_HOME": str(folder),
+    }
     ran = subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
     )

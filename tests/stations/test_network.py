@@ -48,7 +48,7 @@ def test_a_network_shows_its_nodes(room: Postroom, tmp_path: Path) -> None:
         (tmp_path / f"south.db{suffix}").unlink(missing_ok=True)
     with postroom.open(room.url) as other:
         (down,) = [node for node in other.nodes() if not node.answers]
-        assert (down.name, "there is no room" in down.why) == ("south", True)
+        assert (down.name, "there is no store" in down.why) == ("south", True)
         assert down.as_dict()["why"] == down.why
         with pytest.raises(NodeDown, match="node south does not answer"):
             desk(other, "bob").create("NOTE", To="x")

@@ -77,7 +77,7 @@ def _ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node:
 
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
     """Bring a station's mail in, oldest first; answers with the keys."""
-    store = network.filing_store(node)  # before anything leaves the mailbox
+    network.filing_store(node)  # before anything leaves the mailbox
     if node != CONTROL:
         network.filing_store(CONTROL)
     recover(network, CONTROL)
@@ -90,8 +90,7 @@ def get(network: Network, station: str, node: str, limit: int | None = None) -> 
                 lambda tx, size=size: _get_some(tx, station, node, size),  # type: ignore[misc]
             )
         if node != CONTROL:
-            with store.acting(station):
-                deliver(network, network.control, parcels)
+            deliver(network, network.control, parcels)
         got += [parcel.stored.key for parcel in parcels]
         if looked < size:
             break
@@ -138,8 +137,11 @@ def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[
     verb, to = parcels[0].verb, parcels[0].target
     node = CONTROL if verb == SHIP else network.home(to)
     target = network.filing_store(node)
-    done = _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels)))
-    source.transact("conclude", lambda tx: _conclude(tx, parcels, done))
+    whose = parcels[0].source if verb == SHIP else to
+    with target.acting(whose):
+        done = _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels)))
+    with source.acting(whose):
+        source.transact("conclude", lambda tx: _conclude(tx, parcels, done))
     return done
 
 
@@ -192,10 +194,10 @@ def recover(network: Network, node: str) -> int:
 
 
 def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
-    """Parcels that have one way, in their order."""
-    found: dict[tuple[str, str], list[Parcel]] = {}
+    """Parcels that have one way and one sender, in their order."""
+    found: dict[tuple[str, str, str], list[Parcel]] = {}
     for parcel in parcels:
-        found.setdefault((parcel.verb, parcel.target), []).append(parcel)
+        found.setdefault((parcel.verb, parcel.source, parcel.target), []).append(parcel)
     return list(found.values())
 
 

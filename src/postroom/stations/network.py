@@ -16,6 +16,7 @@ from postroom.errors import (
     NodeDown,
     NodeUnfit,
     NodeUnknown,
+    RoomMissing,
     StationInUse,
     StationTaken,
     StationUnknown,
@@ -178,6 +179,8 @@ class Network:
     def _checked(self, name: str, url: str, mark: str) -> Store:
         try:
             store = open_store(url, actor=self.control.actor, create=False)
+        except RoomMissing:
+            raise NodeDown(node=name, why=f"there is no store at {url}") from None
         except StoreError as error:
             raise NodeDown(node=name, why=str(error)) from error
         if store.read(lambda tx: tx.nodes.membership()) != (mark, name):
