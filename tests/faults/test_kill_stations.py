@@ -140,8 +140,8 @@ def layout(kinds: str, many: int, tmp_path: Path, server: str) -> list[list[str]
 
 
 RUNS = [(layout, action) for layout in LAYOUTS for action in ("kill", "raise")]
-#: All points take minutes in each kind of run; between them the kinds have every second one.
-SOME = [pytest.param(*run, POINTS[2 * at :: 16], id="-".join(run)) for at, run in enumerate(RUNS)]
+#: All points take minutes in each kind of run; between them the kinds have every third one.
+SOME = [pytest.param(*run, POINTS[3 * at :: 24], id="-".join(run)) for at, run in enumerate(RUNS)]
 ALL = [pytest.param(*run, POINTS, id="-".join([*run, "all"]), marks=pytest.mark.slow) for run in RUNS]
 
 

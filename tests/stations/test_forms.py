@@ -110,6 +110,7 @@ BROKEN = [
     ("automatic-kind", "| A: _ |\nfield A string automatic", "5:1: type T: field A is automatic: say what it is"),
     ("automatic-kind", "| A: _ |\nfield A date automatic signature", "5:1: type T: field A: signature is a string"),
     ("automatic-kind", "| A: _ |\nfield A string free now", "5:1: type T: field A is free, so it has no function now"),
+    ("form-size", f"| {'-' * 200} |", "1:1: type T: a line of the template has 202 characters; at most 200"),
     ("index-fields", "index Who", "1:1: type T: there is no field Who to index"),
     ("syntax", "field To", "4:1: field NAME KIND RULE"),
     ("syntax", "fields To string free", "4:1: type, field, index or a line of a template, not 'fields'"),
@@ -147,3 +148,25 @@ def test_what_is_shown_is_read_again_also_where_it_looks_like_a_label() -> None:
     values: dict[str, FieldValue] = {"Payer": "Fee: 3", "Fee": 12, "Paid": "Payer: no"}
     assert form.read(form.shown(values)) == {"Payer": "Fee: 3", "Fee": "12", "Paid": "Payer: no"}
     assert form.read("Payer: someone Fee: 3") == {"Payer": "someone", "Fee": "3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("type A\n", "a type has fields"),
+        (
+            "type A\n|" + "".join(f" F{n}: _" for n in range(30)) + " |\n" + "field F0 int free\n",
+            "characters; at most 200",
+        ),
+        (
+            "type A\n" + "".join(f"| F{n}: _ |\nfield F{n} int free\n" for n in range(201)),
+            "201 fields; at most 200",
+        ),
+    ],
+)
+def test_a_form_has_a_size(text: str, what: str) -> None:
+    with pytest.raises(FormInvalid) as caught:
+        parse(text, "f")
+    assert [
+        problem for problem in caught.value.facts["problems"] if problem.rule == "form-size" and what in problem.what
+    ]

@@ -52,15 +52,13 @@ index Guests
 TYPE = "MEETING ANNOUNCEMENT"
 
 
-@pytest.fixture(params=["control", "north"])
-def node(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def room(url: str, node: str, tmp_path: Path) -> Iterator[Postroom]:
+@pytest.fixture(params=["sqlite-control", "sqlite-north", "postgres-control"])
+def room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Postroom]:
+    """John is on the control node, of either store, or on a satellite."""
+    kind, _, node = str(request.param).partition("-")
     nodes = {} if node == "control" else {node: str(tmp_path / "north.db")}
-    with network(url, tmp_path, nodes, {"John": node, "Simon": "control"}, MEETING) as opened:
+    where = str(request.getfixturevalue(f"{kind}_url"))
+    with network(where, tmp_path, nodes, {"John": node, "Simon": "control"}, MEETING) as opened:
         yield opened
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from postroom.errors import FormInvalid
+from postroom.limits import FORM_COLUMNS_MAX, FORM_FIELDS_MAX
 from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.types import Kind
 from postroom.stations.forms import Form, FormField, Line, Rule
@@ -161,7 +162,19 @@ def index_fields(form: Form) -> Iterator[tuple[Position, str]]:
             yield form.position, f"there is no field {name} to index"
 
 
+def form_size(form: Form) -> Iterator[tuple[Position, str]]:
+    """A form fits a screen, more or less."""
+    if len(form.fields) > FORM_FIELDS_MAX:
+        yield form.position, f"{len(form.fields)} fields; at most {FORM_FIELDS_MAX}"
+    if not form.fields:
+        yield form.position, "a type has fields"
+    width = max((len(line.drawn) for line in form.lines), default=0)
+    if width > FORM_COLUMNS_MAX:
+        yield form.position, f"a line of the template has {width} characters; at most {FORM_COLUMNS_MAX}"
+
+
 CHECKS: tuple[Callable[[Form], Iterator[tuple[Position, str]]], ...] = (
+    form_size,
     field_twice,
     blank_fields,
     field_blanks,
