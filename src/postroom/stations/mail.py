@@ -39,6 +39,7 @@ def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str
     """Ship messages of a station to another, all or none of them."""
     network.home(to)
     store = network.filing_store(node)
+    recover(network, node)
 
     def leave(tx: Transaction) -> list[Parcel]:
         tx.tracking.enter(STATIONS)
@@ -78,9 +79,8 @@ def _ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node:
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
     """Bring a station's mail in, oldest first; answers with the keys."""
     network.filing_store(node)  # before anything leaves the mailbox
-    if node != CONTROL:
-        network.filing_store(CONTROL)
-    recover(network, CONTROL)
+    for each in dict.fromkeys((CONTROL, node)):
+        recover(network, each)
     got: list[int] = []
     while limit is None or len(got) < limit:
         size = MAIL_MESSAGES if limit is None else min(limit - len(got), MAIL_MESSAGES)
