@@ -68,6 +68,7 @@ COPIES_MAX: Final = 10_000  # made at once
 MAIL_MESSAGES: Final = 500  # that one transaction of ship or get takes along
 SEARCH_ROWS: Final = 5_000  # read at a time by a query
 INDEX_ROWS: Final = 2_000  # filed in one transaction when an index is made for messages that are there
+LOOKED_UP_MAX: Final = 1_000  # messages of a node that a query reads through an index without Spark
 IMAGES_MAX: Final = 1_000_000  # of one answer
 SQL_ROWS_MAX: Final = 1_000_000  # of one answer
 SQL_CHARS_MAX: Final = 100_000  # of a statement

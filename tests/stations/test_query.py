@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.stations.world import desk, network
 
 from postroom.errors import (
@@ -24,8 +25,10 @@ from postroom.errors import (
 )
 from postroom.room import Postroom
 from postroom.stations import query as queries
-from postroom.stations.query import Scope, _Query
-from postroom.stations.reading import Plan
+from postroom.stations.conditions import sketch
+from postroom.stations.language import parse
+from postroom.stations.query import Job, Part, Scope, _Query, read_part
+from postroom.stations.reading import Asked, Plan
 from postroom.store.tracking import STATIONS
 
 HOMES = {"ann": "north", "abe": "north", "bob": "south", "cid": "control"}
@@ -123,16 +126,17 @@ def test_a_node_that_falls_silent_costs_its_own_query_only(
         assert room.store.read(lambda tx: tx.tracking.running()) == []
 
 
+def frame_of(read: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[SparkSession, int], DataFrame]:
+    return lambda spark, parts: spark.range(0, parts, 1, parts).mapInArrow(read, queries._SCHEMA)
+
+
 def test_a_query_that_takes_too_long_ends(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(*_: object) -> object:
-        def read(batches: Iterator[object]) -> Iterator[object]:
-            for _ in batches:
-                time.sleep(30)
-                yield from ()
+    def slow(batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            time.sleep(30)
+            yield from ()
 
-        return read
-
-    monkeypatch.setattr(queries, "_reader", slow)
+    monkeypatch.setattr(queries, "_frame", frame_of(slow))
     started = time.monotonic()
     with pytest.raises(QueryExpired, match="--timeout"):
         desk(room, "ann").query("NOTE", scope="global", timeout=2)
@@ -141,18 +145,66 @@ def test_a_query_that_takes_too_long_ends(room: Postroom, monkeypatch: pytest.Mo
 
 
 def test_a_task_that_fails_is_an_error_that_says_so(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> object:
-        def read(batches: Iterator[object]) -> Iterator[object]:
-            yield from batches
-            raise ValueError("a test")
-
-        return read
+    def broken(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+        raise ValueError("a test")
 
     with monkeypatch.context() as patch:
-        patch.setattr(queries, "_reader", broken)
+        patch.setattr(queries, "_frame", frame_of(broken))
         with pytest.raises(SparkUnavailable, match="ask again"):
             desk(room, "ann").query("NOTE", scope="global")
     assert desk(room, "ann").count("NOTE", scope="global") == 0
+
+
+def test_what_an_index_finds_needs_no_spark(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless there is more of it than a few look-ups bring; the answer is the same."""
+    keys = filled(room)
+    ann = desk(room, "ann")
+    ran: list[int] = []
+    run = _Query._run
+
+    def counted(query: _Query, *more: Any) -> Any:
+        ran.append(query.number)
+        return run(query, *more)
+
+    monkeypatch.setattr(_Query, "_run", counted)
+    looked_up = ann.query("NOTE", Text='"letter" "of bob"', scope="global")
+    assert (ann.count("NOTE", Text="letter", scope="global"), ran) == (2, [])
+    monkeypatch.setattr(queries, "LOOKED_UP_MAX", 1)
+    on_spark = ann.query("NOTE", Text='"letter" "of bob"', scope="global")
+    assert ran == [on_spark.seq]
+    for answer in (looked_up, on_spark):
+        assert {image.key for image in answer} == {keys["mail of ann"], keys["mail of cid"], keys["bob"]}
+    assert len(ann.query("NOTE", Text="<> letter", scope="global")) == 4
+    assert len(ran) == 2
+
+
+def test_what_travels_to_a_task_is_plain_data() -> None:
+    (form,) = parse(
+        """type T
+| S: _ I: _ D: _ F: _ B: _ A: _ C: _ M: _ K: _ L: _ |
+field S string free
+field I int free
+field D decimal free
+field F float free
+field B boolean free
+field A date free
+field C time free
+field M timestamp free
+field K key free
+field L list of int free
+""",
+        "f",
+    )
+    said = {
+        "S": '"a" <> "" x*', "I": "2..3 >7", "D": "1.50", "F": "<2.5e3", "B": "true", "A": "1981-08-01..1981-08-31",
+        "C": "10:00", "M": ">=2026-11-30T14:30:00Z", "K": "00004.00001", "L": "<5 >8",
+    }  # fmt: skip
+    kinds = {field.name: field.kind for field in form.fields}
+    fields = [Asked(name, kinds[name], True, some) for name, some in sketch(form, said).items()]
+    for stations in (None, frozenset({"ann", "bob"})):
+        job = Job([Part("north", "n.db", STATIONS)], 7, Plan("T", tuple(fields)), stations, True)
+        assert Job.unpacked(job.packed()) == job
 
 
 def test_an_answer_has_a_largest_size(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,33 +291,31 @@ def test_spark_does_a_task_again_and_the_answer_is_the_same(
 ) -> None:
     """Between the attempts all messages move on; each is still found where it was."""
     keys = filled(room)
-    reader = queries._reader
+    run = _Query._run
 
-    def twice(parts: object, number: int, plan: Plan, stations: object, whole: bool) -> object:
-        first = list(reader(parts, number, plan, stations, True)(iter([_index(len(parts))])))  # type: ignore[arg-type]
+    def read(job: Job) -> list[list[str]]:
+        rows = [
+            read_part(index, part, job.number, job.plan, job.stations).to_pylist()
+            for index, part in enumerate(job.parts)
+        ]
+        return [sorted(map(str, some)) for some in rows]
+
+    def twice(query: _Query, spark: SparkSession, job: Job, progress: Any) -> Any:
+        first = read(job)
         for name in HOMES:
             there = desk(room, name)
             for image in there.messages():
                 there.modify(image.key, Text="moved")
                 there.ship(image.key, "cid")
             there.get()
-        again = list(reader(parts, number, plan, stations, True)(iter([_index(len(parts))])))  # type: ignore[arg-type]
-        assert [sorted(map(str, batch.to_pylist())) for batch in first] == [
-            sorted(map(str, batch.to_pylist())) for batch in again
-        ]
-        return reader(parts, number, plan, stations, True)  # type: ignore[arg-type]
+        assert read(job) == first
+        return run(query, spark, job, progress)
 
-    monkeypatch.setattr(queries, "_reader", twice)
+    monkeypatch.setattr(_Query, "_run", twice)
     answer = desk(room, "abe").query("NOTE", scope="global")
     assert {image.key for image in answer} == set(keys.values())
     assert {image.place for image in answer} == {*HOMES, "mailbox:bob"}
     assert "moved" not in [image.fields["Text"] for image in answer]
-
-
-def _index(count: int) -> object:
-    import pyarrow
-
-    return pyarrow.RecordBatch.from_pydict({"id": list(range(count))})
 
 
 def test_the_server_is_there_again(postgres_server: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -48,9 +49,12 @@ class Field:
 class MessageType:
     name: str
     fields: tuple[Field, ...]
+    # Each field as it is where it may be empty.
+    _free: Mapping[str, Field] = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
+        object.__setattr__(self, "_free", {each.name: replace(each, required=False) for each in self.fields})
         if not self.fields:
             raise TypeInvalid(type=self.name, why="a type needs at least one field")
         for name in (self.name, *(field.name for field in self.fields)):
@@ -79,8 +83,7 @@ class MessageType:
 
     def value(self, name: str, given: Any) -> FieldValue:
         """The typed value of one field; it may be empty, also where a message needs it."""
-        (field,) = [each for each in self.fields if each.name == name]
-        return self._value(replace(field, required=False), given)
+        return self._value(self._free[name], given)
 
     def _value(self, field: Field, given: Any) -> FieldValue:
         if given is None or given == "" or given == []:

@@ -47,6 +47,11 @@ class Condition:
         return (low < said if self.sign == ">" else low <= said) and (said < high if self.sign == "<" else said <= high)
 
     @property
+    def closed(self) -> bool:
+        """Whether all that lies within the bounds satisfies it."""
+        return self.sign in ("=", "..", "<=", ">=")
+
+    @property
     def bounds(self) -> tuple[str, str]:
         """In the order of values: nothing before the first and behind the second satisfies it."""
         if self.sign == "~":

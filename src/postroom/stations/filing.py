@@ -110,6 +110,7 @@ def _fill(store: Store, filing: Filing) -> None:
 
 def _fill_page(tx: Transaction, filing: Filing, queue: Queue, after: str) -> str | None:
     """File the next messages of a queue; answers with the last one's place, None at the end."""
+    tx.queues.locked(queue.id)  # what is read here must not change before it is filed
     (by_key,) = [each for each in tx.filings.of_type(filing.type) if not each.field]
     span = Span(by_key.id, after, HIGHEST)
     found = [

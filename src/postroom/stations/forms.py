@@ -104,6 +104,7 @@ class Form:
     fields: tuple[FormField, ...]
     indexes: tuple[str, ...] = ()
     position: Position = field(default=Position("form", 1), compare=False)
+    _type: MessageType | None = field(default=None, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         drawn = [f"|{line.drawn}|" for line in self.lines]
@@ -112,11 +113,12 @@ class Form:
 
     @property
     def type(self) -> MessageType:
-        """What the form says, as the model's type."""
-        return MessageType(
-            self.name,
-            tuple(Field(each.name, each.kind, each.many, each.rule is Rule.REQUIRED) for each in self.fields),
-        )
+        """What the form says, as the model's type; made once, as every field of every message asks for it."""
+        if self._type is None:
+            fields = tuple(Field(each.name, each.kind, each.many, each.rule is Rule.REQUIRED) for each in self.fields)
+            object.__setattr__(self, "_type", MessageType(self.name, fields))
+        assert self._type is not None
+        return self._type
 
     def field(self, name: str) -> FormField | None:
         return next((each for each in self.fields if each.name == name), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from postroom.stations.catalog import KIND, Edition
 from postroom.stations.conditions import Sketch
 from postroom.stations.language import parse
@@ -27,7 +29,12 @@ def _steady(tx: Transaction, type: str) -> dict[str, set[str]]:
     """The kinds that each field of a type has ever had; one with lists has more than one."""
     found: dict[str, set[str]] = {}
     for definition in tx.definitions.history(KIND, type):
-        (form,) = parse(definition.body["text"], type)
-        for field in form.fields:
-            found.setdefault(field.name, set()).update([str(field.kind), *(["list"] if field.many else [])])
+        for name, kinds in _kinds(definition.body["text"], type):
+            found.setdefault(name, set()).update(kinds)
     return found
+
+
+@lru_cache(maxsize=1_000)
+def _kinds(text: str, type: str) -> list[tuple[str, list[str]]]:
+    (form,) = parse(text, type)
+    return [(field.name, [str(field.kind), *(["list"] if field.many else [])]) for field in form.fields]

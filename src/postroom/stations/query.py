@@ -7,15 +7,19 @@ often as Spark needs, so a task that is done again finds the same.
 
 from __future__ import annotations
 
+import gc
 import itertools
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -31,15 +35,26 @@ from postroom.errors import (
     SparkUnavailable,
     StationUnknown,
 )
-from postroom.limits import IMAGES_MAX, NODE_SECONDS, QUERY_SECONDS_MAX
+from postroom.limits import IMAGES_MAX, LOOKED_UP_MAX, NODE_SECONDS, QUERY_SECONDS_MAX
 from postroom.model.catalog import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.reading import Plan, database, form_version, kept, place_of, read_mailboxes, read_stations
+from postroom.stations.reading import (
+    Plan,
+    TooMany,
+    database,
+    form_version,
+    kept,
+    place_of,
+    read_mailboxes,
+    read_stations,
+    route,
+)
 from postroom.store import open_store
 from postroom.store.albums import Kept
+from postroom.store.scans import END
 from postroom.store.tracking import MAILBOXES, STATIONS
 from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
@@ -49,7 +64,11 @@ Progress = Callable[[int, int], None]
 _LEASE = "queries"
 _serial = itertools.count(1)
 
-_SCHEMA = "part int, key long, place string, form int, body string, damaged boolean, error string"
+T = TypeVar("T")
+_PROPERTY = "postroom.query"
+_FRAMES_MAX = 16  # of different numbers of parts, whose plans are kept
+_TASKS_LOADING = 3  # after so many a worker has loaded what Spark and we need
+_SCHEMA = "packed binary"  # an Arrow stream of the columns below; Java would take each row apart and put it together
 _ARROW = pyarrow.schema(
     [
         ("part", pyarrow.int32()),
@@ -76,6 +95,27 @@ class Part(NamedTuple):
     place: str
 
 
+class Job(NamedTuple):
+    """What all tasks of a query are told."""
+
+    parts: Sequence[Part]
+    number: int
+    plan: Plan
+    stations: frozenset[str] | None
+    whole: bool
+
+    def packed(self) -> str:
+        """As a property of a Spark job says it: plain data, and no program."""
+        stations = None if self.stations is None else sorted(self.stations)
+        return json.dumps([self.parts, self.number, self.plan.packed(), stations, self.whole])
+
+    @classmethod
+    def unpacked(cls, said: str) -> Job:
+        parts, number, plan, stations, whole = json.loads(said)
+        wanted = None if stations is None else frozenset(stations)
+        return cls([Part(*part) for part in parts], number, Plan.unpacked(plan), wanted, whole)
+
+
 def run(
     network: Network,
     node: str,
@@ -87,8 +127,11 @@ def run(
     progress: Progress | None = None,
 ) -> tuple[int, list[Kept], list[str]]:
     """Ask the stations of a scope, for someone on a node: the query's number, images, keys of what is damaged."""
-    with _opened(network, node, plan, scope, spark, owner, timeout) as (query, session):
+
+    def read(query: _Query, session: SparkSession | None) -> tuple[int, list[Kept], list[str]]:
         return query.number, *query.read(session, progress)
+
+    return _asked(network, node, plan, scope, spark, owner, timeout, read)
 
 
 def count(
@@ -102,18 +145,37 @@ def count(
     progress: Progress | None = None,
 ) -> int:
     """How many messages a scope has that are what is asked for."""
+    return _asked(
+        network, node, plan, scope, spark, owner, timeout, lambda query, session: query.count(session, progress)
+    )
+
+
+def _asked(
+    network: Network,
+    node: str,
+    plan: Plan,
+    scope: str,
+    spark: Spark,
+    owner: str,
+    timeout: float,
+    work: Callable[[_Query, SparkSession | None], T],
+) -> T:
+    """A few look-ups in indexes need no Spark; whatever is more than that runs there."""
+    if _is_narrow(network, plan):
+        with suppress(TooMany), _opened(network, node, plan, scope, None, owner, timeout) as (query, _):
+            return work(query, None)
     with _opened(network, node, plan, scope, spark, owner, timeout) as (query, session):
-        return query.count(session, progress)
+        return work(query, session)
 
 
 @contextmanager
 def _opened(
-    network: Network, node: str, plan: Plan, scope: str, spark: Spark, owner: str, timeout: float
-) -> Iterator[tuple[_Query, SparkSession]]:
+    network: Network, node: str, plan: Plan, scope: str, spark: Spark | None, owner: str, timeout: float
+) -> Iterator[tuple[_Query, SparkSession | None]]:
     if not 0 < timeout <= QUERY_SECONDS_MAX:
         raise ArgumentInvalid(argument="timeout", why=f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds")
     asked = scope_of(network, node, scope)
-    session = spark()  # before there is a number: starting it takes its time
+    session = None if spark is None else spark()  # before there is a number: starting it takes its time
     while True:
         query = _Query(network, plan, asked, f"{owner}/{next(_serial)}", timeout)
         try:
@@ -125,6 +187,12 @@ def _opened(
             return
         finally:
             query.close()
+
+
+def _is_narrow(network: Network, plan: Plan) -> bool:
+    """Whether an index leads to what is asked for: then a look at each node may cost less than a job of Spark."""
+    way = network.filing_store(CONTROL).read(lambda tx: route(tx.filings.of_type(plan.type), plan))
+    return way is not None and all(span.low == span.high for span in way.spans)
 
 
 def scope_of(network: Network, node: str, scope: str) -> Scope:
@@ -214,20 +282,23 @@ class _Query:
 
     # --- reading ---
 
-    def read(self, spark: SparkSession, progress: Progress | None) -> tuple[list[Kept], list[str]]:
+    def read(self, spark: SparkSession | None, progress: Progress | None) -> tuple[list[Kept], list[str]]:
         """All that is in scope and matches: images, and keys of what is damaged."""
         late = [kept(each) for each in self._met_nowhere()]
         answer = self._collect(spark, progress, whole=True)
-        sound = answer.filter(pyarrow.compute.invert(answer["damaged"]))
-        if sound.num_rows + len(late) > IMAGES_MAX:
+        damaged: list[int] = []
+        if pyarrow.compute.any(answer["damaged"]).as_py():  # a filter copies everything
+            damaged = answer.filter(answer["damaged"])["key"].to_pylist()
+            answer = answer.filter(pyarrow.compute.invert(answer["damaged"]))
+        if answer.num_rows + len(late) > IMAGES_MAX:
             raise QueryTooLarge(limit=IMAGES_MAX)
-        columns = [sound[name].to_pylist() for name in ("key", "place", "form", "body")]
-        type = self.plan.type
-        found = [Kept(key, place, type, form, body) for key, place, form, body in zip(*columns, strict=True)]
-        damaged = answer.filter(answer["damaged"])["key"].to_pylist()
+        with _no_search_for_garbage():
+            keys, places, forms, bodies = (answer[name].to_pylist() for name in ("key", "place", "form", "body"))
+            rows = zip(keys, places, itertools.repeat(self.plan.type, len(keys)), forms, bodies, strict=True)
+            found = [tuple.__new__(Kept, row) for row in rows]  # the constructor's half cost counts here
         return found + late, [key_text(key) for key in damaged]
 
-    def count(self, spark: SparkSession, progress: Progress | None) -> int:
+    def count(self, spark: SparkSession | None, progress: Progress | None) -> int:
         """How many there are; every part says its number."""
         late = self._met_nowhere()
         numbers: list[int] = self._collect(spark, progress, whole=False)["key"].to_pylist()
@@ -244,23 +315,37 @@ class _Query:
                     found.append(stored._replace(queue=database(parcel.target)))
         return found
 
-    def _collect(self, spark: SparkSession, progress: Progress | None, *, whole: bool) -> pyarrow.Table:
+    def _collect(self, spark: SparkSession | None, progress: Progress | None, *, whole: bool) -> pyarrow.Table:
         urls = self.network.nodes()
         parts = [Part(node, urls[node], STATIONS) for node in self.scope.nodes]
         parts.append(Part(CONTROL, self.network.url, MAILBOXES))
-        read = _reader(parts, self.number, self.plan, self.scope.stations, whole)
-        answer = self._run(
-            spark, spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, _SCHEMA), len(parts), progress
-        )
-        for part, why in zip(answer["part"].to_pylist(), answer["error"].to_pylist(), strict=True):
+        job = Job(parts, self.number, self.plan, self.scope.stations, whole)
+        answer = self._looked_up(job) if spark is None else self._run(spark, job, progress)
+        if answer["error"].null_count < answer.num_rows:
+            wrong = answer.filter(pyarrow.compute.is_valid(answer["error"]))
+            part, why = wrong["part"][0].as_py(), wrong["error"][0].as_py()
             if why == QueryExpired.code:
                 raise QueryExpired(query=self.number)
-            if why is not None:
-                raise NodeDown(node=parts[part].node, why=why)
+            raise NodeDown(node=parts[part].node, why=why)
         return answer
 
-    def _run(self, spark: SparkSession, frame: DataFrame, total: int, progress: Progress | None) -> pyarrow.Table:
+    def _looked_up(self, job: Job) -> pyarrow.Table:
+        """Read every node from here; raises if there is more than a few look-ups bring."""
+
+        def look(index: int) -> pyarrow.RecordBatch:
+            part, whole = job.parts[index], job.whole
+            return read_part(index, part, job.number, job.plan, job.stations, whole=whole, most=LOOKED_UP_MAX)
+
+        batches = [
+            self.network.ask(part.node, self._left(), lambda index=index: look(index))  # type: ignore[misc]
+            for index, part in enumerate(job.parts)
+        ]
+        return pyarrow.Table.from_batches(batches, schema=_ARROW)
+
+    def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> pyarrow.Table:
         """Run the job, and no longer than the query may take."""
+        total = len(job.parts)
+        frame = _frame(spark, total)
         group = f"postroom query {self.owner}"
         result: list[pyarrow.Table] = []
         failure: list[BaseException] = []
@@ -268,7 +353,8 @@ class _Query:
         def call() -> None:
             try:
                 spark.sparkContext.setJobGroup(group, f"query {self.number}", interruptOnCancel=True)
-                result.append(frame.toArrow())
+                spark.sparkContext.setLocalProperty(_PROPERTY, job.packed())  # of this thread, which ends with the job
+                result.append(_unpacked(frame.toArrow().column(0)))
             except BaseException as error:
                 failure.append(error)
 
@@ -317,6 +403,24 @@ class _Query:
         self.network.store(node).transact("query-close", lambda tx: tx.tracking.close(self.number))
 
 
+@lru_cache(maxsize=_FRAMES_MAX)
+def _frame(spark: SparkSession, parts: int) -> DataFrame:
+    """Planned once for all queries over so many nodes: what is asked comes as a property of the job."""
+    return spark.range(0, parts, 1, parts).mapInArrow(_read, _SCHEMA)
+
+
+@contextmanager
+def _no_search_for_garbage() -> Iterator[None]:
+    """While very many objects are made, of which none is garbage: the search took half of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 def _done(spark: SparkSession, group: str) -> int:
     """How many parts have been read."""
     tracker = spark.sparkContext.statusTracker()
@@ -332,26 +436,53 @@ def _done(spark: SparkSession, group: str) -> int:
 # --- on a worker ---
 
 
-def _reader(
-    parts: Sequence[Part], number: int, plan: Plan, stations: frozenset[str] | None, whole: bool
-) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    def read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                yield read_part(index, parts[index], number, plan, stations, whole=whole)
+_tasks = itertools.count()
 
-    return read
+
+def _read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    context = TaskContext.get()
+    assert context is not None
+    job = Job.unpacked(context.getLocalProperty(_PROPERTY) or "")
+    if next(_tasks) < _TASKS_LOADING:
+        gc.freeze()  # Spark looks for garbage after every task; among what was loaded there is none
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            with _no_search_for_garbage():
+                answer = _packed(
+                    read_part(index, job.parts[index], job.number, job.plan, job.stations, whole=job.whole)
+                )
+            yield answer
+
+
+def _packed(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    packed = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
+    return pyarrow.RecordBatch.from_arrays([packed], names=["packed"])
+
+
+def _unpacked(column: pyarrow.ChunkedArray) -> pyarrow.Table:
+    batches = [batch for packed in column for batch in pyarrow.ipc.open_stream(packed.as_buffer())]
+    return pyarrow.Table.from_batches(batches, schema=_ARROW)
 
 
 def read_part(
-    index: int, part: Part, number: int, plan: Plan, stations: frozenset[str] | None, *, whole: bool = True
+    index: int,
+    part: Part,
+    number: int,
+    plan: Plan,
+    stations: frozenset[str] | None,
+    *,
+    whole: bool = True,
+    most: int = END,
 ) -> pyarrow.RecordBatch:
     """The answer of one node; what went wrong there is an answer, too."""
     work = read_stations if part.place == STATIONS else read_mailboxes
     try:
-        store = open_store(part.url, actor="query", create=False)
+        store = open_store(part.url, actor="query", create=False, reads_much=most == END)
         try:
-            found = store.read(lambda tx: work(tx, number, plan, stations))
+            found = store.read(lambda tx: work(tx, number, plan, stations, most))
         finally:
             store.close()
     except PostroomError as error:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+from postroom.limits import INDEXED_CHARS_MAX
 from postroom.model.message import Stored
 from postroom.model.order import HIGHEST
-from postroom.model.types import Kind, scalars
+from postroom.model.types import Kind, scalars, text
 from postroom.stations.conditions import Condition, any_holds
 from postroom.stations.filing import indexed
 from postroom.store.albums import Kept
@@ -45,6 +47,17 @@ class Plan:
     type: str
     fields: tuple[Asked, ...]
 
+    def packed(self) -> list[Any]:
+        """As JSON has it."""
+        return [self.type, [[each.name, each.kind, each.testable, _said(each.conditions)] for each in self.fields]]
+
+    @classmethod
+    def unpacked(cls, packed: Sequence[Any]) -> Plan:
+        type, fields = packed
+        return cls(
+            type, tuple(Asked(name, Kind(kind), ok, _meant(Kind(kind), said)) for name, kind, ok, said in fields)
+        )
+
     def matches(self, body: str) -> bool:
         """Whether a message is what is looked for; one that cannot be read may be, and will be told of."""
         if not self.fields:
@@ -56,21 +69,45 @@ class Plan:
         return all(any_holds(each.conditions, scalars(each.kind, said.get(each.name))) for each in self.fields)
 
 
-def find(tx: Transaction, plan: Plan, queues: Iterable[Queue | tuple[int, str]], until: int = END) -> Iterator[Stored]:
+def _said(conditions: Iterable[Condition]) -> list[list[str | None]]:
+    return [[each.sign, text(each.value), None if each.until is None else text(each.until)] for each in conditions]
+
+
+def _meant(kind: Kind, said: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
+    found = []
+    for sign, value, until in said:
+        assert sign is not None
+        # A text that is empty is no value of a field, but may be compared with.
+        start, end = next(iter(scalars(kind, value)), ""), next(iter(scalars(kind, until)), None)
+        found.append(Condition(sign, start, end, kind))
+    return tuple(found)
+
+
+class TooMany(Exception):
+    """More messages than someone wants to read."""
+
+
+def find(
+    tx: Transaction, plan: Plan, queues: Iterable[Queue | tuple[int, str]], until: int = END, most: int = END
+) -> Iterator[Stored]:
     """Messages of these queues, as they were at a number of the journal or are now, that are what a plan asks for."""
     way = route(tx.filings.of_type(plan.type), plan)
     if way is None:
         return
+    read = 0
     for queue in queues:
         seen: set[int] = set()
         for span in way.spans:
             for page in tx.filings.search((queue[0], queue[1]), span, until, way.tests):
+                read += len(page)
+                if read > most:
+                    raise TooMany
                 for stored in page:
                     if len(way.spans) > 1:
                         if stored.key in seen:
                             continue
                         seen.add(stored.key)
-                    if plan.matches(stored.body):
+                    if way.exact or plan.matches(stored.body):
                         yield stored
 
 
@@ -80,6 +117,7 @@ class Route(NamedTuple):
     by: Filing
     spans: tuple[Span, ...]
     tests: Tests
+    exact: bool = False  # what the database finds is what is asked for: nobody need look again
 
 
 def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
@@ -91,11 +129,12 @@ def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
     ways = [(_width(asked), asked) for asked in plan.fields if (asked.name, str(asked.kind)) in ready]
     width, best = min(ways, default=(_ALL, None), key=lambda way: way[0])
     if best is None or width >= _ALL:
-        return Route(by_key, (Span(by_key.id, "", HIGHEST),), _tests(plan.fields))
+        return Route(by_key, (Span(by_key.id, "", HIGHEST),), _tests(plan.fields), _exact(plan.fields))
     filing = ready[best.name, str(best.kind)]
     bounds = dict.fromkeys(condition.bounds for condition in best.conditions)
     spans = tuple(Span(filing.id, indexed(low), indexed(high)) for low, high in bounds)
-    return Route(filing, spans, _tests([each for each in plan.fields if each is not best]))
+    others = [each for each in plan.fields if each is not best]
+    return Route(filing, spans, _tests(others), _exact(others) and _filed_exactly(best))
 
 
 _ALL = 9
@@ -105,6 +144,22 @@ def _width(asked: Asked) -> int:
     """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
     signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "<>": _ALL}
     return max(_ALL if each.sign == "~" and not each.bounds[0] else signs[each.sign] for each in asked.conditions)
+
+
+def _exact(fields: Iterable[Asked]) -> bool:
+    """Whether the tests of fields let nothing pass that does not match, but what is damaged."""
+    return all(
+        each.testable and each.kind in _TEXTS and all(condition.closed for condition in each.conditions)
+        for each in fields
+    )
+
+
+def _filed_exactly(asked: Asked) -> bool:
+    """Whether what stands between the bounds of a field's conditions in its index is what they mean."""
+    return all(
+        condition.closed and all(len(bound) < INDEXED_CHARS_MAX for bound in condition.bounds)
+        for condition in asked.conditions
+    )
 
 
 def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
@@ -141,19 +196,24 @@ def _below(value: float) -> float:
 # --- a query over nodes, at one of them ---
 
 
-def read_stations(tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None) -> list[Stored]:
+def read_stations(
+    tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None, most: int = END
+) -> list[Stored]:
     """What a query finds on a node: all as it was when the query was opened there, however late it is read."""
     opened = tx.tracking.opened(number, STATIONS)
     queues = [each for each in tx.queues.of_kind(STATION) if stations is None or station_of(each.name) in stations]
     hidden = tx.tracking.hidden_from(number, STATIONS)
-    found = [each for each in find(tx, plan, queues, opened) if each.key not in hidden]
+    held = [each for each in queues if each.unprocessed]
+    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
     names = {queue.name for queue in queues}
     return found + _matching(
         plan, [each for each in tx.tracking.ghosts(number, STATIONS, opened) if each.queue in names]
     )
 
 
-def read_mailboxes(tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None) -> list[Stored]:
+def read_mailboxes(
+    tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None, most: int = END
+) -> list[Stored]:
     """What a query finds at the control node: mail, unless it names stations, and what has gone on too early."""
     opened = tx.tracking.opened(number, MAILBOXES)
     shown = [each for each in tx.tracking.shown(number, opened) if stations is None or each.queue in stations]
@@ -161,7 +221,8 @@ def read_mailboxes(tx: Transaction, number: int, plan: Plan, stations: frozenset
     if stations is not None:
         return _matching(plan, late)
     hidden = tx.tracking.hidden_from(number, MAILBOXES)
-    found = [each for each in find(tx, plan, tx.queues.of_kind(MAILBOX), opened) if each.key not in hidden]
+    held = [each for each in tx.queues.of_kind(MAILBOX) if each.unprocessed]
+    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
     return found + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
 
 
@@ -198,6 +259,7 @@ def kept(stored: Stored) -> Kept:
     return Kept(stored.key, place_of(stored.queue), stored.type or "", form_version(stored.properties), stored.body)
 
 
+@lru_cache(maxsize=1_000)
 def form_version(properties: str) -> int:
     """The version of the form that a message was made with."""
     said: Mapping[str, Any] = json.loads(properties)

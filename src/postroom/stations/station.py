@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
@@ -328,7 +329,7 @@ class Station:
             return {(type, version): self.forms.at(tx, type, version) for version in {each.form for each in found}}
 
         editions = self._network.control.read(work)
-        return Answer(seq, sorted(found, key=lambda each: each.key), editions, damaged)
+        return Answer(seq, sorted(found, key=itemgetter(0)), editions, damaged)
 
     # --- temporary tables ---
 

@@ -10,7 +10,9 @@ from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Store
 
 
-def open_store(url: str, *, actor: str, create: bool = True, clock: Clock = system_clock) -> Store:
+def open_store(
+    url: str, *, actor: str, create: bool = True, clock: Clock = system_clock, reads_much: bool = False
+) -> Store:
     """Open the store that a room's URL names: a path (or ``sqlite:///path``) or ``postgresql://…``."""
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
@@ -24,4 +26,4 @@ def open_store(url: str, *, actor: str, create: bool = True, clock: Clock = syst
         raise UrlInvalid(url=ascii(url), why="a room lives in a file with a name that is text")
     from postroom.store.sqlite import SqliteStore
 
-    return SqliteStore(Path(path).absolute(), actor=actor, create=create, clock=clock)
+    return SqliteStore(Path(path).absolute(), actor=actor, create=create, clock=clock, mapped=reads_much)
