@@ -447,7 +447,7 @@ class DossierUnknown(StationError):
 class KeysExhausted(StationError):
     code = "keys-exhausted"
     template = (
-        "this store is a node and its block of keys has no {count} left; "
+        "this store is a node and has no {count} keys left in its block; "
         "the next block comes from the control node when a station creates a message"
     )
 
@@ -494,7 +494,7 @@ class SqlRefused(StationError):
 
 class StationInUse(StationError):
     code = "station-in-use"
-    template = "{name} cannot go: {why}"
+    template = "{name} cannot come or go: {why}"
 
 
 class StationTaken(StationError):

@@ -64,6 +64,8 @@ FLOW_PLANS_MAX: Final = 64  # plans of Spark that are kept: one for each space t
 # --- stations ---
 FORM_FIELDS_MAX: Final = 200  # of one type
 FORM_COLUMNS_MAX: Final = 200  # of one line of a template
+CONDITION_CHARS_MAX: Final = 2_000  # written into one field of a query
+CONDITIONS_MAX: Final = 100  # in one field of a query
 COPIES_MAX: Final = 10_000  # made at once
 MAIL_MESSAGES: Final = 500  # that one transaction of ship or get takes along
 SEARCH_ROWS: Final = 5_000  # read at a time by a query

@@ -428,9 +428,9 @@ class Postroom:
         """Say where the store of a node is now."""
         self._network.move(name, url)
 
-    def remove_node(self, name: str) -> None:
-        """Take a node without stations out of the network."""
-        self._network.remove(name)
+    def remove_node(self, name: str, *, force: bool = False) -> None:
+        """Take a node without stations out of the network; one that does not answer only by force."""
+        self._network.remove(name, force=force)
 
     def nodes(self) -> list[NodeShown]:
         """The nodes of the network, and whether they answer; this room is the one named control."""

@@ -75,6 +75,50 @@ def test_a_condition_finds_by_the_type_of_its_field(field: str, said: str, found
     assert matches(sketch(form, {field: said}), MESSAGE) is found
 
 
+@pytest.mark.parametrize(
+    ("pattern", "value", "found"),
+    [
+        ("a*", "abc", True),
+        ("*c", "abc", True),
+        ("a*c", "ac", True),
+        ("a*c", "a", False),
+        ("*", "", True),
+        ("**b**", "abc", True),
+        ("?b?", "abc", True),
+        ("?b", "abc", False),
+        ("a?*?c", "abc", False),
+        ("a*b*a", "aba", True),
+        ("a*ba*a", "aba", False),
+        ("a*" * 12 + "b", "a" * 60, False),
+    ],
+)
+def test_patterns(pattern: str, value: str, found: bool) -> None:
+    field = FormField("F", Kind.STRING, Rule.FREE)
+    (condition,) = parse(field, pattern)
+    assert condition.holds(value) is found
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("a" + " " * 20_000 + "b", "more than 2000 characters"),
+        (" ".join(['"a"'] * 101), "more than 100 conditions"),
+        ("hel...", "ends before it begins"),
+        ("b..a", "ends before it begins"),
+        ("a\0*", "a character that no field has"),
+        ("\udcff*", "a character that no field has"),
+    ],
+)
+def test_what_is_no_condition_of_a_text(said: str, what: str) -> None:
+    with pytest.raises(FormInvalid, match=what):
+        parse(FormField("F", Kind.STRING, Rule.FREE), said)
+
+
+def test_values_of_python_are_conditions_too() -> None:
+    (form,) = forms(FORM, "f")
+    assert matches(sketch(form, {"Seats": 9, "Fee": Decimal("12.5"), "Open": True, "Date": date(1981, 8, 21)}), MESSAGE)
+
+
 def test_several_fields_must_all_agree_and_an_empty_sketch_finds_everything() -> None:
     (form,) = forms(FORM, "f")
     assert matches(sketch(form, {}), MESSAGE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +30,10 @@ from postroom.errors import (
 from postroom.room import Postroom
 from postroom.stations import mail
 from postroom.stations.network import within
+from postroom.stations.query import Scope, _Query
+from postroom.stations.reading import Plan
+from postroom.store.tracking import MAILBOXES
+from postroom.store.transaction import Transaction
 
 HOMES = {"ann": "north", "bob": "south", "cid": "control"}
 
@@ -85,7 +91,7 @@ def test_who_cannot_be_a_node(room: Postroom, tmp_path: Path) -> None:
         room.add_node("control", str(tmp_path / "new.db"))
     with pytest.raises(NodeUnfit, match="this room is a node itself"), postroom.open(tmp_path / "north.db") as node:
         node.add_node("deeper", str(tmp_path / "deeper.db"))
-    with pytest.raises(StationInUse, match=r"node north cannot go: 1 station\(s\) are on it, such as ann"):
+    with pytest.raises(StationInUse, match=r"node north cannot come or go: 1 station\(s\) are on it, such as ann"):
         room.remove_node("north")
     with pytest.raises(NodeUnknown, match="did you mean north"):
         room.remove_node("nort")
@@ -170,7 +176,7 @@ def test_queues_of_stations_have_names_of_their_own(room: Postroom) -> None:
 
 def test_removing_a_station_needs_it_empty(room: Postroom) -> None:
     key = desk(room, "ann").create("NOTE", To="x")
-    with pytest.raises(StationInUse, match="ann cannot go: it has 1 message"):
+    with pytest.raises(StationInUse, match="ann cannot come or go: it has 1 message"):
         room.remove_station("ann")
     desk(room, "ann").ship(key, "bob")
     room.remove_station("ann")
@@ -246,8 +252,8 @@ def test_what_is_on_its_way_is_delivered_by_whoever_comes(room: Postroom, monkey
     assert room.locate(key) is not None
     assert room.show(key).key == key
     assert not ann.messages()
-    assert mail.recover(room._network, "north") == 1
-    assert mail.recover(room._network, "north") == 0
+    assert mail.recover(room._network, "north") == [int(key.replace(".", ""))]
+    assert mail.recover(room._network, "north") == []
     with monkeypatch.context() as patch:
         patch.setattr(mail, "deliver", _unreachable)
         with pytest.raises(NodeDown):
@@ -255,6 +261,83 @@ def test_what_is_on_its_way_is_delivered_by_whoever_comes(room: Postroom, monkey
     assert not bob.messages()
     bob.get()
     assert [image.key for image in bob.messages()] == [key]
+
+
+def test_get_names_what_was_on_its_way(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what an attempt that was cut short had taken out of the mailbox; a damaged one stops nobody."""
+    cid, bob, ann = desk(room, "cid"), desk(room, "bob"), desk(room, "ann")
+    bad, good, other = cid.create_many("NOTE", [{"To": "x"}] * 3)
+    cid.ship([bad, good], "bob")
+    cid.ship(other, "ann")
+    with monkeypatch.context() as patch:
+        patch.setattr(mail, "deliver", _unreachable)
+        for each in (bob, ann):
+            with pytest.raises(NodeDown):
+                each.get()
+    with pytest.raises(StationInUse, match="mail is on its way"):
+        room.remove_station("bob")
+    number = int(bad.replace(".", ""))
+    room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{}' WHERE key = ?", (number,)))
+    assert ann.get() == [other]
+    assert bob.get() == [good]
+    assert [event.verb for event in room.trace(bad)][-1] == "get"
+
+
+def test_nodes_and_names_that_are_left(room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann = desk(room, "ann")
+    key = ann.create("NOTE", To="bob")
+    with monkeypatch.context() as patch:
+        patch.setattr(mail, "deliver", _unreachable)
+        ann.ship(key, "cid")
+    for name in ("ann", "cid"):
+        with pytest.raises(StationInUse, match="mail is on its way"):
+            room.remove_station(name)
+    room.store.transact("station", lambda tx: tx.nodes.remove_station("ann"))
+    with pytest.raises(StationInUse, match=r"1 message\(s\) are on their way out of it"):
+        room.remove_node("north")
+    mail.recover(room._network, "north")
+    room.store.transact("station", lambda tx: tx.nodes.remove_station("cid"))
+    with pytest.raises(StationInUse, match="mail for a former station"):
+        room.add_station("cid", "pw")
+    room._network.close()
+    (tmp_path / "north.db").unlink()
+    with pytest.raises(NodeDown):
+        room.remove_node("north")
+    room.remove_node("north", force=True)
+    assert "north" not in [node.name for node in room.nodes()]
+
+
+def test_a_node_makes_no_more_at_once_than_a_block_has(room: Postroom) -> None:
+    with pytest.raises(ArgumentInvalid, match="at most 99998 at once"):
+        desk(room, "ann").create_many("NOTE", [{"To": "x"}] * 99_999)
+
+
+def test_whoever_closes_a_query_waits_for_one_that_is_opened(postgres_url: str, tmp_path: Path) -> None:
+    """What is kept for the next query must not go with the last: the look comes behind the lock."""
+    homes = {"A": "n", "B": "control"}
+    with (
+        network(postgres_url, tmp_path, {"n": str(tmp_path / "n.db")}, homes) as room,
+        postroom.open(postgres_url) as other,
+    ):
+        scope = Scope(("control", "n"), None)
+        first, second = (_Query(room._network, Plan("NOTE", ()), scope, f"other/{n}", 60) for n in (1, 2))
+        first.open()
+        second._begin()
+        number = 4_200_001
+        room.store.transact("send", lambda tx: tx.tracking.come(MAILBOXES, number, second.number))
+        closing = threading.Thread(
+            target=lambda: other.store.transact("query-close", lambda tx: tx.tracking.close(first.number))
+        )
+
+        def open_slowly(tx: Transaction) -> None:
+            tx.tracking.open(second.number, MAILBOXES, "other/2", 60)
+            closing.start()
+            time.sleep(0.5)
+
+        room.store.transact("query-open", open_slowly)
+        closing.join(10)
+        assert room.store.read(lambda tx: tx.tracking.hidden_from(second.number, MAILBOXES)) == {number}
+        second.close()
 
 
 def _unreachable(*_: object) -> dict[int, int]:
@@ -290,8 +373,6 @@ def test_keys_that_nobody_knows(room: Postroom, tmp_path: Path) -> None:
 
 
 def test_a_call_that_does_not_come_back_is_left_behind() -> None:
-    import threading
-
     forever = threading.Event()
     with pytest.raises(NodeDown, match=r"no answer for 0\.05 s"):
         within(0.05, "n", forever.wait)

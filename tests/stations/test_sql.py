@@ -134,6 +134,18 @@ def test_joins_over_types(ann: Station) -> None:
         "EXPLAIN SELECT * FROM orders",
         "SELECT * FROM orders; DROP TABLE orders",
         "SELECT nothing FROM orders",
+        "SELECT IDENTIFIER('reflect')('java.lang.System', 'getenv', 'HOME')",
+        "SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'getenv', 'HOME') FROM orders",
+        "FROM orders |> SET Order_No = reflect('java.lang.System', 'getenv', 'HOME')",
+        "FROM (SELECT reflect('java.lang.System', 'getenv', 'HOME') AS z) |> WHERE z <> '' |> AGGREGATE max(z)",
+        "SELECT rank() OVER w FROM orders WINDOW w AS (ORDER BY reflect('java.lang.System', 'gc'))",
+        "SELECT rank() OVER (PARTITION BY reflect('java.lang.System', 'gc') ORDER BY key) FROM orders",
+        "SELECT * EXCEPT (key) FROM text.`/etc/passwd`",
+        "SELECT current_user",
+        "SELECT user FROM orders",
+        "EXECUTE IMMEDIATE 'SELECT 1'",
+        "SELECT " + "(" * 8000 + "1" + ")" * 8000,
+        "SELECT '\udcff'",
         "SELEC",
         "",
     ],
@@ -142,6 +154,55 @@ def test_nothing_else_is_reached(orders: Station, statement: str) -> None:
     with pytest.raises(SqlRefused):
         orders.sql(statement)
     assert len(orders.table("orders")) == 1
+
+
+def test_variables_are_texts(orders: Station, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROOM_SECRET", "told")
+    assert orders.sql("SELECT '${env:POSTROOM_SECRET}${system:user.home}' AS said").rows == (
+        ("${env:POSTROOM_SECRET}${system:user.home}",),
+    )
+
+
+def test_queries_of_many_kinds_are_run(orders: Station) -> None:
+    for statement, rows in (
+        ("SELECT upper(Order_No) FROM orders WHERE Order_No LIKE 'o%' AND NOT (Paid <=> true)", (("O1",),)),
+        ("SELECT explode(Parts) AS p FROM orders ORDER BY p DESC", (("b",), ("a",))),
+        ("SELECT count(*) OVER (PARTITION BY place ORDER BY key ROWS UNBOUNDED PRECEDING) FROM orders", ((1,),)),
+        ("SELECT transform(Parts, x -> x || '!') FROM orders", ((["a!", "b!"],),)),
+        ("SELECT CASE WHEN Amount IS NULL THEN 'none' ELSE 'some' END, -1 + 2 * 3 FROM orders", (("none", 5),)),
+        ("SELECT place, count(*) FROM orders GROUP BY place HAVING count(*) > 0 UNION ALL SELECT 'x', 1", None),
+        ("SELECT * FROM orders o WHERE key IN (SELECT key FROM orders) AND Due BETWEEN DATE'2026-01-01' AND now()", ()),
+        ("SELECT rank() OVER w FROM orders WINDOW w AS (ORDER BY key)", ((1,),)),
+        ("SELECT place, sum(Amount) FROM orders GROUP BY ROLLUP (place)", None),
+        ("SELECT CAST(key AS STRING) FROM orders LIMIT 1 OFFSET 0", None),
+    ):
+        found = orders.sql(statement).rows
+        assert rows is None or found == rows, statement
+
+
+def test_names_that_sql_would_not_tell_apart(tmp_path: Path, spark: SparkSession) -> None:
+    form = "type T\n| Place: ____ fee: __ Fee: __ |\nfield Place string free\nfield fee int free\nfield Fee int free\n"
+    with network(str(tmp_path / "room.db"), tmp_path, {}, {"cid": "control"}, form) as room:
+        there = desk(room, "cid")
+        there.create("T", Place="Toronto", fee=1, Fee=2)
+        there.query("T", into="t")
+        assert there.sql("SELECT place, Place_2, fee, Fee_2 FROM t").rows == (("cid", "Toronto", 1, 2),)
+
+
+def test_tables_of_older_versions(tmp_path: Path, spark: SparkSession) -> None:
+    with network(str(tmp_path / "room.db"), tmp_path, {}, {"cid": "control"}, FORMS) as room:
+        there = desk(room, "cid")
+        there.create("INVOICE", {"Order No": "o1", "Sum": "3"})
+        file = tmp_path / "new.form"
+        file.write_text("type INVOICE\n| Order No: ____ Sum: ___ Room: ___ |\nfield Order No int free\n"
+                        "field Sum decimal free\nfield Room string required\n")  # fmt: skip
+        room.load(file)
+        there.create("INVOICE", {"Order No": 7, "Room": "rm 1"})
+        there.query("INVOICE", into="t")
+        assert there.sql("SELECT Order_No, Sum IS NULL, Room FROM t ORDER BY key").rows == (
+            (None, False, None),
+            (7, True, "rm 1"),
+        )
 
 
 def test_a_statement_and_its_answer_have_largest_sizes(ann: Station, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,8 @@ def key_number(text: str) -> int:
     >>> key_number("00004.00001")
     400001
     """
+    if not isinstance(text, str):
+        raise KeyInvalid(key=text)
     head, dot, tail = text.partition(".")
     digits = head + tail
     padded = len(head) > 5 and head[0] == "0"  # one key has one text

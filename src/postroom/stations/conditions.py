@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from postroom.errors import BodyMismatch, FormInvalid
+from postroom.limits import CONDITION_CHARS_MAX, CONDITIONS_MAX
 from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.order import HIGHEST, sortable
-from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, text
+from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, in_xml, text
 from postroom.stations.forms import Form, FormField
 from postroom.stations.spoken import exact
 
@@ -40,7 +41,7 @@ class Condition:
 
     def holds(self, value: Scalar) -> bool:
         if self.sign == "~":
-            return _pattern(str(self.value)).fullmatch(str(value)) is not None
+            return _looks_like(str(self.value), str(value))
         said, low, high = sortable(self.kind, value), *self.bounds
         if self.sign == "<>":
             return said != sortable(self.kind, self.value)
@@ -73,7 +74,7 @@ class Condition:
 Sketch = Mapping[str, tuple[Condition, ...]]
 
 
-def sketch(form: Form, given: Mapping[str, str]) -> dict[str, tuple[Condition, ...]]:
+def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Condition, ...]]:
     """The conditions of a partly filled form; raises with the place in the text that is none."""
     found = {}
     for name, said in given.items():
@@ -81,7 +82,7 @@ def sketch(form: Form, given: Mapping[str, str]) -> dict[str, tuple[Condition, .
         if field is None:
             known = ", ".join(each.name for each in form.fields)
             _fail(name, 1, f"type {form.name} has no field {name!r}; it has {known}", "field-unknown")
-        conditions = parse(field, said)
+        conditions = parse(field, said if isinstance(said, str) else text(said))
         if conditions:
             found[name] = conditions
     return found
@@ -104,9 +105,15 @@ def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool
 
 def parse(field: FormField, said: str) -> tuple[Condition, ...]:
     """What stands in one field of a sketch. A text without quotes and signs is one value, blanks and all."""
-    found = []
+    if len(said) > CONDITION_CHARS_MAX:
+        _fail(field.name, CONDITION_CHARS_MAX, f"more than {CONDITION_CHARS_MAX} characters", "condition-size")
+    if not in_xml(said):
+        _fail(field.name, 1, "there is a character that no field has", "condition-type")
+    found: list[Condition] = []
     at = 0
     while said[at:].strip():
+        if len(found) == CONDITIONS_MAX:
+            _fail(field.name, at + 1, f"more than {CONDITIONS_MAX} conditions", "condition-size")
         match = _PIECE.match(said, at)
         if match is None or match.end() == at:
             _fail(field.name, at + 1, f"a condition is expected here, not {said[at:].strip()[:20]!r}", "syntax")
@@ -124,7 +131,10 @@ def _condition(field: FormField, match: re.Match[str]) -> Condition:
     if sign is None and ".." in bare:
         first, _, last = bare.partition("..")
         low, high = (_value(field, part.strip(), column) for part in (first, last))
-        return Condition("..", low, high, field.kind)
+        condition = Condition("..", low, high, field.kind)
+        if condition.bounds[0] > condition.bounds[1]:
+            _fail(field.name, column, "the range ends before it begins; put a text with .. in quotes", "condition-type")
+        return condition
     if sign in (None, "=") and field.kind is Kind.STRING and ("*" in bare or "?" in bare):
         return Condition("~", bare)
     return Condition(sign or "=", _value(field, bare, column), None, field.kind)
@@ -143,9 +153,30 @@ def _value(field: FormField, said: str, column: int) -> Scalar:
     return found
 
 
-def _pattern(said: str) -> re.Pattern[str]:
-    """``*`` is any text, ``?`` one character."""
-    return re.compile("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in said), re.DOTALL)
+def _looks_like(pattern: str, value: str) -> bool:
+    """``*`` is any text, ``?`` one character. What follows a ``*`` is taken where it first fits."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return len(first) == len(value) and _fits(first, value, 0)
+    *middle, last = rest
+    if (
+        len(first) + len(last) > len(value)
+        or not _fits(first, value, 0)
+        or not _fits(last, value, len(value) - len(last))
+    ):
+        return False
+    at, end = len(first), len(value) - len(last)
+    for part in middle:
+        while at + len(part) <= end and not _fits(part, value, at):
+            at += 1
+        if at + len(part) > end:
+            return False
+        at += len(part)
+    return True
+
+
+def _fits(part: str, value: str, at: int) -> bool:
+    return all(sign in ("?", value[at + place]) for place, sign in enumerate(part))
 
 
 def _fail(field: str, column: int, what: str, rule: str) -> NoReturn:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from postroom.errors import MessageElsewhere, NameTaken, NodeDown, StationUnknown, StoreCorrupt, StoreError
-from postroom.limits import MAIL_MESSAGES
+from postroom.limits import MAIL_MESSAGES, NODE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import filing
@@ -79,9 +79,8 @@ def _ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node:
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
     """Bring a station's mail in, oldest first; answers with the keys."""
     network.filing_store(node)  # before anything leaves the mailbox
-    for each in dict.fromkeys((CONTROL, node)):
-        recover(network, each)
-    got: list[int] = []
+    recover(network, node)
+    got = recover(network, CONTROL, station)
     while limit is None or len(got) < limit:
         size = MAIL_MESSAGES if limit is None else min(limit - len(got), MAIL_MESSAGES)
         with network.control.acting(station):
@@ -130,16 +129,21 @@ def _get_some(tx: Transaction, station: str, node: str, size: int) -> tuple[list
 def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[int, int]:
     """The second and third commit for messages that are leaving; answers with the last query at each one's new place.
 
-    Parcels of one call have one store to go to. Doing it again changes nothing.
+    Parcels of one call have one store to go to. Doing it again changes nothing. One that is damaged stays where it is.
     """
+    parcels = [parcel for parcel in parcels if parcel.stored.sound]
     if not parcels:
         return {}
     verb, to = parcels[0].verb, parcels[0].target
     node = CONTROL if verb == SHIP else network.home(to)
     target = network.filing_store(node)
     whose = parcels[0].source if verb == SHIP else to
-    with target.acting(whose):
-        done = _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels)))
+
+    def arrive() -> dict[int, int]:
+        with target.acting(whose):
+            return _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels)))
+
+    done = network.ask(node, NODE_SECONDS, arrive)
     with source.acting(whose):
         source.transact("conclude", lambda tx: _conclude(tx, parcels, done))
     return done
@@ -179,15 +183,17 @@ def _let_go(tx: Transaction, parcel: Parcel, done: int) -> None:
         tx.tracking.show(parcel.stored, parcel.target, parcel.seen, done, seq)
 
 
-def recover(network: Network, node: str) -> int:
-    """Finish what a crash has left on its way out of a node; what cannot go now stays where it is."""
+def recover(network: Network, node: str, station: str | None = None) -> list[int]:
+    """Finish what a crash has left on its way out of a node, to one station or any; answers with the keys.
+
+    What cannot go now stays where it is.
+    """
     store = network.store(node)
     parcels = store.read(lambda tx: tx.transfers.pending())
-    finished = 0
-    for some in by_target(parcels):
+    finished: list[int] = []
+    for some in by_target([parcel for parcel in parcels if station in (None, parcel.target)]):
         try:
-            deliver(network, store, some)
-            finished += len(some)
+            finished += deliver(network, store, some)
         except (NodeDown, StationUnknown):  # its messages wait for it
             continue
     return finished

@@ -6,8 +6,8 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from postroom.errors import (
@@ -22,7 +22,7 @@ from postroom.errors import (
     StationUnknown,
     StoreError,
 )
-from postroom.limits import NODE_SECONDS
+from postroom.limits import KEY_TAIL, NODE_SECONDS
 from postroom.model.body import is_text
 from postroom.model.catalog import nearest
 from postroom.stations import filing
@@ -89,17 +89,17 @@ class Network:
         mark = secrets.token_hex(16)
         with_store = open_store(where, actor="control")
         try:
-            head = self.control.transact("node", lambda tx: self._list(tx, Node(name, where, mark)))
+            head, latest = self.control.transact("node", lambda tx: self._list(tx, Node(name, where, mark)))
             try:
-                with_store.transact("node", lambda tx: _join(tx, where, mark, name, head))
+                with_store.transact("node", lambda tx: _join(tx, where, mark, name, head, latest))
             except Exception:
                 self.control.transact("node", lambda tx: tx.nodes.remove(name))
                 raise
         finally:
             with_store.close()
 
-    def _list(self, tx: Transaction, node: Node) -> int:
-        """Enter a node in the list, and give it its first block of keys."""
+    def _list(self, tx: Transaction, node: Node) -> tuple[int, int]:
+        """Enter a node in the list, and give it its first block of keys; queries of before do not know of it."""
         tx.nodes.lock()
         if tx.nodes.membership() is not None:
             raise NodeUnfit(url=node.url, why="this room is a node itself; add it to its control node's room")
@@ -109,10 +109,10 @@ class Network:
         if os.path.realpath(node.url) == os.path.realpath(self.url):
             raise NodeUnfit(url=node.url, why="it is this room, which is the control node")
         tx.nodes.add(node)
-        return tx.keys.give_block()
+        return tx.keys.give_block(), tx.tracking.latest()
 
-    def remove(self, name: str) -> None:
-        """Take a node without stations out of the network."""
+    def remove(self, name: str, *, force: bool = False) -> None:
+        """Take a node without stations out of the network; one that does not answer only by force."""
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
@@ -123,8 +123,14 @@ class Network:
                 raise StationInUse(name=f"node {name}", why=why)
             tx.nodes.remove(name)
 
-        with suppress(NodeDown):  # one that is gone needs no farewell
-            self.store(name)
+        self.control.read(lambda tx: self._known(tx, name))
+        try:
+            leaving = self.store(name).read(lambda tx: tx.transfers.pending())
+            if leaving:
+                raise StationInUse(name=f"node {name}", why=f"{len(leaving)} message(s) are on their way out of it")
+        except NodeDown:
+            if not force:
+                raise
         self.control.transact("node", work)
         present = self._open.get(name)
         if present is not None:
@@ -150,7 +156,7 @@ class Network:
         for name, url in self.nodes().items():
             count = stations.count(name)
             try:
-                self.ask(name, NODE_SECONDS, lambda name=name: self.store(name).read(lambda tx: tx.now))  # type: ignore[misc]
+                self.look(name, lambda tx: tx.now)
                 found.append(NodeShown(name, url, count, True))
             except NodeDown as down:
                 found.append(NodeShown(name, url, count, False, str(down.facts["why"])))
@@ -214,6 +220,10 @@ class Network:
             self._aligned[node] = version
         return store
 
+    def look(self, node: str, work: Callable[[Transaction], T]) -> T:
+        """Read at a node that may not answer."""
+        return self.ask(node, NODE_SECONDS, lambda: self.store(node).read(work))
+
     # --- stations ---
 
     def home(self, station: str) -> str:
@@ -241,6 +251,9 @@ class Network:
                 raise StationTaken(station=name, node=present)
             if node != CONTROL:
                 self._known(tx, node)
+            box = tx.queues.named(mailbox(name))
+            if box is not None and box.unprocessed:
+                raise StationInUse(name=name, why="mail for a former station of this name is there; choose another")
             tx.nodes.add_station(name, node)
             if secret is not None:
                 tx.principals.set_secret(PRINCIPAL, name, secret)
@@ -249,34 +262,44 @@ class Network:
 
     def remove_station(self, name: str) -> None:
         """Take a station out that has neither messages nor mail."""
-        held = self.store(self.home(name)).read(lambda tx: tx.queues.named_to_read(database(name)))
+        home = self.store(self.home(name))
+        held = home.read(lambda tx: tx.queues.named_to_read(database(name)))
         if held is not None and held.unprocessed:
             raise StationInUse(name=name, why=f"it has {held.unprocessed} message(s); ship them first")
+        for node in self.nodes():
+            on_way = self.store(node).read(lambda tx: tx.transfers.pending())
+            if any(name in (parcel.source, parcel.target) for parcel in on_way):
+                raise StationInUse(name=name, why="mail is on its way from or to it; let it come, and get it first")
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
             box = tx.queues.named(mailbox(name))
             if box is not None and box.unprocessed:
                 raise StationInUse(name=name, why=f"{box.unprocessed} message(s) are in its mailbox; get them first")
-            if any(parcel.target == name for parcel in tx.transfers.pending()):
-                raise StationInUse(name=name, why="mail is on its way to it; get it first")
             tx.nodes.remove_station(name)
 
         self.control.transact("station", work)
+        if held is not None:
+            home.transact("station", lambda tx: tx.albums.forget(held.id))
 
     def with_keys(self, node: str, work: Callable[[], T]) -> T:
         """Do what needs keys at a node; when its block is used up, it gets the next one."""
         while True:
             try:
                 return work()
-            except KeysExhausted:
-                if node == CONTROL:
+            except KeysExhausted as exhausted:
+                needed = int(exhausted.facts["count"])
+                if node == CONTROL or needed >= KEY_TAIL:
                     raise
                 head = self.control.transact("key-block", lambda tx: tx.keys.give_block())
-                self.store(node).transact("key-block", lambda tx, head=head: tx.keys.use_block(head))  # type: ignore[misc]
+                self.store(node).transact("key-block", partial(_renew, head, needed))
 
 
-def _join(tx: Transaction, url: str, mark: str, name: str, head: int) -> None:
+def _renew(head: int, needed: int, tx: Transaction) -> None:
+    tx.keys.use_block(head, needed)
+
+
+def _join(tx: Transaction, url: str, mark: str, name: str, head: int, latest: int) -> None:
     present = tx.nodes.membership()
     if present is not None:
         raise NodeUnfit(url=url, why=f"it is a node already, named {present[1]}")
@@ -284,6 +307,7 @@ def _join(tx: Transaction, url: str, mark: str, name: str, head: int) -> None:
         raise NodeUnfit(url=url, why="it is a room with messages or stations of its own; give a new file or database")
     tx.nodes.join(mark, name)
     tx.keys.use_block(head)
+    tx.tracking.begin_behind(latest)
 
 
 def within(seconds: float, node: str, work: Callable[[], T], late: Callable[[], None] | None = None) -> T:

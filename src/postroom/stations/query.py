@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow
@@ -177,7 +177,8 @@ def _opened(
     asked = scope_of(network, node, scope)
     session = None if spark is None else spark()  # before there is a number: starting it takes its time
     while True:
-        query = _Query(network, plan, asked, f"{owner}/{next(_serial)}", timeout)
+        again = partial(scope_of, network, node, scope)
+        query = _Query(network, plan, asked, f"{owner}/{next(_serial)}", timeout, again)
         try:
             try:
                 query.open()
@@ -197,6 +198,8 @@ def _is_narrow(network: Network, plan: Plan) -> bool:
 
 def scope_of(network: Network, node: str, scope: str) -> Scope:
     stations = network.stations()
+    if not isinstance(scope, str):
+        raise ArgumentInvalid(argument="scope", why="it is a text: local, group, global, or stations=A,B")
     if scope == "global":
         return Scope(tuple(network.nodes()), None)
     if scope == "group":
@@ -218,6 +221,7 @@ class _Query:
     scope: Scope
     owner: str
     seconds: float
+    again: Callable[[], Scope] | None = None  # the scope, when it has its number
     number: int = 0
     fence: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -230,6 +234,7 @@ class _Query:
         """Have a number, be opened at every node and then at the mailboxes, before the next query begins."""
         self._begin()
         try:
+            self.scope = self.rescope()
             for node in self.scope.nodes:
                 self._open_node(node)
             self.undecided = self.network.control.transact("query-open", self._open_mailboxes)
@@ -238,6 +243,10 @@ class _Query:
             with suppress(PostroomError):
                 self.network.control.transact("query-open", lambda tx: tx.leases.release(_LEASE, self.fence))
             raise
+
+    def rescope(self) -> Scope:
+        """The stations and nodes of the moment; what is added later begins behind this query."""
+        return self.scope if self.again is None else self.again()
 
     def _begin(self) -> None:
         def work(tx: Transaction) -> tuple[int, int]:
@@ -311,7 +320,11 @@ class _Query:
             done = mail.deliver(self.network, self.network.control, parcels)
             for parcel in parcels:
                 stored = parcel.stored
-                if done[stored.key] >= self.number and stored.type == self.plan.type and self.plan.matches(stored.body):
+                if (
+                    done.get(stored.key, 0) >= self.number
+                    and stored.type == self.plan.type
+                    and self.plan.matches(stored.body)
+                ):
                     found.append(stored._replace(queue=database(parcel.target)))
         return found
 

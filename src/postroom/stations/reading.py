@@ -103,7 +103,7 @@ def find(
                 if read > most:
                     raise TooMany
                 for stored in page:
-                    if len(way.spans) > 1:
+                    if way.by.field:  # several conditions, or values of a list, may lead to one message
                         if stored.key in seen:
                             continue
                         seen.add(stored.key)
@@ -177,20 +177,28 @@ def _numbers(condition: Condition) -> tuple[float, float]:
     low, high = _ANY_NUMBER
     value = condition.value
     assert isinstance(value, (int, float)), "conditions are of their field's kind"
-    near = float(value)  # a whole number may have more digits than the database compares
+    near = _near(value)
     if condition.sign in ("=", "..", ">", ">="):
         low = _below(near)
     if condition.sign in ("=", "<", "<="):
         high = -_below(-near)
     if condition.sign == "..":
         assert isinstance(condition.until, (int, float)), "conditions are of their field's kind"
-        high = -_below(-float(condition.until))
+        high = -_below(-_near(condition.until))
     return low, high
+
+
+def _near(value: float) -> float:
+    """A whole number may have more digits than the database compares."""
+    try:
+        return float(value)
+    except OverflowError:
+        return _ANY_NUMBER[value > 0]
 
 
 def _below(value: float) -> float:
     """A little less: what is rounded must not be missed."""
-    return value - abs(value) * 1e-12
+    return value if value in _ANY_NUMBER else value - abs(value) * 1e-12
 
 
 # --- a query over nodes, at one of them ---

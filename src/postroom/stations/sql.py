@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from py4j.java_gateway import JavaObject, is_instance_of
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
@@ -27,14 +31,12 @@ from pyspark.sql.types import (
 from postroom.engine.launch import one_line
 from postroom.errors import SqlRefused
 from postroom.limits import SQL_CHARS_MAX, SQL_ROWS_MAX
+from postroom.model.body import is_text
 from postroom.model.key import key_text
-from postroom.model.types import FieldValue, Kind, element_name, text
+from postroom.model.types import Kind, Scalar, element_name, scalars, text
 from postroom.stations.catalog import Edition
-from postroom.stations.filling import values
+from postroom.stations.forms import FormField, Rule
 from postroom.store.albums import Kept
-
-if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
 
 #: Groups of Spark's own functions that look at their arguments alone. Others reach files, classes or the machine.
 _GROUPS = frozenset(
@@ -75,19 +77,27 @@ def ask(
 
     A field's column has its name with ``_`` for blanks; ``key`` and ``place`` are columns, too.
     """
+    if not isinstance(statement, str) or not is_text(statement):
+        raise SqlRefused(why="it is no text")
     if len(statement) > SQL_CHARS_MAX:
         raise SqlRefused(why=f"it has more than {SQL_CHARS_MAX} characters")
     session = spark().newSession()  # views and settings of its own
     session.conf.set("spark.sql.runSQLOnFiles", "false")
+    session.conf.set("spark.sql.variable.substitute", "false")  # ${env:…} would tell what is in our environment
     try:
         used = _checked(session, statement, editions)
         for name in used:
             rows = list(_rows(editions[name], images(name)))
             session.createDataFrame(rows, schema(editions[name])).createOrReplaceTempView(name)
         frame = session.sql(statement)
+        for _, kind in _parts(frame._jdf.queryExecution().analyzed()):
+            if kind in _FORBIDDEN:
+                raise SqlRefused(why=f"it comes down to {kind}, which a query may not use")
         found = frame.limit(SQL_ROWS_MAX + 1).collect()
     except PySparkException as error:
         raise SqlRefused(why=one_line(error)) from error
+    except Py4JError as error:  # Java gave up: too deep, or too large
+        raise SqlRefused(why=f"Spark cannot work it out ({one_line(error)[:200]})") from error
     if len(found) > SQL_ROWS_MAX:
         raise SqlRefused(why=f"the answer has more than {SQL_ROWS_MAX} rows")
     return Table(tuple(frame.columns), tuple(tuple(row) for row in found))
@@ -95,29 +105,39 @@ def ask(
 
 def schema(edition: Edition) -> StructType:
     fields = [StructField("key", StringType()), StructField("place", StringType())]
-    taken = {"key", "place"}
-    for field in edition.form.fields:
-        name = element_name(field.name)
-        if name.lower() in taken:  # KEY is the key
-            continue
-        taken.add(name.lower())
+    for name, field in _columns(edition).items():
         kind = _TYPES.get(field.kind, StringType())
         fields.append(StructField(name, ArrayType(kind) if field.many else kind))
     return StructType(fields)
 
 
+def _columns(edition: Edition) -> dict[str, FormField]:
+    """The fields by the names of their columns: two that SQL would not tell apart get a number."""
+    found: dict[str, FormField] = {}
+    taken = {"key", "place"}
+    for field in edition.form.fields:
+        if field.kind is Kind.KEY and field.rule is Rule.AUTOMATIC:  # it is the key
+            continue
+        name, number = element_name(field.name), 2
+        while name.lower() in taken:
+            name, number = f"{element_name(field.name)}_{number}", number + 1
+        taken.add(name.lower())
+        found[name] = field
+    return found
+
+
 def _rows(edition: Edition, kept: Sequence[Kept]) -> Iterator[tuple[Any, ...]]:
-    names = {element_name(field.name): field for field in edition.form.fields}
-    columns = [names[field.name] for field in schema(edition).fields[2:]]
+    """What images say, by the form of the table; what a message of an older version does not have is empty."""
+    columns = list(_columns(edition).values())
     for image in kept:
-        said = values(edition.form, image.body)
-        yield (key_text(image.key), image.place, *(_cell(column.kind, said[column.name]) for column in columns))
+        said = json.loads(image.body)
+        cells = [_cells(field.kind, scalars(field.kind, said.get(field.name))) for field in columns]
+        ours = [some if field.many else some[0] if some else None for field, some in zip(columns, cells, strict=True)]
+        yield (key_text(image.key), image.place, *ours)
 
 
-def _cell(kind: Kind, value: FieldValue) -> Any:
-    if isinstance(value, tuple):
-        return [_cell(kind, each) for each in value]
-    return value if value is None or kind in _TYPES else text(value)
+def _cells(kind: Kind, some: Sequence[Scalar]) -> list[Any]:
+    return [each if kind in _TYPES else text(each) for each in some]
 
 
 def _plain(cell: Any) -> Any:
@@ -135,73 +155,78 @@ def _plain(cell: Any) -> Any:
 
 def _checked(session: SparkSession, statement: str, known: Mapping[str, Edition]) -> list[str]:
     """The temporary tables that a statement names; raises if it does or names anything else."""
-    state = session._jsparkSession.sessionState()
-    plan = state.sqlParser().parsePlan(statement)
+    parts = list(_parts(session._jsparkSession.sessionState().sqlParser().parsePlan(statement)))
     tables = {name.lower(): name for name in known}
+    local = {name.lower() for part, kind in parts if kind == "UnresolvedWith" for name in _names_of_with(part)}
     used: dict[str, None] = {}
-    local: set[str] = set()
-    for node in _nodes(plan):
-        kind = str(node.getClass().getSimpleName())
-        if kind == "UnresolvedWith":
-            local |= {str(alias).lower() for alias in _names_of_with(node)}
-    for node in _nodes(plan):
-        kind = str(node.getClass().getSimpleName())
-        if kind not in _PLANS:
-            raise SqlRefused(why=f"only queries of temporary tables are run, not {kind}")
+    for part, kind in parts:
+        if kind not in _ALLOWED:
+            raise SqlRefused(why=f"only queries of temporary tables are run, and nothing with {kind}")
         if kind == "UnresolvedRelation":
-            name = str(node.tableName()).strip("`")
+            name = str(part.tableName()).strip("`")
             if name.lower() in tables:
                 used[tables[name.lower()]] = None
             elif name.lower() not in local:
                 raise SqlRefused(why=f"there is no temporary table {name}; there are: {', '.join(known) or 'none'}")
-        for name in _functions(node):
-            _check_function(session, name)
+        if kind == "UnresolvedFunction":
+            words = part.nameParts()
+            _check_function(session, ".".join(str(words.apply(at)) for at in range(words.length())))
     return list(used)
 
 
-#: What a query is made of.
-_PLANS = frozenset(
-    "UnresolvedWith UnresolvedRelation UnresolvedInlineTable UnresolvedSubqueryColumnAliases SubqueryAlias Project "
-    "Filter Join Aggregate Sort GlobalLimit LocalLimit Offset Distinct Union Intersect Except UnresolvedHaving "
-    "OneRowRelation Generate WithWindowDefinition LateralJoin Pivot Unpivot".split()
+#: What a query is made of, as Spark's parser has it; operators first, then expressions. Anything else is refused.
+_ALLOWED = frozenset(
+    (
+        "UnresolvedWith UnresolvedRelation UnresolvedInlineTable UnresolvedSubqueryColumnAliases SubqueryAlias Project "
+        "Filter Join Aggregate Sort GlobalLimit LocalLimit Offset Distinct Union Intersect Except UnresolvedHaving "
+        "OneRowRelation Generate WithWindowDefinition LateralJoin Pivot Unpivot "
+        "Literal Alias MultiAlias UnresolvedAttribute UnresolvedStar UnresolvedAlias UnresolvedFunction "
+        "UnresolvedExtractValue UnresolvedSubqueryColumnAliases UnresolvedGenerator UnresolvedOrdinal "
+        "UnresolvedNamedLambdaVariable UnresolvedWindowExpression LambdaFunction NamedArgumentExpression "
+        "And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual In InSubquery "
+        "IsNull IsNotNull IsTrue IsNotTrue IsFalse IsNotFalse IsUnknown IsNotUnknown Like ILike RLike LikeAll LikeAny "
+        "NotLikeAll NotLikeAny Add Subtract Multiply Divide IntegralDivide Remainder UnaryMinus UnaryPositive "
+        "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot CaseWhen Cast Concat SortOrder ScalarSubquery Exists ListQuery "
+        "Between LateralSubquery WindowExpression WindowSpecDefinition WindowSpecReference SpecifiedWindowFrame "
+        "UnspecifiedFrame$ CurrentRow$ UnboundedPreceding$ UnboundedFollowing$ GroupingSets Cube Rollup "
+        "BaseGroupingSets PivotColumn "
+        "CreateStruct CreateNamedStruct CurrentDate CurrentTimestamp OuterReference"
+    ).split()
+)
+#: What must not be in a query however it came there.
+_FORBIDDEN = frozenset(
+    "CallMethodViaReflection TryReflect CurrentUser CurrentDatabase CurrentCatalog InputFileName SparkVersion "
+    "ScriptTransformation LogicalRelation DataSourceV2Relation HiveTableRelation PythonUDF ScalaUDF".split()
+)
+_TREE, _MANY, _PRODUCT = (
+    "org.apache.spark.sql.catalyst.trees.TreeNode",
+    "scala.collection.IterableOnce",
+    "scala.Product",
 )
 
 
-def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
-    """Every operator of a plan, those of subqueries and of WITH as well."""
-    todo = [plan]
+def _parts(plan: JavaObject) -> Iterator[tuple[JavaObject, str]]:
+    """Every operator and expression that a plan is made of, wherever it stands in it, with the name of its class."""
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    todo: list[Any] = [plan]
     while todo:
-        node = todo.pop()
-        yield node
-        for some in (node.children(), node.subqueries(), node.innerChildren()):
-            todo += [some.apply(at) for at in range(some.length()) if _is_plan(some.apply(at))]
-
-
-def _is_plan(found: JavaObject) -> bool:
-    return (hasattr(found, "getClass") and "plans.logical" in str(found.getClass().getName())) or _unresolved(found)
-
-
-def _unresolved(found: JavaObject) -> bool:
-    return "catalyst.analysis.Unresolved" in str(found.getClass().getName())
+        each = todo.pop()
+        if not isinstance(each, JavaObject):
+            continue
+        if is_instance_of(gateway, each, _TREE):
+            yield each, str(each.getClass().getSimpleName())
+        if is_instance_of(gateway, each, _MANY):
+            iterator = each.iterator()
+            while iterator.hasNext():
+                todo.append(iterator.next())
+        elif is_instance_of(gateway, each, _PRODUCT):
+            todo += [each.productElement(at) for at in range(each.productArity())]
 
 
 def _names_of_with(node: JavaObject) -> list[str]:
     relations = node.cteRelations()
-    return [relations.apply(at)._1() for at in range(relations.length())]
-
-
-def _functions(node: JavaObject) -> list[str]:
-    """The functions that the expressions of one operator call."""
-    found: list[str] = []
-    todo = [node.expressions().apply(at) for at in range(node.expressions().length())]
-    while todo:
-        each = todo.pop()
-        if str(each.getClass().getSimpleName()) == "UnresolvedFunction":
-            name = each.nameParts()
-            found.append(".".join(str(name.apply(at)) for at in range(name.length())))
-        children = each.children()
-        todo += [children.apply(at) for at in range(children.length())]
-    return found
+    return [str(relations.apply(at)._1()) for at in range(relations.length())]
 
 
 def _check_function(session: SparkSession, name: str) -> None:

@@ -6,7 +6,7 @@ from postroom.errors import MessageGone, MessageUnknown, NodeDown
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.stations.mail import GET, SHIP
-from postroom.stations.network import CONTROL, Network
+from postroom.stations.network import Network
 from postroom.stations.reading import mailbox, place_of
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING
@@ -42,7 +42,7 @@ def trace(network: Network, key: str) -> list[Event]:
     down: list[NodeDown] = []
     for node in list(network.nodes())[1:]:
         try:
-            events += network.store(node).read(lambda tx: tx.journal.trace(number))
+            events += network.look(node, lambda tx: tx.journal.trace(number))
         except NodeDown as error:
             down.append(error)
     if not events:
@@ -74,7 +74,7 @@ def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown
     down: list[NodeDown] = []
     for node in network.nodes():
         try:
-            found = (network.control if node == CONTROL else network.store(node)).read(work)
+            found = network.look(node, work)
         except NodeDown as error:
             down.append(error)
             continue

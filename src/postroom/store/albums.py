@@ -17,6 +17,8 @@ _BEGIN = "INSERT INTO albums (station, name, type, form, query, at) VALUES (?, ?
 _KEEP = "INSERT INTO images (station, name, key, place, form, body) VALUES (?, ?, ?, ?, ?, ?)"
 _DROP = "DELETE FROM albums WHERE station = ? AND name = ?"
 _DROP_IMAGES = "DELETE FROM images WHERE station = ? AND name = ?"
+_FORGET = "DELETE FROM albums WHERE station = ?"
+_FORGET_IMAGES = "DELETE FROM images WHERE station = ?"
 _PAGE = """
 SELECT key, place, form, body FROM images WHERE station = ? AND name = ? AND key > ? ORDER BY key LIMIT ?
 """
@@ -58,6 +60,11 @@ class Albums:
     def drop(self, station: int, name: str) -> bool:
         self._session.run(_DROP_IMAGES, (station, name))
         return self._session.run(_DROP, (station, name)) == 1
+
+    def forget(self, station: int) -> None:
+        """All tables of a station that is gone."""
+        self._session.run(_FORGET_IMAGES, (station,))
+        self._session.run(_FORGET, (station,))
 
     def images(self, station: int, type: str, name: str) -> Iterator[Kept]:
         after = -1

@@ -19,6 +19,10 @@ RETURNING value, (SELECT c.value FROM counters c WHERE c.name = 'keys until')
 """
 _BLOCK = "UPDATE counters SET value = (value / ? + 2) * ? + 1 WHERE name = 'keys' RETURNING value"
 _SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
+_LEFT = """
+SELECT u.value - k.value FROM counters u JOIN counters k ON k.name = 'keys' WHERE u.name = 'keys until'
+"""
 _LENT = "SELECT value FROM counters WHERE name = 'keys until'"
 _USED = "SELECT value FROM counters WHERE name = 'keys'"
 
@@ -52,6 +56,7 @@ class Keys:
         else:
             # What is left of the last block stays unused, so that one send of many has keys in a row.
             size = max(count, self._block)
+            self._session.lock(_LOCK, "keys")  # else what is said of the end of the block may be older than the counter
             row = self._session.row(_RESERVE, (size,))
             assert row is not None
             if row[1] is not None and row[0] > row[1]:
@@ -71,8 +76,12 @@ class Keys:
         assert row is not None
         return int(row[0]) // KEY_TAIL - 1
 
-    def use_block(self, head: int) -> None:
-        """Give out the keys of a block from now on, and no others."""
+    def use_block(self, head: int, needed: int = KEY_TAIL) -> None:
+        """Give out the keys of a block from now on, and no others; unless someone has seen to it already."""
+        self._session.lock(_LOCK, "keys")
+        present = self._session.row(_LEFT)
+        if present is not None and present[0] >= needed:
+            return
         self._session.run(_SET, ("keys", head * KEY_TAIL + 1))
         self._session.run(_SET, ("keys until", (head + 1) * KEY_TAIL))
         self._next = self._stop = 0

@@ -19,8 +19,10 @@ STATIONS, MAILBOXES = "stations", "mailboxes"  # the two places of a store; only
 _NUMBERED = "numbered"  # at the control node: a query that has its number and is being opened elsewhere
 _DONE = {STATIONS: "done stations", MAILBOXES: "done mailboxes"}
 
-_ENTER = "SELECT value FROM counters WHERE name = ? /*for share*/"
-_ENTER_ALONE = "SELECT value FROM counters WHERE name = ? /*for update*/"
+# A queue of those who wait, so that whoever opens a query is not passed by ever more writers. SQLite has one writer.
+_WITH_OTHERS = "SELECT pg_advisory_xact_lock_shared(hashtext(current_schema() || ' ' || ?))"
+_ALONE = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' ' || ?))"
+_LAST = "SELECT value FROM counters WHERE name = ?"
 _SET_DONE = "UPDATE counters SET value = ? WHERE name = ?"
 _NUMBER = "UPDATE counters SET value = value + 1 WHERE name = 'queries' RETURNING value"
 _HIDDEN = "SELECT seen FROM hidden WHERE place = ? AND message = ?"
@@ -85,6 +87,14 @@ class Tracking:
         self._session.run(_OPEN, (row[0], _NUMBERED, 0, owner, self._session.now + int(seconds * 1_000_000)))
         return int(row[0])
 
+    def latest(self) -> int:
+        """The last number that was given."""
+        return self._last("queries")
+
+    def begin_behind(self, number: int) -> None:
+        """For a store that joins a network: queries up to a number have passed it, for there was nothing to see."""
+        self._session.run(_SET_DONE, (number, _DONE[STATIONS]))
+
     def check_numbered(self, number: int) -> None:
         """Raise unless the control node still knows of a query."""
         self.opened(number, _NUMBERED)
@@ -93,14 +103,18 @@ class Tracking:
 
     def enter(self, place: str) -> int:
         """Keep queries from being opened here until this commit; answers with the last one that was."""
-        row = self._session.row(_ENTER, (_DONE[place],))
+        self._session.lock(_WITH_OTHERS, place)
+        return self._last(_DONE[place])
+
+    def _last(self, counter: str) -> int:
+        row = self._session.row(_LAST, (counter,))
         assert row is not None
         return int(row[0])
 
     def exclude(self) -> None:
         """Wait until nobody changes what is at either place, and keep everyone from it until this commit."""
         for place in (STATIONS, MAILBOXES):
-            self._session.row(_ENTER_ALONE, (_DONE[place],))
+            self._session.lock(_ALONE, place)
 
     def leave(self, place: str, stored: Stored, queue: int, gone: int, *, stays: bool = False) -> int:
         """A message leaves by an event, or only changes; answers with the last query that has met it.
@@ -145,11 +159,11 @@ class Tracking:
 
         It is refused if a later one has been opened here: queries run everywhere in one order.
         """
+        self._session.lock(_ALONE, place)
         self._clean(number)
-        row = self._session.row(_ENTER_ALONE, (_DONE[place],))
-        assert row is not None
-        if row[0] >= number:
-            raise QueryOvertaken(query=number, by=row[0])
+        done = self._last(_DONE[place])
+        if done >= number:
+            raise QueryOvertaken(query=number, by=done)
         self._session.run(_SET_DONE, (number, _DONE[place]))
         opened = self._journal.add("query", detail={"query": number, "place": place})
         expires = self._session.now + int(seconds * 1_000_000)
@@ -193,10 +207,10 @@ class Tracking:
 
     def _tidy(self) -> None:
         for place in (STATIONS, MAILBOXES):
+            done = self.enter(place)  # before the look: a query that is being opened needs what is kept here
             row = self._session.row(_FIRST, (place,))
             first, opened = (None, None) if row is None else row
             if first is None:
-                done = self.enter(place)
                 self._session.run(_FORGET_ALL_GHOSTS, (place,))
                 self._session.run(_FORGET_HIDDEN, (place, done + 1))
             else:
