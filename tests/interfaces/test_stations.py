@@ -105,8 +105,8 @@ def test_nodes_are_added_listed_moved_and_removed(run: Run, tmp_path: Path) -> N
     ]
     os.rename(tmp_path / "north.db", tmp_path / "new.db")
     down = run("node", "list", "--json").json["nodes"][1]
-    assert (down["answers"], down["why"][:20]) == (False, "there is no room at ")
-    assert "no: there is no room at" in run("node", "list").out
+    assert (down["answers"], down["why"][:20]) == (False, "there is no store at")
+    assert "no: there is no store at" in run("node", "list").out
     assert run("node", "move", "north", "none.db").err.startswith("postroom: node-down: node north does not answer")
     assert run("node", "move", "north", "new.db").out == "north has moved\n"
     assert run("node", "list", "--json").json["nodes"][1]["url"] == str(tmp_path / "new.db")
@@ -149,7 +149,9 @@ def test_stations_are_added_listed_and_removed(run: Run) -> None:
     assert run("station", "add", "Eve", "--node", "nort", stdin="e\n").err.startswith("postroom: node-unknown:")
     assert run("station", "add", "a b", stdin="e\n").err.startswith("postroom: argument-invalid: principal")
     assert run("station", "add", "Eve").err.startswith("postroom: argument-invalid: password")
-    assert run("station", "remove", "Denis").err.startswith("postroom: station-unknown: there is no station Denis; did")
+    assert run("station", "remove", "Denis").err.startswith(
+        "postroom: station-unknown: there is no station Denis (postroom"
+    )
     assert run("station", "remove", "Dennis").out == "Dennis is no longer a station\n"
     assert run("station", "list").err == "none; make one with: postroom station add NAME\n"
     run("station", "add", "Eve", stdin="e\n")
@@ -222,7 +224,9 @@ def test_logging_in_again_and_out_ends_what_was_before(office: Run, state: Path,
 
 
 def test_what_cannot_log_in_is_refused(office: Run) -> None:
-    assert office("login", "Denis").err.startswith("postroom: station-unknown: there is no station Denis; did you mean")
+    assert office("login", "Denis").err.startswith(
+        "postroom: station-unknown: there is no station Denis (postroom station list"
+    )
     assert office("login", "Dennis", stdin="x\n").err.startswith("postroom: principal-refused: Dennis:")
     office("principal", "add", "operator", stdin="o\n")
     assert office("login", "operator", stdin="o\n").err.startswith("postroom: station-unknown:")
@@ -461,7 +465,9 @@ def test_a_message_is_shipped_seen_in_the_mailbox_and_got(office: Run) -> None:
     assert [event["verb"] for event in office("trace", keys[1], "--json").json["events"]][:2] == ["create", "ship"]
     back = office("ship", keys[0], "Dennis", "--json").json
     assert back == {"shipped": [{"key": keys[0], "to": "Dennis", "delivered": True}]}
-    assert office("ship", keys[1], "Denis").err.startswith("postroom: station-unknown: there is no station Denis; did")
+    assert office("ship", keys[1], "Denis").err.startswith(
+        "postroom: station-unknown: there is no station Denis (postroom"
+    )
     assert office("ship", keys[1]).code == 2
     assert office("station", "remove", "Simon").err.startswith("postroom: queue-in-use:")
     assert office("node", "remove", "north").err.startswith("postroom: node-unfit:")
@@ -510,7 +516,7 @@ def test_dossiers_hold_messages_of_their_station(office: Run) -> None:
     assert office("dossier", "remove", "travel", keys[0]).out == "1 removed from travel\n"
     assert office("dossier", "remove", "travel", keys[0], keys[1], "--json").json == {"status": "00", "removed": 1}
     assert [each["key"] for each in office("dossier", "show", "travel", "--json").json["messages"]] == [keys[2]]
-    assert office("dossier", "show", "travl").err.startswith("postroom: dossier-unknown: Dennis has no dossier travl;")
+    assert office("dossier", "show", "travl").err.startswith("postroom: dossier-unknown: Dennis has no dossier travl (")
     assert office("dossier", "add", "travel", "00009.00009").err.startswith("postroom: message-elsewhere:")
     assert office("dossier", "add", "travel").code == 2
 
@@ -582,8 +588,8 @@ def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
 def test_damaged_messages_are_named(fees: Run, tmp_path: Path) -> None:
     key = fees("next", "--json").json["message"]["key"]
     _damage(tmp_path, "IBM", "HAL")
-    told = fees("query", "FEE", "--count")
-    assert (told.out, told.err) == ("3\n", f"left out, because they no longer say what was written: {key}\n")
+    assert fees("query", "FEE").err == f"left out, because they no longer say what was written: {key}\n"
+    assert fees("query", "FEE", "--count").out == "3\n"
     assert fees("query", "FEE", "--json").json["damaged"] == [key]
 
 
@@ -597,7 +603,7 @@ def test_temporary_tables_are_listed_shown_and_dropped(fees: Run) -> None:
     }
     assert fees("table", "show", "big").out == kept.out
     assert len(fees("table", "show", "big", "--json").json["images"]) == 2
-    assert fees("table", "show", "bg").err.startswith("postroom: album-unknown: Dennis has no temporary table bg;")
+    assert fees("table", "show", "bg").err.startswith("postroom: album-unknown: Dennis has no temporary table bg (")
     assert fees("table", "drop", "big").out == "dropped big\n"
     assert fees("table", "drop", "big").err.startswith("postroom: album-unknown:")
     fees("query", "FEE", "--into", "all", "--count")

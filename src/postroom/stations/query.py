@@ -143,11 +143,13 @@ def count(
     owner: str,
     timeout: float,
     progress: Progress | None = None,
-) -> int:
-    """How many messages a scope has that are what is asked for."""
-    return _asked(
-        network, node, plan, scope, spark, owner, timeout, lambda query, session: query.count(session, progress)
-    )
+) -> tuple[int, int]:
+    """How many messages a scope has that are what is asked for, behind the query's number."""
+
+    def read(query: _Query, session: SparkSession | None) -> tuple[int, int]:
+        return query.number, query.count(session, progress)
+
+    return _asked(network, node, plan, scope, spark, owner, timeout, read)
 
 
 def _asked(

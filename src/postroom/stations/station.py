@@ -294,10 +294,23 @@ class Station:
         progress: Progress | None = None,
         **more: str,
     ) -> int:
-        """How many messages a query finds; they stay where they are."""
+        """How many messages a query finds."""
+        return self.numbered_count(type, fields, scope=scope, timeout=timeout, progress=progress, **more)[1]
+
+    def numbered_count(
+        self,
+        type: str,
+        fields: Mapping[str, str] | None = None,
+        *,
+        scope: str = "local",
+        timeout: float = QUERY_SECONDS,
+        progress: Progress | None = None,
+        **more: str,
+    ) -> tuple[int | None, int]:
+        """The same behind the number of the query; a local one has none."""
         plan = self._planned(self._edition(type), {**(fields or {}), **more})
         if scope == "local":
-            return sum(each.sound for each in self._found(plan))
+            return None, sum(each.sound for each in self._found(plan))
         from postroom.stations.query import count  # Spark's door
 
         return count(self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress)

@@ -84,15 +84,21 @@ def node_move(name: NodeArgument, url: UrlArgument, room: RoomOption = None, jso
 
 
 @node_app.command("remove")
-def node_remove(name: NodeArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def node_remove(
+    name: NodeArgument,
+    force: Annotated[bool, typer.Option("--force", help="Also one that does not answer.")] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
     """Take a node without stations out of the network.
 
     \b
-    Example:
+    Examples:
       postroom node remove north
+      postroom node remove north --force
     """
     with opened() as it:
-        it.remove_node(name)
+        it.remove_node(name, force=force)
     output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is no longer a node")
 
 

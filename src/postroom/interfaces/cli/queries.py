@@ -74,8 +74,8 @@ def query(
         asks = acting(it, station, stdin=False, master=master, conf=spark_settings(conf))
         with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:
             if count and into is None:
-                number = asks.count(type, sought, scope=scope, timeout=timeout, progress=progress)
-                output.as_json({"count": number}) if settings.json else output.say(str(number))
+                seq, number = asks.numbered_count(type, sought, scope=scope, timeout=timeout, progress=progress)
+                output.as_json({"seq": seq, "count": number}) if settings.json else output.say(str(number))
                 return
             answer = asks.query(type, sought, scope=scope, into=into, timeout=timeout, progress=progress)
     if count:
