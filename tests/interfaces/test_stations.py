@@ -470,7 +470,7 @@ def test_a_message_is_shipped_seen_in_the_mailbox_and_got(office: Run) -> None:
     )
     assert office("ship", keys[1]).code == 2
     assert office("station", "remove", "Simon").err.startswith("postroom: station-in-use:")
-    assert office("node", "remove", "north").err.startswith("postroom: node-unfit:")
+    assert office("node", "remove", "north").err.startswith("postroom: station-in-use:")
 
 
 def test_a_cut_way_is_told(office: Run, monkeypatch: pytest.MonkeyPatch) -> None:
