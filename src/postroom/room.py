@@ -150,7 +150,10 @@ class Postroom:
         replaced, but for what came at run time. A slicing that holds messages, and a space with messages that nobody
         has received, go only with ``drop``. ``progress(done, total)`` is called while passwords are hashed.
         """
-        return loading.load(self.store, files, self._by, progress, drop=drop)
+        loaded = loading.load(self.store, files, self._by, progress, drop=drop)
+        if any(str(file).endswith(".form") for file in files):
+            self._network.align()
+        return loaded
 
     def check(self, *files: File) -> int:
         """Read and check definition files without loading them; answers with the number of definitions."""

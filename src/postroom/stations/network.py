@@ -6,6 +6,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -219,6 +220,12 @@ class Network:
             filing.align(store, forms)
             self._aligned[node] = version
         return store
+
+    def align(self) -> None:
+        """Have every node that answers file its messages as the forms of now say; others do so when they are back."""
+        for node in self.nodes():
+            with suppress(NodeDown):
+                self.filing_store(node)
 
     def look(self, node: str, work: Callable[[Transaction], T]) -> T:
         """Read at a node that may not answer."""

@@ -271,7 +271,7 @@ class _Query:
             return tx.transfers.pending() if node != CONTROL else []
 
         def call() -> None:
-            store = self.network.filing_store(node)
+            store = self.network.store(node)
             leaving = store.transact("query-open", work)
             self.opened.append(node)
             for parcels in mail.by_target(leaving):
