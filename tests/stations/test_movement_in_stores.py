@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from tests.stations.world import desk, network
 
-from postroom.errors import QueryExpired
+from postroom.errors import QueryExpired, QueryOvertaken
+from postroom.model.body import parse_json
+from postroom.model.key import key_text
 from postroom.room import Postroom
 from postroom.stations import mail
 from postroom.stations.network import CONTROL
@@ -118,9 +120,6 @@ class Walk:
             self.finish(query, existed, parts)
 
     def finish(self, query: _Query, existed: set[str], parts: dict[Part, list[tuple[str, int]]]) -> None:
-        from postroom.model.body import parse_json
-        from postroom.model.key import key_text
-
         late = [(each.body, each.key) for each in query._met_nowhere()]
         rows = [*late, *(row for some in parts.values() for row in some)]
         keys = [key_text(key) for _, key in rows]
@@ -205,3 +204,39 @@ def test_a_query_that_was_closed_cannot_be_read(tmp_path: Path) -> None:
         query.close()
         with pytest.raises(QueryExpired):
             room.store.read(lambda tx: tx.tracking.opened(query.number, STATIONS))
+
+
+def test_the_anomaly_of_x_and_y_cannot_be_reached(tmp_path: Path) -> None:
+    """One query would see X before and Y after their changes, another Y before and X after: no order explains that.
+
+    The first is held up between two nodes for so long that the second begins. Then it finds that it was overtaken.
+    """
+    nodes = {name: str(tmp_path / f"{name}.db") for name in ("north", "south")}
+    with network(str(tmp_path / "room.db"), tmp_path, nodes, {"I": "north", "J": "south"}) as room:
+        i, j = desk(room, "I"), desk(room, "J")
+        x, y = i.create("NOTE", To="x", Count=1), j.create("NOTE", To="y", Count=1)
+        scope = Scope((CONTROL, "north", "south"), None)
+
+        def query(number: int) -> _Query:
+            return _Query(room._network, EVERYTHING, scope, f"w{number}", 60)
+
+        def seen(query: _Query, node: str) -> list[int]:
+            part = Part(node, room._network.nodes()[node], STATIONS)
+            rows = read_part(0, part, query.number, EVERYTHING, None).to_pylist()
+            return [parse_json(row["body"])["Count"] for row in rows]
+
+        first, second = query(1), query(2)
+        first._begin()
+        first._open_node("north")
+        i.modify(x, Count=2)
+        room.store.transact("query-open", lambda tx: tx.leases.release("queries", first.fence))
+        second.open()
+        j.modify(y, Count=2)
+        assert (seen(first, "north"), seen(second, "north"), seen(second, "south")) == ([1], [2], [1])
+        with pytest.raises(QueryOvertaken):
+            first._open_node("south")  # it would see Y as 2, behind a query that saw it as 1
+        third = query(3)
+        third.open()
+        assert (seen(third, "north"), seen(third, "south")) == ([2], [2])
+        for each in (first, second, third):
+            each.close()
