@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow
@@ -116,80 +116,56 @@ class Job(NamedTuple):
         return cls([Part(*part) for part in parts], number, Plan.unpacked(plan), wanted, whole)
 
 
-def run(
-    network: Network,
-    node: str,
-    plan: Plan,
-    scope: str,
-    spark: Spark,
-    owner: str,
-    timeout: float,
-    progress: Progress | None = None,
-) -> tuple[int, list[Kept], list[str]]:
-    """Ask the stations of a scope, for someone on a node: the query's number, images, keys of what is damaged."""
+@dataclass(frozen=True)
+class Question:
+    """What someone on a node asks the stations of a scope."""
 
-    def read(query: _Query, session: SparkSession | None) -> tuple[int, list[Kept], list[str]]:
-        return query.number, *query.read(session, progress)
+    network: Network
+    node: str
+    plan: Plan
+    scope: str
+    spark: Spark
+    owner: str
+    timeout: float
+    progress: Progress | None = None
 
-    return _asked(network, node, plan, scope, spark, owner, timeout, read)
+    def images(self) -> tuple[int, list[Kept], list[str]]:
+        """The query's number, what was found, and keys of what is damaged."""
+        return self._asked(lambda query, spark: (query.number, *query.read(spark, self.progress)))
 
+    def count(self) -> tuple[int, int]:
+        """The query's number, and how many there are."""
+        return self._asked(lambda query, spark: (query.number, query.count(spark, self.progress)))
 
-def count(
-    network: Network,
-    node: str,
-    plan: Plan,
-    scope: str,
-    spark: Spark,
-    owner: str,
-    timeout: float,
-    progress: Progress | None = None,
-) -> tuple[int, int]:
-    """How many messages a scope has that are what is asked for, behind the query's number."""
+    def _asked(self, work: Callable[[_Query, SparkSession | None], T]) -> T:
+        """A few look-ups in indexes need no Spark; whatever is more than that runs there."""
+        if not 0 < self.timeout <= QUERY_SECONDS_MAX:
+            why = f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds"
+            raise ArgumentInvalid(argument="timeout", why=why)
+        self._scope()  # what is wrong with it is told before anything is begun
+        if _is_narrow(self.network, self.plan):
+            with suppress(TooMany), self._opened() as query:
+                return work(query, None)
+        spark = self.spark()  # before there is a number: starting it takes its time
+        with self._opened() as query:
+            return work(query, spark)
 
-    def read(query: _Query, session: SparkSession | None) -> tuple[int, int]:
-        return query.number, query.count(session, progress)
-
-    return _asked(network, node, plan, scope, spark, owner, timeout, read)
-
-
-def _asked(
-    network: Network,
-    node: str,
-    plan: Plan,
-    scope: str,
-    spark: Spark,
-    owner: str,
-    timeout: float,
-    work: Callable[[_Query, SparkSession | None], T],
-) -> T:
-    """A few look-ups in indexes need no Spark; whatever is more than that runs there."""
-    if _is_narrow(network, plan):
-        with suppress(TooMany), _opened(network, node, plan, scope, None, owner, timeout) as (query, _):
-            return work(query, None)
-    with _opened(network, node, plan, scope, spark, owner, timeout) as (query, session):
-        return work(query, session)
-
-
-@contextmanager
-def _opened(
-    network: Network, node: str, plan: Plan, scope: str, spark: Spark | None, owner: str, timeout: float
-) -> Iterator[tuple[_Query, SparkSession | None]]:
-    if not 0 < timeout <= QUERY_SECONDS_MAX:
-        raise ArgumentInvalid(argument="timeout", why=f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds")
-    asked = scope_of(network, node, scope)
-    session = None if spark is None else spark()  # before there is a number: starting it takes its time
-    while True:
-        again = partial(scope_of, network, node, scope)
-        query = _Query(network, plan, asked, f"{owner}/{next(_serial)}", timeout, again)
-        try:
+    @contextmanager
+    def _opened(self) -> Iterator[_Query]:
+        while True:
+            query = _Query(self.network, self.plan, self._scope(), f"{self.owner}/{next(_serial)}", self.timeout)
             try:
-                query.open()
-            except QueryOvertaken:
-                continue  # another one has begun while this one was held up; ask again under a new number
-            yield query, session
-            return
-        finally:
-            query.close()
+                try:
+                    query.open(self._scope)
+                except QueryOvertaken:
+                    continue  # another one has begun while this one was held up; ask again under a new number
+                yield query
+                return
+            finally:
+                query.close()
+
+    def _scope(self) -> Scope:
+        return scope_of(self.network, self.node, self.scope)
 
 
 def _is_narrow(network: Network, plan: Plan) -> bool:
@@ -223,7 +199,6 @@ class _Query:
     scope: Scope
     owner: str
     seconds: float
-    again: Callable[[], Scope] | None = None  # the scope, when it has its number
     number: int = 0
     fence: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -232,11 +207,15 @@ class _Query:
 
     # --- opening ---
 
-    def open(self) -> None:
-        """Have a number, be opened at every node and then at the mailboxes, before the next query begins."""
+    def open(self, again: Callable[[], Scope] | None = None) -> None:
+        """Have a number, be opened at every node and then at the mailboxes, before the next query begins.
+
+        ``again`` tells the scope when there is a number: what is added later begins behind this query.
+        """
         self._begin()
         try:
-            self.scope = self.rescope()
+            if again is not None:
+                self.scope = again()
             for node in self.scope.nodes:
                 self._open_node(node)
             self.undecided = self.network.control.transact("query-open", self._open_mailboxes)
@@ -245,10 +224,6 @@ class _Query:
             with suppress(PostroomError):
                 self.network.control.transact("query-open", lambda tx: tx.leases.release(_LEASE, self.fence))
             raise
-
-    def rescope(self) -> Scope:
-        """The stations and nodes of the moment; what is added later begins behind this query."""
-        return self.scope if self.again is None else self.again()
 
     def _begin(self) -> None:
         def work(tx: Transaction) -> tuple[int, int]:

@@ -33,7 +33,7 @@ from postroom.store.tracking import STATIONS
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
-    from postroom.stations.query import Spark
+    from postroom.stations.query import Question, Spark
     from postroom.stations.sql import Table
 
 Progress = Callable[[int, int], None]
@@ -274,11 +274,7 @@ class Station:
         if scope == "local":
             answer = self._answer(self._found(plan))
         else:
-            from postroom.stations.query import run  # Spark's door
-
-            seq, found, damaged = run(
-                self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress
-            )
+            seq, found, damaged = self._question(plan, scope, timeout, progress).images()
             answer = self._images(seq, type, found, damaged)
         if into is not None:
             self._keep(into, edition, answer)
@@ -311,9 +307,12 @@ class Station:
         plan = self._planned(self._edition(type), {**(fields or {}), **more})
         if scope == "local":
             return None, sum(each.sound for each in self._found(plan))
-        from postroom.stations.query import count  # Spark's door
+        return self._question(plan, scope, timeout, progress).count()
 
-        return count(self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress)
+    def _question(self, plan: Plan, scope: str, timeout: float, progress: Progress | None) -> Question:
+        from postroom.stations.query import Question  # Spark's door
+
+        return Question(self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress)
 
     def _planned(self, edition: Edition, given: Mapping[str, str]) -> Plan:
         return self._network.control.read(lambda tx: planned(tx, edition, sketch(edition.form, given)))
