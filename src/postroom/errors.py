@@ -464,7 +464,7 @@ class NodeDown(StationError):
 
 class NodeUnfit(StationError):
     code = "node-unfit"
-    template = "{url} cannot be a node: {why}"
+    template = "{url} cannot be that in a network: {why}"
 
 
 class NodeUnknown(StationError):

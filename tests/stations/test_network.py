@@ -89,8 +89,11 @@ def test_who_cannot_be_a_node(room: Postroom, tmp_path: Path) -> None:
         assert {node.name for node in room.nodes()} == {"control", "north", "south"}
     with pytest.raises(ArgumentInvalid):
         room.add_node("control", str(tmp_path / "new.db"))
-    with pytest.raises(NodeUnfit, match="this room is a node itself"), postroom.open(tmp_path / "north.db") as node:
-        node.add_node("deeper", str(tmp_path / "deeper.db"))
+    with postroom.open(tmp_path / "north.db") as node:
+        with pytest.raises(NodeUnfit, match="this room is a node itself"):
+            node.add_node("deeper", str(tmp_path / "deeper.db"))
+        with pytest.raises(NodeUnfit, match="add stations in its control"):
+            node.add_station("Eve", "pw")
     with pytest.raises(StationInUse, match=r"node north cannot come or go: 1 station\(s\) are on it, such as ann"):
         room.remove_node("north")
     with pytest.raises(NodeUnknown, match="did you mean north"):

@@ -253,6 +253,8 @@ class Network:
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
+            if tx.nodes.membership() is not None:
+                raise NodeUnfit(url=self.url, why="this room is a node itself; add stations in its control node's room")
             present = tx.nodes.home(name)
             if present is not None:
                 raise StationTaken(station=name, node=present)
