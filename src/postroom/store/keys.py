@@ -13,10 +13,7 @@ from postroom.limits import KEY_RESERVE_MAX, KEY_TAIL
 from postroom.model.key import FIRST
 from postroom.store.session import Session
 
-_RESERVE = """
-UPDATE counters SET value = value + ? WHERE name = 'keys'
-RETURNING value, (SELECT c.value FROM counters c WHERE c.name = 'keys until')
-"""
+_RESERVE = "UPDATE counters SET value = value + ? WHERE name = 'keys' RETURNING value"
 _BLOCK = "UPDATE counters SET value = (value / ? + 2) * ? + 1 WHERE name = 'keys' RETURNING value"
 _SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
@@ -57,10 +54,13 @@ class Keys:
             # What is left of the last block stays unused, so that one send of many has keys in a row.
             size = max(count, self._block)
             self._session.lock(_LOCK, "keys")  # else what is said of the end of the block may be older than the counter
+            left = self._session.row(_LEFT)
+            if left is not None:
+                if left[0] < count:
+                    raise KeysExhausted(count=count)
+                size = min(size, left[0])
             row = self._session.row(_RESERVE, (size,))
             assert row is not None
-            if row[1] is not None and row[0] > row[1]:
-                raise KeysExhausted(count=count)
             self._stop = row[0]
             first = self._stop - size
             self._block = min(self._block * 2, KEY_RESERVE_MAX)
