@@ -16,7 +16,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +58,7 @@ from postroom.stations import whereabouts
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.network import CONTROL, Network, NodeShown
 from postroom.stations.station import Station
-from postroom.store import open_store
+from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.journal import Event
 from postroom.store.outbox import Effect
@@ -120,7 +119,7 @@ class Postroom:
         self._network = Network(store, url, Forms())
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
-        gateways = [CommandGateway(_absolute(url))]
+        gateways = [CommandGateway(absolute(url))]
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts)]
         self._runner = Runner(store, gateways, here, stages, self.sweep, doors)
 
@@ -622,8 +621,3 @@ def _login_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container may have a user number without a name
         return f"uid {os.getuid()}"
-
-
-def _absolute(url: str) -> str:
-    """A room's URL as a command started elsewhere can use it."""
-    return url if "://" in url else str(Path(url).absolute())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 
 import pytest
 
 from postroom.errors import FormInvalid
-from postroom.model.types import FieldValue, Kind
-from postroom.stations.conditions import matches, parse, sketch
+from postroom.model.body import json_text
+from postroom.model.types import FieldValue, Kind, plain
+from postroom.stations.conditions import Sketch, parse, sketch
 from postroom.stations.forms import FormField, Rule
 from postroom.stations.language import parse as forms
+from postroom.stations.reading import Asked, Plan
 
 FORM = """\
 type MEETING ANNOUNCEMENT
@@ -35,6 +38,12 @@ MESSAGE: dict[str, FieldValue] = {
     "Guests": ("Simon", "Dennis"),
     "Open": True,
 }
+
+
+def matches(conditions: Sketch, record: Mapping[str, FieldValue]) -> bool:
+    """As a store's reader does it, with the body that a message of these values has."""
+    fields = tuple(Asked(name, some[0].kind, False, some) for name, some in conditions.items())
+    return Plan("T", fields).matches(json_text({name: plain(value) for name, value in record.items()}))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from postroom.errors import ArgumentInvalid, QueueUnknown
 from postroom.limits import ACTOR_CHARS_MAX, BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
 from postroom.model.key import key_number
 from postroom.model.moment import to_datetime
-from postroom.store import open_store
+from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.queues import Queue
 from postroom.store.scans import END, Wanted
@@ -74,7 +73,7 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
     if len(actor) > ACTOR_CHARS_MAX or not actor.isprintable():
         raise ArgumentInvalid(argument="option actor", why=f"1 to {ACTOR_CHARS_MAX} printable characters")
     # Tasks may run in another folder than the one where the path was meant.
-    return Place(room if "://" in room else os.path.abspath(room), queue, actor)
+    return Place(absolute(room), queue, actor)
 
 
 def choice(options: Mapping[str, str]) -> Choice:

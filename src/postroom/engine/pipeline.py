@@ -5,7 +5,6 @@ It is where their messages look at no others. Then no step has to know what thos
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from postroom.engine.effects import Effects
+from postroom.engine.garbage import collector_off
 from postroom.engine.stage import Share
 from postroom.engine.step import Claim, Result, claim, commit, evaluate
 from postroom.limits import PIPELINE_MESSAGES_MAX, PIPELINE_STEPS
@@ -44,7 +44,7 @@ def steps(
     how many steps are under way besides the one that is committed.
     """
     pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead, door)
-    with _collector_off(), pipeline:
+    with collector_off(), pipeline:
         pipeline.take()
         while pipeline.under_way:
             pipeline.fill()
@@ -129,15 +129,3 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
     began = perf_counter()
     yield
     seconds[stage] = perf_counter() - began
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Steps make very many objects and no cycles; looking for some took a fifth of a commit."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

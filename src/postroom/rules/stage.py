@@ -6,7 +6,6 @@ most conflicts are settled inside of one task.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import resource
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.garbage import collector_off, set_loaded_apart
 from postroom.engine.isolation import isolated, reason
 from postroom.engine.serial import Timeline
 from postroom.limits import EVALUATION_SECONDS, WORKER_BYTES_MAX
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 Base = Mapping[Granule, Sequence[Document]]
 _BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
 _NICE = 5  # of a worker beside the engine itself: others wait for what the engine commits
-_TASKS_LOADING = 3  # after so many a worker has loaded what Spark and we need
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
 
 #: Chunks and answers cross Spark as Arrow streams in one binary column: taken apart, each of their values would be
@@ -292,11 +291,10 @@ def work(plan: Plan, bounds: Bounds, batches: Iterator[pa.RecordBatch]) -> Itera
     _prepare(bounds)
     for rows in batches:
         answers = []
-        gc.disable()  # a chunk makes many objects and no cycles
-        for chunk in rows.column(0).to_pylist():
-            with _hushed(), _Deadline(bounds.seconds + len(chunk) / _BYTES_A_SECOND):
-                answers.append(evaluated(plan, chunk))
-        gc.enable()
+        with collector_off():
+            for chunk in rows.column(0).to_pylist():
+                with _hushed(), _Deadline(bounds.seconds + len(chunk) / _BYTES_A_SECOND):
+                    answers.append(evaluated(plan, chunk))
         yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
 
 
@@ -304,16 +302,11 @@ _tasks = count()
 
 
 def _prepare(bounds: Bounds) -> None:
-    """Before the time counts: Saxon, and what the first tasks of a worker load is set apart.
-
-    Spark looks for garbage after every task. Among what was loaded there is none, and the search took 40 ms.
-    """
+    """Before the time counts: Saxon, and how much others go before this worker."""
     saxon()
-    number = next(_tasks)
-    if number == 0:
+    if next(_tasks) == 0:
         os.nice(bounds.nice)
-    if number < _TASKS_LOADING:
-        gc.freeze()
+    set_loaded_apart()
 
 
 def evaluated(plan: Plan, chunk: bytes) -> bytes:

@@ -14,7 +14,7 @@ from postroom.errors import BodyMismatch, FormInvalid
 from postroom.limits import CONDITION_CHARS_MAX, CONDITIONS_MAX
 from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.order import HIGHEST, sortable
-from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, in_xml, text
+from postroom.model.types import Field, Kind, MessageType, Scalar, in_xml, text
 from postroom.stations.forms import Form, FormField
 from postroom.stations.spoken import exact
 
@@ -88,18 +88,8 @@ def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Con
     return found
 
 
-def matches(conditions: Sketch, record: Mapping[str, FieldValue]) -> bool:
-    """Whether a message is what a sketch asks for: every field that says something, by any of its conditions."""
-    return all(_any_holds(some, record.get(name)) for name, some in conditions.items())
-
-
-def _any_holds(conditions: tuple[Condition, ...], value: FieldValue) -> bool:
-    """An empty field satisfies nothing; of a list one element is enough."""
-    values = value if isinstance(value, tuple) else () if value is None or value == "" else (value,)
-    return any_holds(conditions, values)
-
-
 def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool:
+    """Whether a field satisfies what is asked of it: a list by one of its values, an empty one nothing."""
     return any(condition.holds(each) for condition in conditions for each in values)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from postroom.limits import INDEX_ROWS, INDEXED_CHARS_MAX
@@ -94,7 +95,7 @@ def align(store: Store, forms: Sequence[Form]) -> None:
 
     for filing in store.transact("index", declare):
         _fill(store, filing)
-        store.transact("index", lambda tx, filing=filing: tx.filings.set_ready(filing))  # type: ignore[misc]
+        store.transact("index", partial(_complete, filing))
 
 
 def _fill(store: Store, filing: Filing) -> None:
@@ -105,10 +106,14 @@ def _fill(store: Store, filing: Filing) -> None:
         after: str | None = ""
         while after is not None:
             start = after
-            after = store.transact("index", lambda tx, queue=queue, start=start: _fill_page(tx, filing, queue, start))  # type: ignore[misc]
+            after = store.transact("index", partial(_fill_page, filing, queue, start))
 
 
-def _fill_page(tx: Transaction, filing: Filing, queue: Queue, after: str) -> str | None:
+def _complete(filing: Filing, tx: Transaction) -> None:
+    tx.filings.set_ready(filing)
+
+
+def _fill_page(filing: Filing, queue: Queue, after: str, tx: Transaction) -> str | None:
     """File the next messages of a queue; answers with the last one's place, None at the end."""
     tx.queues.locked(queue.id)  # what is read here must not change before it is filed
     (by_key,) = [each for each in tx.filings.of_type(filing.type) if not each.field]

@@ -7,6 +7,7 @@ in three commits (``postroom.store.transfers``); whoever comes by next finishes 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from postroom.errors import MessageElsewhere, NameTaken, NodeDown, StationUnknown, StoreCorrupt, StoreError
@@ -84,10 +85,7 @@ def get(network: Network, station: str, node: str, limit: int | None = None) -> 
     while limit is None or len(got) < limit:
         size = MAIL_MESSAGES if limit is None else min(limit - len(got), MAIL_MESSAGES)
         with network.control.acting(station):
-            parcels, looked = network.control.transact(
-                "get",
-                lambda tx, size=size: _get_some(tx, station, node, size),  # type: ignore[misc]
-            )
+            parcels, looked = network.control.transact("get", partial(_get_some, station, node, size))
         if node != CONTROL:
             deliver(network, network.control, parcels)
         got += [parcel.stored.key for parcel in parcels]
@@ -96,7 +94,7 @@ def get(network: Network, station: str, node: str, limit: int | None = None) -> 
     return got
 
 
-def _get_some(tx: Transaction, station: str, node: str, size: int) -> tuple[list[Parcel], int]:
+def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list[Parcel], int]:
     """Take the oldest mail; answers also with how much was looked at, as what is damaged is set aside."""
     tx.tracking.enter(MAILBOXES)
     box = queue_of(tx, mailbox(station), MAILBOX)

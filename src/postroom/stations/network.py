@@ -29,7 +29,7 @@ from postroom.model.catalog import nearest
 from postroom.stations import filing
 from postroom.stations.catalog import Forms
 from postroom.stations.reading import database, mailbox
-from postroom.store import open_store
+from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.nodes import Node
 from postroom.store.registry import KIND as PRINCIPAL
@@ -50,12 +50,6 @@ class NodeShown:
     def as_dict(self) -> dict[str, object]:
         shape = {"name": self.name, "url": self.url, "stations": self.stations, "answers": self.answers}
         return shape if self.answers else {**shape, "why": self.why}
-
-
-def absolute(url: str) -> str:
-    """The URL of a store as it is known in every folder."""
-    path = url.removeprefix("sqlite://").removeprefix("/") if url.startswith("sqlite://") else url
-    return path if "://" in path else os.path.abspath(path)
 
 
 class Network:
@@ -227,9 +221,9 @@ class Network:
             with suppress(NodeDown):
                 self.filing_store(node)
 
-    def look(self, node: str, work: Callable[[Transaction], T]) -> T:
+    def look(self, node: str, work: Callable[[Transaction], T], seconds: float = NODE_SECONDS) -> T:
         """Read at a node that may not answer."""
-        return self.ask(node, NODE_SECONDS, lambda: self.store(node).read(work))
+        return self.ask(node, seconds, lambda: self.store(node).read(work))
 
     # --- stations ---
 

@@ -7,7 +7,6 @@ often as Spark needs, so a task that is done again finds the same.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import json
 import threading
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow
@@ -23,6 +22,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from postroom.engine.garbage import collector_off, set_loaded_apart
 from postroom.engine.launch import one_line
 from postroom.errors import (
     ArgumentInvalid,
@@ -67,7 +67,6 @@ _serial = itertools.count(1)
 T = TypeVar("T")
 _PROPERTY = "postroom.query"
 _FRAMES_MAX = 16  # of different numbers of parts, whose plans are kept
-_TASKS_LOADING = 3  # after so many a worker has loaded what Spark and we need
 _SCHEMA = "packed binary"  # an Arrow stream of the columns below; Java would take each row apart and put it together
 _ARROW = pyarrow.schema(
     [
@@ -278,7 +277,7 @@ class _Query:
             answer = answer.filter(pyarrow.compute.invert(answer["damaged"]))
         if answer.num_rows + len(late) > IMAGES_MAX:
             raise QueryTooLarge(limit=IMAGES_MAX)
-        with _no_search_for_garbage():
+        with collector_off():
             keys, places, forms, bodies = (answer[name].to_pylist() for name in ("key", "place", "form", "body"))
             rows = zip(keys, places, itertools.repeat(self.plan.type, len(keys)), forms, bodies, strict=True)
             found = [tuple.__new__(Kept, row) for row in rows]  # the constructor's half cost counts here
@@ -327,8 +326,7 @@ class _Query:
             return read_part(index, part, job.number, job.plan, job.stations, whole=whole, most=LOOKED_UP_MAX)
 
         batches = [
-            self.network.ask(part.node, self._left(), lambda index=index: look(index))  # type: ignore[misc]
-            for index, part in enumerate(job.parts)
+            self.network.ask(part.node, self._left(), partial(look, index)) for index, part in enumerate(job.parts)
         ]
         return pyarrow.Table.from_batches(batches, schema=_ARROW)
 
@@ -369,7 +367,7 @@ class _Query:
     def _name_the_silent(self) -> None:
         """Whose silence it was that took the time."""
         for node in self.scope.nodes:
-            self.network.ask(node, 1.0, lambda node=node: self.network.store(node).read(lambda tx: tx.now))  # type: ignore[misc]
+            self.network.look(node, lambda tx: tx.now, seconds=1.0)
 
     def _left(self) -> float:
         left = self.seconds - (time.monotonic() - self.started)
@@ -384,7 +382,7 @@ class _Query:
         for node in dict.fromkeys(self.opened):
             if node != CONTROL:
                 with suppress(PostroomError):
-                    self.network.ask(node, NODE_SECONDS, lambda node=node: self._close_at(node))  # type: ignore[misc]
+                    self.network.ask(node, NODE_SECONDS, partial(self._close_at, node))
         if self.number:
             with suppress(PostroomError):
                 self._close_at(CONTROL)
@@ -397,18 +395,6 @@ class _Query:
 def _frame(spark: SparkSession, parts: int) -> DataFrame:
     """Planned once for all queries over so many nodes: what is asked comes as a property of the job."""
     return spark.range(0, parts, 1, parts).mapInArrow(_read, _SCHEMA)
-
-
-@contextmanager
-def _no_search_for_garbage() -> Iterator[None]:
-    """While very many objects are made, of which none is garbage: the search took half of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _done(spark: SparkSession, group: str) -> int:
@@ -426,18 +412,14 @@ def _done(spark: SparkSession, group: str) -> int:
 # --- on a worker ---
 
 
-_tasks = itertools.count()
-
-
 def _read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     context = TaskContext.get()
     assert context is not None
     job = Job.unpacked(context.getLocalProperty(_PROPERTY) or "")
-    if next(_tasks) < _TASKS_LOADING:
-        gc.freeze()  # Spark looks for garbage after every task; among what was loaded there is none
+    set_loaded_apart()
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            with _no_search_for_garbage():
+            with collector_off():
                 answer = _packed(
                     read_part(index, job.parts[index], job.number, job.plan, job.stations, whole=job.whole)
                 )

@@ -237,7 +237,7 @@ def _check_function(session: SparkSession, name: str) -> None:
 def _allowed(session: SparkSession) -> set[str]:
     """The names of Spark's functions that a statement may use."""
     if not _known:
-        infos = session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()  # type: ignore[union-attr]
+        infos = session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()  # type: ignore[union-attr]  # a running session has one
         _known.update(str(info.getName()).lower() for info in infos if str(info.getGroup()) in _GROUPS)
     return _known
 

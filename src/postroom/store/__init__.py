@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from postroom.errors import UrlInvalid
 from postroom.model.body import is_text
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Store
+
+
+def absolute(url: str) -> str:
+    """The URL of a store as it is known in every folder."""
+    path = url.removeprefix("sqlite://").removeprefix("/") if url.startswith("sqlite://") else url
+    return path if "://" in path else os.path.abspath(path)
 
 
 def open_store(

@@ -11,7 +11,6 @@ from functools import cache
 from typing import NamedTuple
 
 from postroom.limits import SEARCH_ROWS
-from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.store.session import Row, Session
 
@@ -23,7 +22,6 @@ _REMOVE = "DELETE FROM filings WHERE id = ?"
 _EMPTY = "DELETE FROM filed WHERE filing = ?"
 _FILE = "INSERT INTO filed (queue, filing, value, message) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UNFILE = "DELETE FROM filed WHERE queue = ? AND filing = ? AND value = ? AND message = ?"
-_COUNT = "SELECT count(*) FROM filed f WHERE f.queue = ? AND f.filing = ?"
 
 _FOUND = """
 SELECT f.value, m.key, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
@@ -109,10 +107,6 @@ class Filings:
     def remove_entries(self, queue: int, entries: Iterable[tuple[int, Entry]]) -> None:
         self._session.many(_UNFILE, [(queue, entry.filing, entry.value, key) for key, entry in entries])
 
-    def count(self, queue: int, filing: int) -> int:
-        row = self._session.row(_COUNT, (queue, filing))
-        return 0 if row is None else int(row[0])
-
     def search(
         self, queue: tuple[int, str], span: Span, until: int, tests: Tests = (), limit: int | None = None
     ) -> Iterator[list[Stored]]:
@@ -156,7 +150,3 @@ def _stored(row: Row, queue: str) -> Stored:
 def key_value(key: int) -> str:
     """What a message is filed by under its type: its key, as long as any."""
     return f"{key:017d}"
-
-
-def key_of_value(value: str) -> str:
-    return key_text(int(value))

@@ -20,6 +20,7 @@ from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import password_source
 from postroom.room import Postroom
 from postroom.stations.station import Station
+from postroom.store import absolute
 
 StationOption = Annotated[
     str | None,
@@ -93,9 +94,7 @@ def forget(room: str) -> None:
 
 def _known_as(room: str) -> str:
     """A room by its absolute URL, without a password."""
-    if room.startswith("sqlite://"):
-        room = room.removeprefix("sqlite://").removeprefix("/")
-    return _SECRET.sub(r"\1", room) if "://" in room else os.path.abspath(room)
+    return _SECRET.sub(r"\1", absolute(room))
 
 
 def _file() -> Path:

@@ -60,7 +60,8 @@ def query(
 
     A condition is a value, a comparison (>10, <>10), a range (10..20), or a pattern (off*); of several, any. Without
     one, standard input has a form with conditions in its fields; if that is empty too, all messages of the type are
-    found. So a password comes only from $POSTROOM_PASSWORD or the terminal. Other scopes than local start Spark.
+    found. So a password comes only from $POSTROOM_PASSWORD or the terminal. Other scopes than local
+    run on Spark, unless an index leads to a few messages.
 
     \b
     Examples:
