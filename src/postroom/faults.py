@@ -31,9 +31,12 @@ STATION_LABELS = (
     "query-close",
     "album",
 )
+#: Those of procedures.
+PROCEDURE_LABELS = ("desks", "procedure", "switch")
 #: Every transaction is labelled, and every label has the three moments around its commit.
 LABELS = (
     *STATION_LABELS,
+    *PROCEDURE_LABELS,
     "send",
     "send-many",
     "distribute",

@@ -79,6 +79,18 @@ QUERY_SECONDS_MAX: Final = 3_600.0
 NODE_SECONDS: Final = 10.0  # a node that does not answer for so long is down
 LOGIN_SECONDS: Final = 12 * 3_600.0  # a login lasts
 
+# --- procedures ---
+PROCEDURE_SKETCHES_MAX: Final = 20  # messages that one collects and makes
+PROCEDURE_COPIES_MAX: Final = 100  # of one message
+EXPRESSION_DEPTH_MAX: Final = 20  # calls of functions inside one another
+SEARCH_TRIES_MAX: Final = (
+    100_000  # candidates that one message is compared with; then it is told that they are too many
+)
+CANDIDATE_ROWS: Final = 200  # candidates of one value, read at a time
+CHAIN_MAX: Final = 100  # procedures that handle a message one after another with no person in between
+WAITING_MAX: Final = 1_000  # working sets shown at once, unless more are asked for
+NODE_PAUSE_SECONDS: Final = 15.0  # before the engine asks a node again that did not answer
+
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000
 STEP_CREATED_MAX: Final = 400_000  # new messages of a step; if it led to more, the next one takes fewer

@@ -23,14 +23,14 @@ from postroom.queues import description, hierarchy
 from postroom.queues import rules as queue_rules
 from postroom.rules import catalog, checks, language, verification
 from postroom.rules.definitions import Any_, Program, QueueDefinition
-from postroom.stations import catalog as form_catalog
+from postroom.stations import definitions as office_definitions
 from postroom.stations import language as form_language
-from postroom.stations.forms import Form
+from postroom.stations.language import Office
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 File = str | os.PathLike[str]
-LANGUAGES = ".qdl (queue descriptions), .demaq (rule programs), .flow (flow graphs), .form (message types)"
+LANGUAGES = ".qdl (queue descriptions), .demaq (rule programs), .flow (flow graphs), .form (message types, procedures)"
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Sources:
     program: tuple[Any_, ...] = ()
     flow: tuple[Statement, ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)  # of the flow's tables
-    forms: tuple[Form, ...] = ()
+    office: Office = field(default_factory=Office)
 
     @property
     def count(self) -> int:
-        return len(self.entries) + len(self.program) + len(self.flow) + len(self.forms)
+        return len(self.entries) + len(self.program) + len(self.flow) + self.office.count
 
 
 def read(files: Sequence[File]) -> Sources:
@@ -57,7 +57,7 @@ def read(files: Sequence[File]) -> Sources:
     program: tuple[Any_, ...] = ()
     flow: tuple[Statement, ...] = ()
     rows: dict[str, Rows] = {}
-    forms: tuple[Form, ...] = ()
+    office = Office()
     for file in map(Path, files):
         if file.suffix == ".qdl":
             entries += description.parse(text_of(file), printable(file))
@@ -69,12 +69,12 @@ def read(files: Sequence[File]) -> Sources:
             rows |= _rows(statements, file.parent)
             flow += statements
         elif file.suffix == ".form":
-            forms = form_language.joined(forms, form_language.parse(text_of(file), printable(file)))
+            office = office.joined(form_language.read(text_of(file), printable(file)))
         else:
             raise LanguageUnknown(file=printable(file), suffix=file.suffix, known=LANGUAGES)
     if entries:
         queue_rules.check(entries)
-    return Sources(tuple(printable(Path(file).name) for file in files), entries, program, flow, rows, forms)
+    return Sources(tuple(printable(Path(file).name) for file in files), entries, program, flow, rows, office)
 
 
 def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
@@ -89,7 +89,11 @@ def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
 def check(store: Store | None, files: Sequence[File]) -> Sources:
     """Read and check definition files, against the room they are for if there is one."""
     sources = read(files)
-    form_catalog.check(sources.forms)
+    if sources.office.count:
+        if store is not None:
+            store.read(lambda tx: office_definitions.check(tx, sources.office))
+        else:
+            office_definitions.check(None, sources.office)
     if sources.flow:
         if store is not None:
             store.read(lambda tx: flow_catalog.proposed(tx, Charts().now(tx), sources.flow, sources.rows))
@@ -113,8 +117,8 @@ def load(
     def then(tx: Transaction) -> Loaded | None:
         """Flows before rules: a rule may send to a space."""
         done = []
-        if sources.forms:
-            done.append(form_catalog.load_within(tx, sources.forms, sources.files))
+        if sources.office.count:
+            done.append(office_definitions.load_within(tx, sources.office, sources.files))
         if sources.flow:
             done.append(
                 flow_catalog.load_within(tx, Charts(), sources.flow, sources.rows, sources.files, by, drop=drop)
@@ -126,7 +130,7 @@ def load(
     if sources.entries:
         tree, also = hierarchy.load(store, sources.entries, sources.files, progress, then)
         return tree if also is None else tree.then(also)
-    if sources.flow or sources.forms:
+    if sources.flow or sources.office.count:
         loaded = store.transact("load-flows", then) if sources.flow else store.transact("load-forms", then)
         assert loaded is not None
         return loaded

@@ -35,7 +35,7 @@ from postroom.flows.inspection import ArcExplained, GraphShown
 from postroom.flows.meta import By, broker_name
 from postroom.flows.shares import FlowStage
 from postroom.gateways.command import CommandGateway
-from postroom.limits import ACTOR_CHARS_MAX, JOURNAL_ROWS_MAX
+from postroom.limits import ACTOR_CHARS_MAX, JOURNAL_ROWS_MAX, WAITING_MAX
 from postroom.loading import File
 from postroom.model.body import Format
 from postroom.model.catalog import Loaded
@@ -57,6 +57,15 @@ from postroom.rules.shares import RulesStage
 from postroom.stations import whereabouts
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.network import CONTROL, Network, NodeShown
+from postroom.stations.procedures import tryout as procedure_tryout
+from postroom.stations.procedures.catalog import Kept, Procedures, set_enabled
+from postroom.stations.procedures.catalog import kept as kept_procedures
+from postroom.stations.procedures.catalog import remove as remove_procedure
+from postroom.stations.procedures.inspection import ProcedureExplained, Waiting, waiting_sets
+from postroom.stations.procedures.inspection import explain as explain_procedure
+from postroom.stations.procedures.interpreter import Interpreter
+from postroom.stations.procedures.tryout import Handled
+from postroom.stations.procedures.working import Evaluate
 from postroom.stations.station import Station
 from postroom.store import absolute, open_store
 from postroom.store.base import Store
@@ -120,7 +129,9 @@ class Postroom:
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(absolute(url))]
-        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts)]
+        self._procedures = Procedures(self._network.forms)
+        self._interpreter = Interpreter(self._network, self._procedures)
+        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter]
         self._runner = Runner(store, gateways, here, stages, self.sweep, doors)
 
     def __enter__(self) -> Postroom:
@@ -337,14 +348,14 @@ class Postroom:
         return spark_plan(_session(master, conf or {}), self.store.read(self._programs.plan))
 
     def lag(self) -> int:
-        """How many messages wait in queues that rules watch, and in spaces that arcs leave."""
+        """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
 
         def work(tx: Transaction) -> int:
             watched = self._programs.plan(tx).queues
             flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
             return flowing + sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
 
-        return self.store.read(work)
+        return self.store.read(work) + self._interpreter.lag()
 
     def why(self, key: str) -> retention.Held:
         """Which slices hold a message, and whether it may go."""
@@ -364,17 +375,27 @@ class Postroom:
         since: datetime | None = None,
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
-    ) -> Iterator[Tried]:
-        """What proposed rules and arcs would have done with the messages that are stored; nothing is changed.
+    ) -> Iterator[Tried | Handled]:
+        """What proposed rules, arcs and procedures would do with the messages that are stored; nothing is changed.
 
-        Arcs are tried on Spark, which is started if a stored event is there to try them on.
+        Arcs and procedures are tried on Spark, which is started if there is something to try them on.
         """
         sources = loading.read(files)
+        spark = partial(_session, master, conf or {})
         if sources.program:
             yield from tryout.tried(self.store, sources.program, since)
         if sources.flow:
-            spark = partial(_session, master, conf or {})
             yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark)
+        if sources.office.procedures:
+            yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
+
+    def _evaluation(self, spark: Callable[[], SparkSession]) -> Evaluate:
+        """How actions of procedures are worked out: on Spark."""
+        if self._interpreter.evaluate is not None:
+            return self._interpreter.evaluate
+        from postroom.stations.procedures.stage import evaluate
+
+        return lambda bench, sets: evaluate(spark(), bench, sets)
 
     # --- flows ---
 
@@ -483,6 +504,31 @@ class Postroom:
 
     def logout(self, name: str, token: str) -> None:
         self._registry.logout(name, token)
+
+    def procedures(self) -> list[Kept]:
+        """Every procedure, and whether it is enabled."""
+        return self.store.read(kept_procedures)
+
+    def enable_procedure(self, name: str) -> bool:
+        """Let a procedure run: all that its station holds is offered to it. False if it did already."""
+        return self.store.transact("switch", lambda tx: set_enabled(tx, name, True))
+
+    def disable_procedure(self, name: str) -> bool:
+        """Keep a procedure from running. False if it was disabled already."""
+        return self.store.transact("switch", lambda tx: set_enabled(tx, name, False))
+
+    def remove_procedure(self, name: str) -> None:
+        self.store.transact("switch", lambda tx: remove_procedure(tx, name))
+
+    def explain_procedure(self, name: str) -> ProcedureExplained:
+        """What a procedure became: its sketches, how they are joined, and the order of its actions."""
+        return self.store.read(lambda tx: explain_procedure(tx, self._procedures, name))
+
+    def waiting(self, procedure: str | None = None, limit: int = WAITING_MAX) -> list[Waiting]:
+        """The working sets that are not complete: what they have, what they wait for, since when. Oldest first."""
+        if limit < 1:
+            raise ArgumentInvalid(argument="limit", why="at least 1")
+        return waiting_sets(self._network, self._procedures, procedure, limit)
 
     def form(self, type: str) -> Edition:
         """A message type by its form, and the version since which it is so."""

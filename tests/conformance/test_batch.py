@@ -258,7 +258,7 @@ def test_a_message_that_is_to_go_on_later_has_a_timer_with_its_key(room: Postroo
             Put(queue("a"), draft("3"), None, "r"),
         ],
     )[:2]
-    due = room.store.read(lambda tx: tx.timers.due(10))
+    due = room.store.read(lambda tx: tx.timers.due("echo", 10))
     assert [(timer.kind, timer.payload) for timer in due] == [
         ("echo", {"message": second}),
         ("echo", {"message": first}),

@@ -14,16 +14,16 @@ def test_due_timers_come_in_the_order_of_their_time(room: Postroom) -> None:
         return tx.now
 
     now = room.store.transact("send", add)
-    due = room.store.read(lambda tx: tx.timers.due(10))
+    due = room.store.read(lambda tx: tx.timers.due("echo", 10))
     assert [timer.payload["name"] for timer in due] == ["a", "b", "c"]
-    assert [timer.payload["name"] for timer in room.store.read(lambda tx: tx.timers.due(2))] == ["a", "b"]
+    assert [timer.payload["name"] for timer in room.store.read(lambda tx: tx.timers.due("echo", 2))] == ["a", "b"]
     assert room.store.read(lambda tx: tx.timers.next_due()) == now - 5
 
 
 def test_a_timer_is_removed_once(room: Postroom) -> None:
     def add(tx: Transaction) -> Timer:
         tx.timers.add(tx.now, "echo", {})
-        return tx.timers.due(1)[0]
+        return tx.timers.due("echo", 1)[0]
 
     timer = room.store.transact("send", add)
     assert room.store.transact("send", lambda tx: tx.timers.remove(timer)) is True

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from postroom.engine import pipeline
 from postroom.engine.pipeline import steps
-from postroom.engine.step import LEASE, Result
+from postroom.engine.stage import Result
+from postroom.engine.step import LEASE
 from postroom.room import Postroom
 from postroom.rules.stage import RulesShare
 from postroom.store.batch import Stale

@@ -17,6 +17,7 @@ import pytest
 import postroom
 from postroom import Message, Postroom
 from postroom.engine.effects import Arrival, Effects
+from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Runner
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
@@ -289,7 +290,7 @@ class _HereShare(RulesShare):
         yield evaluate_chunk(self.plan, arrivals, base, known)[0]
 
 
-class _HereStage:
+class _HereStage(WatchingStage):
     def __init__(self) -> None:
         self._programs = Programs()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tests.oracle.flowing import PlainShare
 
 from postroom.engine.effects import Arrival, Effects
+from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
@@ -29,7 +30,7 @@ class HereShare(RulesShare):
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
 
 
-class HereStage:
+class HereStage(WatchingStage):
     def __init__(self, room: Postroom) -> None:
         self._programs = room._programs
 

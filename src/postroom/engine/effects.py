@@ -6,7 +6,7 @@ Evaluation only ever yields effects; nothing acts while it evaluates.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class Granule(NamedTuple):
@@ -41,6 +41,9 @@ class Arrival(NamedTuple):
     cause: int | None
     reads: tuple[tuple[Granule, ...], ...] = ()
     failure: str | None = None  # why it cannot be evaluated: it killed its worker
+
+    def failing(self, why: str) -> Self:
+        return self._replace(failure=why)
 
     @property
     def granules(self) -> tuple[Granule, ...]:

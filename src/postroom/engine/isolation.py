@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
-from postroom.engine.effects import Arrival, Effects
 from postroom.errors import SparkUnavailable
 from postroom.limits import EVALUATION_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Evaluates arrivals in one job. One that has a ``failure`` leads to its error message, whatever it says.
-Evaluate = Callable[[Sequence[Arrival]], Iterator[Mapping[int, Effects]]]
+
+class Piece(Protocol):
+    """A message, or a set of them, that is evaluated as one."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why it cannot be evaluated: then its error message comes of it, whatever it says."""
+
+    def failing(self, why: str) -> Self: ...
+
+
+P = TypeVar("P", bound=Piece)
+R = TypeVar("R")
+#: Evaluates pieces in one job.
+Evaluate = Callable[[Sequence[P]], Iterator[Mapping[int, R]]]
 _PARTS = 8  # into how many pieces a job that fails is taken apart
 
 
 def isolated(
-    spark: SparkSession, arrivals: Sequence[Arrival], evaluate: Evaluate, again: bool = True
-) -> Iterator[Mapping[int, Effects]]:
-    """The effects of arrivals; those of one that cannot be evaluated are an error message."""
+    spark: SparkSession, arrivals: Sequence[P], evaluate: Evaluate[P, R], again: bool = True
+) -> Iterator[Mapping[int, R]]:
+    """What comes of arrivals; of one that cannot be evaluated it is an error message."""
     if not arrivals:
         return
     try:
@@ -34,7 +46,7 @@ def isolated(
         elif again:  # machines and workers die by themselves, too: guilty is who does it alone, twice
             yield from isolated(spark, arrivals, evaluate, again=False)
         elif arrivals[0].failure is None:
-            yield from isolated(spark, [arrivals[0]._replace(failure=why)], evaluate)
+            yield from isolated(spark, [arrivals[0].failing(why)], evaluate)
         else:  # even its error message ends the job: then it is not the message
             raise _broken(spark, error) from error
 

@@ -5,8 +5,9 @@ It is where their messages look at no others. Then no step has to know what thos
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from postroom.engine.effects import Effects
 from postroom.engine.garbage import collector_off
-from postroom.engine.stage import Share
-from postroom.engine.step import Claim, Result, claim, commit, evaluate
+from postroom.engine.stage import Result, Share, Turn
+from postroom.engine.step import Claim, claim, commit, evaluate
 from postroom.limits import PIPELINE_MESSAGES_MAX, PIPELINE_STEPS
 from postroom.store.base import Store
 from postroom.store.batch import Door, no_door
+from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +54,28 @@ def steps(
             yield result
             if result.messages < result.claimed:
                 return  # those behind must wait for what was left out
+
+
+class WatchingStage(ABC):
+    """A stage that takes the messages of the queues that it watches."""
+
+    @abstractmethod
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
+        """Its share under the definitions in force; None if it watches nothing.
+
+        Queues that are ``waiting`` for another one are left alone.
+        """
+
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        share = turn.store.read(lambda tx: self.share(tx, turn.waiting))
+        if share is None:
+            return None
+        return steps(turn.store, share, turn.size, turn.fence, turn.spark, turn.waiting, door=turn.door)
+
+    def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
+        share = store.read(self.share)
+        if share is not None:
+            share.keep_warm(spark())
 
 
 class _Pipeline:

@@ -14,9 +14,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from postroom import faults
-from postroom.engine.pipeline import steps
-from postroom.engine.stage import Stage
-from postroom.engine.step import LEASE, Result, in_use
+from postroom.engine.stage import Result, Stage, Turn
+from postroom.engine.step import LEASE, in_use
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import (
     ENGINE_LEASE_SECONDS,
@@ -209,11 +208,8 @@ class Runner:
         if totals.waiting:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
-        share = self._store.read(lambda tx: stage.share(tx, totals.waiting))
-        if share is None:
-            return None
         size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
-        return steps(self._store, share, size, self._fence, spark, dict(totals.waiting), door=self._door)
+        return stage.steps(Turn(self._store, self._fence, spark, size, self._door, dict(totals.waiting)))
 
     def _abandon(self) -> None:
         """End what is under way; what was not committed has not happened."""
@@ -250,9 +246,7 @@ class Runner:
         if self._evaluated is None or monotonic() - self._evaluated < WARM_SECONDS:
             return
         for stage in self._stages:
-            share = self._store.read(stage.share)
-            if share is not None:
-                share.keep_warm(spark())
+            stage.keep_warm(self._store, spark)
         self._evaluated = monotonic()
 
     def _tidy(self) -> bool:

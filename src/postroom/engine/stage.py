@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.serial import Timeline
 from postroom.model.message import Stored
-from postroom.store.queues import Door
+from postroom.store.base import Store
+from postroom.store.batch import Door, no_door
+from postroom.store.queues import Door as Doors
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ class Share(Protocol):
         """What the journal calls whoever acts: a rule, an arc."""
 
     @property
-    def doors(self) -> Door:
+    def doors(self) -> Doors:
         """The doors that its new messages have passed already."""
 
     @property
@@ -65,11 +68,39 @@ class Share(Protocol):
         """Give Spark's workers something to do."""
 
 
+@dataclass
+class Result:
+    """What a step did, for reports and for choosing the size of the next one."""
+
+    messages: int = 0
+    created: int = 0
+    failures: int = 0
+    blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
+    claimed: int = 0
+    more: bool = False
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What an engine gives to a stage that is to work: the room's store, its number, and how much to take."""
+
+    store: Store
+    fence: int
+    spark: Callable[[], SparkSession]
+    size: Callable[[], int]  # messages of a step
+    door: Door = no_door
+    waiting: Mapping[str, str] = field(default_factory=dict)  # queues, and the queue on hold that each waits for
+
+
 class Stage(Protocol):
     """A capability that takes part in steps."""
 
-    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
-        """Its share under the definitions in force; None if it watches nothing.
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        """What its steps do, one after another, as long as they follow one another; None if there is nothing to do.
 
-        Queues that are ``waiting`` for another one are left alone.
+        ``Stale`` means that the world moved meanwhile: then nothing has happened, and the engine looks again.
         """
+
+    def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
+        """Give Spark's workers something to do, if there is something that they would be needed for."""

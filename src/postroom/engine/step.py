@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.serial import Timeline, settle
-from postroom.engine.stage import Share
+from postroom.engine.stage import Result, Share
 from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import Draft, Stored
 from postroom.store.batch import NOWHERE, Batch, Door, Places, Put, Stale, no_door
 from postroom.store.owner import is_alive
 from postroom.store.queues import Hold, Queue
-from postroom.store.timers import Timer
+from postroom.store.timers import ECHO, Timer
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -45,19 +45,6 @@ class Claim:
     more: bool  # whether there was more than the step takes
 
 
-@dataclass
-class Result:
-    """What a step did, for reports and for choosing the size of the next one."""
-
-    messages: int = 0
-    created: int = 0
-    failures: int = 0
-    blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
-    claimed: int = 0
-    more: bool = False
-    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
-
-
 def claim(
     tx: Transaction, share: Share, size: int, fence: int, waiting: Mapping[str, str], after: Mapping[str, int]
 ) -> Claim | None:
@@ -74,7 +61,7 @@ def claim(
         size = min(size, STEP_FREE_MESSAGES)
     elif after:
         return None
-    due = tx.timers.next_due() if after else None
+    due = tx.timers.next_due(ECHO) if after else None
     if due is not None and due <= tx.now:
         return None
     stored, timers = _due(tx, by_name, size) if not after else ([], {})
@@ -122,7 +109,7 @@ def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[
     looked_at: set[int] = set()
     limit = size
     while True:
-        due = tx.timers.due(limit)
+        due = tx.timers.due(ECHO, limit)
         for timer in due:
             if timer.id not in looked_at and len(found) < size:
                 looked_at.add(timer.id)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from postroom.engine.pipeline import WatchingStage
 from postroom.engine.stage import Share
 from postroom.engine.step import releases
 from postroom.flows.chart import Chart, Charts, parked
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from postroom.flows.stage import FlowShare
 
 
-class FlowStage:
+class FlowStage(WatchingStage):
     share_class: type[FlowShare] | None = None  # another way to evaluate, for tests
 
     def __init__(self, charts: Charts) -> None:

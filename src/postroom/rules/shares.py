@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from postroom.engine.pipeline import WatchingStage
 from postroom.engine.stage import Share
 from postroom.rules.catalog import Programs
 from postroom.store.transaction import Transaction
 
 
-class RulesStage:
+class RulesStage(WatchingStage):
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
 

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
-from postroom.engine.garbage import collector_off, set_loaded_apart
+from postroom.engine.garbage import collector_off
 from postroom.engine.isolation import isolated, reason
 from postroom.engine.serial import Timeline
-from postroom.limits import EVALUATION_SECONDS, WORKER_BYTES_MAX
+from postroom.engine.worker import Bounds
 from postroom.model.message import Stored
 from postroom.rules.arrivals import arrivals_of
 from postroom.rules.evaluate import evaluate_chunk
@@ -36,8 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Base = Mapping[Granule, Sequence[Document]]
-_BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
-_NICE = 5  # of a worker beside the engine itself: others wait for what the engine commits
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
 
 #: Chunks and answers cross Spark as Arrow streams in one binary column: taken apart, each of their values would be
@@ -173,8 +168,7 @@ def frame_of_chunks(spark: SparkSession, chunks: Sequence[bytes]) -> DataFrame:
 
 def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
     """Arrivals in, pending actions out."""
-    local = str(chunks.sparkSession.sparkContext.master).startswith("local")
-    bounds = Bounds(EVALUATION_SECONDS, WORKER_BYTES_MAX, _NICE if local else 0)
+    bounds = Bounds.beside(str(chunks.sparkSession.sparkContext.master))
     return chunks.mapInArrow(partial(work, plan, bounds), _PACKED)
 
 
@@ -275,38 +269,17 @@ def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
 # --- in the worker -----------------------------------------------------------------------------------------------
 
 
-class Bounds(NamedTuple):
-    """What a worker may take."""
-
-    seconds: float = EVALUATION_SECONDS  # for a chunk, besides what its size allows
-    memory: int = WORKER_BYTES_MAX
-    nice: int = 0  # how much others go before it
-
-
 def work(plan: Plan, bounds: Bounds, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Evaluate every chunk of a partition, within bounds that the driver sets."""
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    memory = bounds.memory if most == resource.RLIM_INFINITY else min(bounds.memory, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, most))
-    _prepare(bounds)
+    bounds.settle()
+    saxon()  # before the time counts
     for rows in batches:
         answers = []
         with collector_off():
             for chunk in rows.column(0).to_pylist():
-                with _hushed(), _Deadline(bounds.seconds + len(chunk) / _BYTES_A_SECOND):
+                with _hushed(), bounds.deadline(len(chunk)):
                     answers.append(evaluated(plan, chunk))
         yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
-
-
-_tasks = count()
-
-
-def _prepare(bounds: Bounds) -> None:
-    """Before the time counts: Saxon, and how much others go before this worker."""
-    saxon()
-    if next(_tasks) == 0:
-        os.nice(bounds.nice)
-    set_loaded_apart()
 
 
 def evaluated(plan: Plan, chunk: bytes) -> bytes:
@@ -327,20 +300,6 @@ def _hushed() -> Iterator[None]:
         os.dup2(before, 2)
         os.close(before)
         os.close(nowhere)
-
-
-class _Deadline:
-    """Ends this process if a batch takes too long: Saxon can be stopped in no other way."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _chunk(packed: bytes) -> tuple[list[Arrival], dict[Granule, list[Document]], dict[Granule, list[Change]]]:

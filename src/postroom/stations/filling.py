@@ -74,6 +74,15 @@ def values(form: Form, body: str) -> dict[str, FieldValue]:
     return form.type.record(_known(form, json.loads(body)))
 
 
+def fitting(form: Form, field: FormField, value: Any) -> str | None:
+    """Why a value cannot stand in a field; None if it can."""
+    try:
+        _value(form, field, _readable(form, {field.name: value})[field.name])
+    except FieldRefused as refusal:
+        return str(refusal)
+    return None
+
+
 def _known(form: Form, said: Mapping[str, Any]) -> dict[str, Any]:
     names = {field.name for field in form.fields}
     return {name: value for name, value in said.items() if name in names}

@@ -37,3 +37,8 @@ def find(name: str) -> Function | None:
                 raise ArgumentInvalid(argument="POSTROOM_FUNCTIONS", why=f"cannot import {module}: {error}") from None
             _imported.add(module)
     return _registered.get(name)
+
+
+def provide(some: Mapping[str, Function]) -> None:
+    """Functions that came along with the work, for a process that imports no modules of its own."""
+    _registered.update(some)

@@ -1,4 +1,4 @@
-"""The form language (.form), as far as types go: from text to frozen forms with their places, and back.
+"""The form language (.form): from text to frozen forms and procedures with their places, and back.
 
     type MEETING ANNOUNCEMENT
     | To: ______________  KEY: __________ |
@@ -8,12 +8,15 @@
     field Subject string required
     index Subject
 
-One statement a line; ``#`` begins a comment. What stands between bars is drawn and has none.
+One statement a line; ``#`` begins a comment. What stands between bars is drawn and has none. What follows
+``procedure`` is read by ``postroom.stations.procedures.language``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from postroom.errors import FormInvalid
@@ -21,33 +24,74 @@ from postroom.limits import FORM_COLUMNS_MAX, FORM_FIELDS_MAX
 from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.types import Kind
 from postroom.stations.forms import Form, FormField, Line, Rule
+from postroom.stations.procedures.definitions import Procedure
+from postroom.stations.procedures.language import procedures
 
 #: What an automatic field may be, with the kind that its values have. Others are registered functions.
 AUTOMATIC = {"key": Kind.KEY, "date": Kind.DATE, "time": Kind.TIME, "signature": Kind.STRING}
 _LIST = ("list", "of")
+_UNCOMMENTED = re.compile(r'(?:[^#"]|"(?:[^"\\]|\\.)*"|"(?![^"]*"))*')
+
+
+@dataclass(frozen=True)
+class Office:
+    """What files say: message types, and procedures that handle messages of them."""
+
+    forms: tuple[Form, ...] = ()
+    procedures: tuple[Procedure, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.forms) + len(self.procedures)
+
+    def joined(self, more: Office) -> Office:
+        """With what another file says: a name is in one of them."""
+        both = Office(self.forms + more.forms, self.procedures + more.procedures)
+        _refuse_if(_twice("type", both.forms) + _twice("procedure", both.procedures))
+        return both
+
+
+def read(text: str, file: str) -> Office:
+    """The types and procedures of a file; each type is checked, procedures are when their types are known."""
+    of_types: list[str] = []
+    of_procedures: list[tuple[Position, str]] = []
+    inside = False
+    for number, row in enumerate(text.splitlines(), 1):
+        said = row if row.strip().startswith("|") else without_comment(row)
+        word = said.split()[0] if said.strip() else ""
+        inside = word == "procedure" or (inside and word != "type")
+        of_types.append("" if inside else said)
+        if inside and word:
+            of_procedures.append((Position(file, number, len(row) - len(row.lstrip()) + 1), said.strip()))
+    return Office(parse("\n".join(of_types), file), ()).joined(Office((), tuple(procedures(of_procedures))))
+
+
+def without_comment(row: str) -> str:
+    """A line up to its ``#``; one in quotes is a character like others."""
+    return _UNCOMMENTED.match(row)[0]  # type: ignore[index]  # it matches every line
 
 
 def parse(text: str, file: str) -> tuple[Form, ...]:
-    """The forms of a file, in their order, checked."""
+    """The forms of a text, in their order, checked."""
     forms = tuple(_Reader(text, file).forms())
     problems = [Problem(position, what, rule) for form in forms for position, what, rule in _problems(form)]
-    names: dict[str, Form] = {}
-    for form in forms:
-        first = names.setdefault(form.name, form)
-        if first is not form:
-            problems.append(Problem(form.position, f"type {form.name} is already at {first.position}", "name-twice"))
-    if problems:
-        refuse(FormInvalid, problems)
+    _refuse_if(problems + _twice("type", forms))
     return forms
 
 
-def joined(known: tuple[Form, ...], more: tuple[Form, ...]) -> tuple[Form, ...]:
-    """The forms of several files: a type is in one of them."""
-    for form in more:
-        first = next((each for each in known if each.name == form.name), None)
-        if first is not None:
-            _fail(form.position, f"type {form.name} is already at {first.position}", "name-twice")
-    return known + more
+def _twice(what: str, defined: Sequence[Form] | Sequence[Procedure]) -> list[Problem]:
+    names: dict[str, Position] = {}
+    found = []
+    for each in defined:
+        first = names.setdefault(each.name, each.position)
+        if first is not each.position:
+            found.append(Problem(each.position, f"{what} {each.name} is already at {first}", "name-twice"))
+    return found
+
+
+def _refuse_if(problems: Sequence[Problem]) -> None:
+    if problems:
+        refuse(FormInvalid, problems)
 
 
 def _fail(position: Position, what: str, rule: str) -> NoReturn:
@@ -70,7 +114,7 @@ class _Reader:
                 self._inside(name, position, "a template")
                 lines.append(self._line(row.strip(), position))
                 continue
-            words = row.partition("#")[0].split()
+            words = without_comment(row).split()
             if not words:
                 continue
             if words[0] == "type":
@@ -86,7 +130,7 @@ class _Reader:
                 self._inside(name, position, "an index")
                 indexes.append(" ".join(words[1:]))
             else:
-                _fail(position, f"type, field, index or a line of a template, not {words[0]!r}", "syntax")
+                _fail(position, f"type, field, index, procedure or a line of a template, not {words[0]!r}", "syntax")
         if name:
             yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
 

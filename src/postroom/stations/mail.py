@@ -6,7 +6,7 @@ in three commits (``postroom.store.transfers``); whoever comes by next finishes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from postroom.limits import MAIL_MESSAGES, NODE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import filing
+from postroom.stations.marks import sent
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.reading import database, mailbox
 from postroom.store.base import Store
@@ -45,7 +46,8 @@ def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str
     def leave(tx: Transaction) -> list[Parcel]:
         tx.tracking.enter(STATIONS)
         queue = queue_of(tx, database(station), STATION)
-        return [_ship_one(tx, queue, own(tx, queue, station, key), station, node, to) for key in dict.fromkeys(keys)]
+        found = [own(tx, queue, station, key) for key in dict.fromkeys(keys)]
+        return [ship_one(tx, queue, each, station, node, to, sent(each.properties, station)) for each in found]
 
     with store.acting(station):
         parcels = store.transact("ship", leave)
@@ -60,16 +62,17 @@ def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str
     return [Shipped(key_text(parcel.stored.key), to, delivered) for parcel in parcels]
 
 
-def _ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node: str, to: str) -> Parcel:
+def ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node: str, to: str, marks: str) -> Parcel:
+    """Take a message out of a station's database, with other marks; it is in the mailbox, or on its way."""
     filing.unfile(tx, queue, [stored])
     tx.dossiers.leave(stored.key)
     if node != CONTROL:
-        parcel = tx.transfers.depart(stored, queue, SHIP, station, to, 0)
+        parcel = tx.transfers.depart(stored, queue, SHIP, station, to, 0, marks)
         seen = tx.tracking.leave(STATIONS, stored, queue.id, parcel.stored.position)
         return tx.transfers.noted(parcel, seen)
     target = queue_of(tx, mailbox(to), MAILBOX)
     tx.tracking.enter(MAILBOXES)
-    there = tx.transfers.move(stored, queue, target, SHIP, {"from": station, "to": to})
+    there = tx.transfers.move(stored, queue, target, SHIP, {"from": station, "to": to}, marks)
     seen = tx.tracking.leave(STATIONS, stored, queue.id, there.position)
     tx.tracking.come(MAILBOXES, stored.key, seen)
     filing.file(tx, target, [stored])
@@ -104,21 +107,40 @@ def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list
         if not stored.sound:
             tx.messages.set_aside(box, stored)  # what it said is not known, so it stays in the files, where none look
             continue
-        filing.unfile(tx, box, [stored])
-        if node != CONTROL:
-            parcel = tx.transfers.depart(stored, box, GET, mailbox(station), station, 0)
-            seen = tx.tracking.leave(MAILBOXES, stored, box.id, parcel.stored.position)
-            parcels.append(tx.transfers.noted(parcel, seen))
-            continue
-        target = queue_of(tx, database(station), STATION)
-        tx.tracking.enter(STATIONS)
-        there = tx.transfers.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
-        seen = tx.tracking.leave(MAILBOXES, stored, box.id, there.position)
-        done = tx.tracking.come(STATIONS, stored.key, seen)
-        tx.tracking.show(stored, station, seen, done, there.position)
-        filing.file(tx, target, [stored])
-        parcels.append(Parcel(0, GET, station, station, seen, 0, there))
+        parcels.append(_get_one(tx, box, stored, station, node))
     return parcels, len(page)
+
+
+def _get_one(tx: Transaction, box: Queue, stored: Stored, station: str, node: str) -> Parcel:
+    filing.unfile(tx, box, [stored])
+    if node != CONTROL:
+        parcel = tx.transfers.depart(stored, box, GET, mailbox(station), station, 0)
+        seen = tx.tracking.leave(MAILBOXES, stored, box.id, parcel.stored.position)
+        return tx.transfers.noted(parcel, seen)
+    target = queue_of(tx, database(station), STATION)
+    tx.tracking.enter(STATIONS)
+    there = tx.transfers.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
+    seen = tx.tracking.leave(MAILBOXES, stored, box.id, there.position)
+    done = tx.tracking.come(STATIONS, stored.key, seen)
+    tx.tracking.show(stored, station, seen, done, there.position)
+    filing.file(tx, target, [stored])
+    return Parcel(0, GET, station, station, seen, 0, there)
+
+
+def fetch(network: Network, station: str, node: str, wanted: Mapping[int, int]) -> None:
+    """Bring some mail in, by key and position; what is not there any more is left out."""
+
+    def work(tx: Transaction) -> list[Parcel]:
+        tx.tracking.enter(MAILBOXES)
+        box = queue_of(tx, mailbox(station), MAILBOX)
+        found = tx.messages.find_many(list(wanted))
+        here = [each for key, each in found.items() if each.queue == box.name and each.position == wanted[key]]
+        return [_get_one(tx, box, each, station, node) for each in here if each.sound]
+
+    with network.control.acting(station):
+        parcels = network.control.transact("get", work)
+    if node != CONTROL:
+        deliver(network, network.control, parcels)
 
 
 # --- between two stores ---

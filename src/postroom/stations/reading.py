@@ -7,9 +7,8 @@ for each node, wherever Spark has put that.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from postroom.limits import INDEXED_CHARS_MAX
@@ -18,6 +17,7 @@ from postroom.model.order import HIGHEST
 from postroom.model.types import Kind, scalars, text
 from postroom.stations.conditions import Condition, any_holds
 from postroom.stations.filing import indexed
+from postroom.stations.marks import marks
 from postroom.store.albums import Kept
 from postroom.store.filings import Filing, Span, Test, Tests
 from postroom.store.queues import MAILBOX, STATION, Queue
@@ -253,6 +253,11 @@ def mailbox(station: str) -> str:
     return _MAILBOX + station
 
 
+def is_dossier(name: str) -> bool:
+    """Whether a dossier can have this name."""
+    return 0 < len(name) <= 200 and name.isprintable()
+
+
 def station_of(queue: str) -> str:
     return queue.partition(":")[2]
 
@@ -267,8 +272,6 @@ def kept(stored: Stored) -> Kept:
     return Kept(stored.key, place_of(stored.queue), stored.type or "", form_version(stored.properties), stored.body)
 
 
-@lru_cache(maxsize=1_000)
 def form_version(properties: str) -> int:
     """The version of the form that a message was made with."""
-    said: Mapping[str, Any] = json.loads(properties)
-    return int(said.get("form", 0))
+    return marks(properties).form

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,9 +20,11 @@ from postroom.stations.conditions import sketch
 from postroom.stations.filling import Given, copied, created, modified
 from postroom.stations.images import Answer, Image
 from postroom.stations.mail import Shipped, own, queue_of
+from postroom.stations.marks import Marks, touched
+from postroom.stations.marks import properties as properties_of
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.planning import planned
-from postroom.stations.reading import Plan, database, find, form_version, kept, mailbox, place_of
+from postroom.stations.reading import Plan, database, find, form_version, is_dossier, kept, mailbox, place_of
 from postroom.store.albums import Album, Kept
 from postroom.store.base import Store
 from postroom.store.filings import Span, key_value
@@ -96,7 +97,7 @@ class Station:
     def _put(self, tx: Transaction, edition: Edition, bodies: Sequence[Callable[[int], str]]) -> list[str]:
         tx.tracking.enter(STATIONS)
         queue = self._queue(tx)
-        properties = json.dumps({"form": edition.version}, separators=(",", ":"))
+        properties = properties_of(Marks(edition.version))
         keys = tx.keys.take(len(bodies)) if bodies else []
         made = []
         for key, body in zip(keys, bodies, strict=True):
@@ -128,7 +129,7 @@ class Station:
             if not changed:
                 return stored
             filing.unfile(tx, queue, [stored])
-            after = tx.transfers.edit(queue, stored, body, stored.properties, {"fields": changed})
+            after = tx.transfers.edit(queue, stored, body, touched(stored.properties), {"fields": changed})
             tx.tracking.leave(STATIONS, stored, queue.id, after.position, stays=True)
             filing.file(tx, queue, [after])
             tx.wake()
@@ -204,7 +205,7 @@ class Station:
 
     def add_to_dossier(self, dossier: str, *keys: str) -> int:
         """Put messages of this station into a dossier; answers with how many were not in it."""
-        if not 0 < len(dossier) <= 200 or not dossier.isprintable():
+        if not is_dossier(dossier):
             raise ArgumentInvalid(argument="dossier", why="1 to 200 printable characters")
 
         def work(tx: Transaction) -> int:

@@ -17,11 +17,12 @@ from postroom.model.message import Draft, Stored, message_hash
 from postroom.store.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
 from postroom.store.queues import Keep, Queue
 from postroom.store.slices import Member
+from postroom.store.timers import ECHO
 
 if TYPE_CHECKING:
     from postroom.store.transaction import Transaction
 
-_JOURNAL = """
+JOURNAL = """
 INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
@@ -188,7 +189,7 @@ class Batch:
         if self._held:
             slices.spend(self._held)
         for due, key in self._timers:
-            self._tx.timers.add(due, "echo", {"message": key})
+            self._tx.timers.add(due, ECHO, {"message": key})
 
     def _insert(self) -> None:
         """The new messages, and the journal in its order."""
@@ -216,7 +217,7 @@ class Batch:
         self._session.many(INSERT, messages)
         self._journal += [(put[0], now, "put", key, None, None, put[1], put[7], None) for key, put in keyed]
         self._journal.sort(key=_seq)
-        self._session.many(_JOURNAL, self._journal)
+        self._session.many(JOURNAL, self._journal)
 
     def _insert_passed(self, messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Write the messages that are processed already; answers with the others."""

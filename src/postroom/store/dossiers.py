@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from postroom.store.journal import Journal
 from postroom.store.queues import Queue
 from postroom.store.session import Session
 
 _ADD = "INSERT INTO dossiers (station, name, message, seq) VALUES (?, ?, ?, ?)"
+_PUT = "INSERT INTO dossiers (station, name, message, seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _HAS = "SELECT 1 FROM dossiers WHERE station = ? AND name = ? AND message = ?"
 _REMOVE = "DELETE FROM dossiers WHERE station = ? AND name = ? AND message = ?"
 _LEAVE = "DELETE FROM dossiers WHERE message = ?"
@@ -33,8 +36,15 @@ class Dossiers:
         self._journal.add_to(message, "remove-dossier", station.id, {"dossier": name})
         return True
 
+    def put(self, rows: Sequence[tuple[Queue, str, int, int]]) -> None:
+        """Messages by station, dossier, key and the event that has put them there."""
+        self._session.many(_PUT, [(station.id, name, message, seq) for station, name, message, seq in rows])
+
     def leave(self, message: int) -> None:
         self._session.run(_LEAVE, (message,))
+
+    def leave_many(self, messages: Sequence[int]) -> None:
+        self._session.many(_LEAVE, [(message,) for message in messages])
 
     def counts(self, station: Queue) -> dict[str, int]:
         """The dossiers of a station, with the number of messages in each."""

@@ -42,6 +42,7 @@ FROM chain JOIN journal j ON j.seq = chain.seq
      LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
 ORDER BY chain.seq
 """
+_TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
@@ -116,6 +117,11 @@ class Journal:
     def _last_number(self, message: int) -> int | None:
         row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
         return None if row is None else row[0]
+
+    def time_of(self, seq: int) -> int | None:
+        """When an event was, by its number."""
+        row = self._session.row(_TIME_OF, (seq,))
+        return None if row is None else int(row[0])
 
     def newest(self) -> int:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""

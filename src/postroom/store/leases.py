@@ -14,6 +14,10 @@ from postroom.store.session import Session
 
 _FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ? /*for update*/"
 _INSERT = "INSERT INTO leases (name, owner, fence, expires) VALUES (?, ?, 1, ?) ON CONFLICT (name) DO NOTHING"
+_FOLLOW = """
+INSERT INTO leases (name, owner, fence, expires) VALUES (?, 'control', ?, 0)
+ON CONFLICT (name) DO UPDATE SET fence = excluded.fence WHERE leases.fence <= excluded.fence
+"""
 _TAKE = "UPDATE leases SET owner = ?, fence = ?, expires = ? WHERE name = ?"
 _RENEW = "UPDATE leases SET expires = ? WHERE name = ? AND fence = ?"
 
@@ -41,6 +45,12 @@ class Leases:
         """Refuse the transaction unless ``fence`` is still the lease's number."""
         _, current, _ = self._find(name)
         if current != fence:
+            raise LeaseLost(lease=name, ours=fence, theirs=current)
+
+    def follow(self, name: str, fence: int) -> None:
+        """In a store where nobody takes this lease: the highest number that was ever shown is the one that counts."""
+        if self._session.run(_FOLLOW, (name, fence)) == 0:
+            _, current, _ = self._find(name)
             raise LeaseLost(lease=name, ours=fence, theirs=current)
 
     def renew(self, name: str, fence: int, seconds: float) -> None:

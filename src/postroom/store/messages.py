@@ -50,6 +50,7 @@ _POSITIONS = """
 SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?
 """
 _BETWEEN = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 AND m.position > ? AND m.position <= ? ORDER BY m.position"
+_NEXT_OF = _COLUMNS + "WHERE q.name = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?"
 MARK = """
 UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = 1
 """
@@ -157,6 +158,11 @@ class Messages:
         row = self._session.row(_FIND, (key,))
         return None if row is None else Stored(*row)
 
+    def find_many(self, keys: Sequence[int]) -> dict[int, Stored]:
+        """Those of these keys that are there."""
+        rows = [row for found in self._session.each(_FIND, [(key,) for key in keys]) for row in found]
+        return {row[0]: Stored(*row) for row in rows}
+
     def any(self) -> bool:
         """Whether there is a message at all."""
         return self._session.row(_ANY) is not None
@@ -164,6 +170,11 @@ class Messages:
     def positions(self, queue: Queue, after: int, limit: int) -> list[int]:
         """Where the next unprocessed messages of a queue stand, from behind a position."""
         return [row[0] for row in self._session.rows(_POSITIONS, (queue.id, after, limit))]
+
+    def next_of(self, queue: str, after: int, limit: int) -> list[Stored]:
+        """The next unprocessed messages of a queue, which may not be there, from behind a position."""
+        rows = self._session.rows(_NEXT_OF, (queue, after, limit))
+        return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
 
     def between(self, queue: Queue, after: int, last: int) -> list[Stored]:
         """The unprocessed messages of a queue from behind a position up to another, oldest first."""

@@ -11,9 +11,13 @@ from postroom.store.journal import Journal
 from postroom.store.session import Session
 
 _INSERT = "INSERT INTO timers (due, kind, payload) VALUES (?, ?, ?) RETURNING id"
-_DUE = "SELECT id, due, kind, payload FROM timers WHERE due <= ? ORDER BY due, id LIMIT ?"
+_DUE = "SELECT id, due, kind, payload FROM timers WHERE due <= ? AND kind = ? ORDER BY due, id LIMIT ?"
 _NEXT = "SELECT min(due) FROM timers"
+_NEXT_OF_KIND = "SELECT min(due) FROM timers WHERE kind = ?"
 _DELETE = "DELETE FROM timers WHERE id = ?"
+
+
+ECHO = "echo"  # the kind of a message of an echo queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,14 @@ class Timers:
         self._journal.add("timer", detail={"timer": row[0], "kind": kind, "due": due})
         return int(row[0])
 
-    def due(self, limit: int) -> list[Timer]:
+    def due(self, kind: str, limit: int) -> list[Timer]:
         """What is due now, in the order of its time."""
-        rows = self._session.rows(_DUE, (self._session.now, limit))
+        rows = self._session.rows(_DUE, (self._session.now, kind, limit))
         return [Timer(id, due, kind, json.loads(payload)) for id, due, kind, payload in rows]
 
-    def next_due(self) -> int | None:
-        row = self._session.row(_NEXT)
+    def next_due(self, kind: str | None = None) -> int | None:
+        """When the next one is due, of one kind or all."""
+        row = self._session.row(_NEXT) if kind is None else self._session.row(_NEXT_OF_KIND, (kind,))
         return None if row is None else row[0]
 
     def remove(self, timer: Timer) -> bool:

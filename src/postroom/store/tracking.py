@@ -27,6 +27,7 @@ _SET_DONE = "UPDATE counters SET value = ? WHERE name = ?"
 _NUMBER = "UPDATE counters SET value = value + 1 WHERE name = 'queries' RETURNING value"
 _HIDDEN = "SELECT seen FROM hidden WHERE place = ? AND message = ?"
 _HIDDEN_FROM = "SELECT message FROM hidden WHERE place = ? AND seen >= ?"
+_ANY_HIDDEN = "SELECT 1 FROM hidden LIMIT 1"
 _HIDE = """
 INSERT INTO hidden (place, message, seen) VALUES (?, ?, ?)
 ON CONFLICT (place, message) DO UPDATE SET seen = excluded.seen
@@ -115,6 +116,13 @@ class Tracking:
         """Wait until nobody changes what is at either place, and keep everyone from it until this commit."""
         for place in (STATIONS, MAILBOXES):
             self._session.lock(_ALONE, place)
+
+    def calm(self) -> bool:
+        """Whether no query is being read here, and all have met all that is here: then nobody need be told of moves."""
+        if self._is_read(STATIONS) or self._is_read(MAILBOXES):
+            return False
+        same = self._last(_DONE[STATIONS]) == self._last(_DONE[MAILBOXES])
+        return same and self._session.row(_ANY_HIDDEN) is None
 
     def leave(self, place: str, stored: Stored, queue: int, gone: int, *, stays: bool = False) -> int:
         """A message leaves by an event, or only changes; answers with the last query that has met it.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from postroom.store.albums import Albums
 from postroom.store.counts import Counts
 from postroom.store.definitions import Definitions
+from postroom.store.desks import Desks
 from postroom.store.dossiers import Dossiers
 from postroom.store.epochs import Epochs
 from postroom.store.filings import Filings
+from postroom.store.handling import Handling
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
 from postroom.store.leases import Leases
@@ -52,6 +54,8 @@ class Transaction:
         self.tracking = Tracking(session, self.journal)
         self.dossiers = Dossiers(session, self.journal)
         self.albums = Albums(session)
+        self.desks = Desks(session)
+        self.handling = Handling(session, self.counts)
         self._wake = False
 
     @property

@@ -20,7 +20,8 @@ from postroom.store.queues import LEAVING, Queue, Queues
 from postroom.store.session import Row, Session
 
 _MOVE = """
-UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1
+UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL, properties = ?, hash = ?
+WHERE key = ? AND queue = ? AND state = 1
 """
 _EDIT = """
 UPDATE messages SET body = ?, properties = ?, hash = ?, position = ?, number = ?, last = NULL
@@ -85,13 +86,27 @@ class Transfers:
             self._journal.add_arrivals("create", target=queue.id, since=numbers[0])
         return made
 
-    def move(self, stored: Stored, source: Queue, target: Queue, verb: str, detail: Mapping[str, Any]) -> Stored:
-        """Into another queue of this store; answers with the message as it is there."""
+    def move(
+        self,
+        stored: Stored,
+        source: Queue,
+        target: Queue,
+        verb: str,
+        detail: Mapping[str, Any],
+        properties: str | None = None,
+    ) -> Stored:
+        """Into another queue of this store, with other properties perhaps; answers with the message as it is there."""
+        if properties is not None and properties != stored.properties:
+            about = (stored.created, stored.cause, stored.body, stored.format, stored.type, properties)
+            stored = stored._replace(properties=properties, hash=message_hash(stored.key, *about))
         seq = self._journal.add(
             verb, message=stored.key, prior=stored.last, source=source.id, target=target.id, detail=detail
         )
         number = self._counts.arrive(target, 1)
-        _check_one(self._session.run(_MOVE, (target.id, seq, number, stored.key, source.id)), stored)
+        _check_one(
+            self._session.run(_MOVE, (target.id, seq, number, stored.properties, stored.hash, stored.key, source.id)),
+            stored,
+        )
         self._counts.depart(source, stored.number, kept=False)
         return stored._replace(queue=target.name, position=seq, number=number, last=seq)
 
@@ -113,10 +128,19 @@ class Transfers:
 
     # --- between two stores ---
 
-    def depart(self, stored: Stored, queue: Queue, verb: str, source: str, target: str, seen: int) -> Parcel:
+    def depart(
+        self,
+        stored: Stored,
+        queue: Queue,
+        verb: str,
+        source: str,
+        target: str,
+        seen: int,
+        properties: str | None = None,
+    ) -> Parcel:
         """The first commit: take a message out of its queue, for a station whose store is another."""
         leaving = self._leaving()
-        here = self.move(stored, queue, leaving, verb, {"from": source, "to": target})
+        here = self.move(stored, queue, leaving, verb, {"from": source, "to": target}, properties)
         hop, came = self._session.row(_LAST_VISIT, (stored.key,)) or (0, 0)
         self._session.run(_HAND_OVER, (stored.key, hop + 1, verb, source, target, seen, came))
         return Parcel(hop + 1, verb, source, target, seen, came, here)

@@ -6,7 +6,7 @@ is never edited; a change is a new number.
 
 from __future__ import annotations
 
-from postroom.store.migrations import m0001_foundation, m0002_rules, m0003_flows, m0004_stations
+from postroom.store.migrations import m0001_foundation, m0002_rules, m0003_flows, m0004_stations, m0005_procedures
 
 #: The migration with number n stands at index n - 1.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -14,6 +14,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0002_rules.STATEMENTS,
     m0003_flows.STATEMENTS,
     m0004_stations.STATEMENTS,
+    m0005_procedures.STATEMENTS,
 )
 
 _SQLITE = {

@@ -1,0 +1,44 @@
+"""What a message of a station has with it besides its body, in its properties.
+
+``form`` is the version of the form that it was made with, ``from`` the station that sent it last. ``depth`` counts the
+procedures that have handled it since a person did, and ``procedure`` is the one that left it where it is.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+
+class Marks(NamedTuple):
+    form: int
+    sender: str | None = None
+    depth: int = 0
+    procedure: str | None = None
+
+
+_NAMES = {"form": "form", "sender": "from", "depth": "depth", "procedure": "procedure"}
+
+
+@lru_cache(maxsize=10_000)
+def marks(properties: str) -> Marks:
+    said: dict[str, Any] = json.loads(properties)
+    return Marks(int(said.get("form", 0)), said.get("from"), int(said.get("depth", 0)), said.get("procedure"))
+
+
+@lru_cache(maxsize=10_000)
+def properties(marks: Marks) -> str:
+    said = {_NAMES[name]: value for name, value in marks._asdict().items() if value or name == "form"}
+    return json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def sent(before: str, sender: str) -> str:
+    """The properties of a message that a person ships."""
+    return properties(Marks(marks(before).form, sender))
+
+
+def touched(before: str) -> str:
+    """The properties of a message that a person has written on."""
+    known = marks(before)
+    return properties(Marks(known.form, known.sender))

@@ -1,0 +1,227 @@
+"""What a complete working set leads to: what is written on its messages, the new ones, and where each goes.
+
+This runs where Spark has put it. It knows the set and the plan, and nothing of stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple, Self
+
+from postroom.errors import PostroomError
+from postroom.model.body import check_text
+from postroom.model.types import FieldValue, Kind, text
+from postroom.stations.catalog import Edition
+from postroom.stations.filling import copied, created, modified, values
+from postroom.stations.forms import Form
+from postroom.stations.procedures.definitions import Call, Constant, Expression, Operation, Reference
+from postroom.stations.procedures.plan import Plan
+
+_CODE = "PP0001"  # of what a procedure cannot do
+Functions = Mapping[str, Callable[..., Any]]
+Find = Callable[[str], Callable[..., Any] | None]
+
+
+class Member(NamedTuple):
+    """A message of a working set."""
+
+    sketch: str
+    type: str
+    form: int
+    body: str
+
+
+class Complete(NamedTuple):
+    """A working set, ready to be handled."""
+
+    order: int
+    plan: str  # the procedure's name
+    members: tuple[Member, ...]  # in the order of the sketches
+    keys: tuple[int, ...]  # for copies and new messages
+    now: int
+    failure: str | None = None  # why it cannot be evaluated: it killed its worker
+
+    def failing(self, why: str) -> Self:
+        return self._replace(failure=why)
+
+
+class Made(NamedTuple):
+    """A new message: a copy, or one that was created."""
+
+    sketch: str
+    copy: int
+    type: str
+    form: int
+    body: str
+
+
+class Outcome(NamedTuple):
+    """What a working set leads to, or why to nothing."""
+
+    bodies: tuple[str, ...] = ()  # of its messages, in the order of the sketches
+    fields: tuple[tuple[str, ...], ...] = ()  # of each, those that changed
+    made: tuple[Made, ...] = ()  # in the order of the keys
+    where: tuple[str | None, ...] = ()  # of each destination
+    code: str = ""
+    why: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.code)
+
+
+class _Failed(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What working sets are worked on with: plain data that travels, and the functions that procedures name."""
+
+    plans: Mapping[str, Plan]
+    editions: Mapping[tuple[str, int], Form]  # by type and version
+    present: Mapping[str, Edition]  # the forms that new messages are made with
+    functions: Functions
+
+    def outcome(self, complete: Complete) -> Outcome:
+        """All or nothing: a value that cannot be worked out leaves every message as it was."""
+        if complete.failure is not None:
+            return Outcome(code=_CODE, why=complete.failure)
+        try:
+            return _Work(self, complete).done()
+        except _Failed as failed:
+            return Outcome(code=_CODE, why=str(failed))
+        except PostroomError as refusal:
+            return Outcome(code=refusal.code, why=str(refusal))
+
+
+class _Work:
+    """One working set."""
+
+    def __init__(self, bench: Bench, complete: Complete) -> None:
+        self._bench = bench
+        self._complete = complete
+        self._plan = bench.plans[complete.plan]
+        self._members = {each.sketch: each for each in complete.members}
+        self._original: dict[str, dict[str, FieldValue]] = {}
+        self._bodies: dict[str, str] = {}
+        self._fields: dict[str, list[str]] = {}
+        self._updated: dict[str, dict[str, FieldValue]] = {}
+        self._given: dict[str, dict[str, Any]] = {}
+
+    def done(self) -> Outcome:
+        for sketch, line in self._plan.order:
+            value = _sayable(self._value(line.value), self._form(sketch), line.field)
+            self._given.setdefault(sketch, {})[line.field] = value
+            self._updated.pop(sketch, None)
+        for member in self._complete.members:
+            self._write(member.sketch)
+        made = self._made()
+        where = tuple(self._where(each.operation, each.where) for each in self._plan.procedure.destinations)
+        members = self._complete.members
+        return Outcome(
+            tuple(self._bodies[each.sketch] for each in members),
+            tuple(tuple(self._fields[each.sketch]) for each in members),
+            made,
+            where,
+        )
+
+    def _form(self, sketch: str) -> Form:
+        member = self._members[sketch]
+        return self._bench.editions[member.type, member.form]
+
+    def _write(self, sketch: str) -> None:
+        """The message with all that was given so far."""
+        body, changed = self._members[sketch].body, list[str]()
+        if sketch in self._given:
+            body, changed = modified(self._form(sketch), body, self._given[sketch])
+            check_text(body)
+        self._bodies[sketch], self._fields[sketch] = body, changed
+
+    # --- values ---
+
+    def _value(self, expression: Expression) -> Any:
+        if isinstance(expression, Constant):
+            return expression.value
+        if isinstance(expression, Reference):
+            return self._read(expression)
+        return self._called(expression)
+
+    def _read(self, reference: Reference) -> FieldValue:
+        sketch, known = reference.sketch, self._original
+        if reference.updated and sketch in self._given:
+            known = self._updated
+            if sketch not in known:
+                self._write(sketch)
+                known[sketch] = values(self._form(sketch), self._bodies[sketch])
+        elif sketch not in known:
+            known[sketch] = values(self._form(sketch), self._members[sketch].body)
+        return known[sketch].get(reference.field)
+
+    def _called(self, call: Call) -> Any:
+        function = self._bench.functions.get(call.function)
+        if function is None:
+            raise _Failed(f"no function is registered as {call.function}")
+        arguments = [self._value(each) for each in call.arguments]
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise _Failed(f"the function {call.function} failed: {type(error).__name__}: {error}") from error
+
+    def _where(self, operation: Operation, expression: Expression | None) -> str | None:
+        if expression is None:
+            return None
+        found = self._value(expression)
+        if found is None or found == "":
+            raise _Failed(f"{operation} {expression}: there is no value")
+        if not isinstance(found, (str, int, float, bool, Decimal)) and not hasattr(found, "isoformat"):
+            raise _Failed(f"{operation} {expression}: a name is one value, not {type(found).__name__}")
+        return text(found)
+
+    # --- new messages ---
+
+    def _made(self) -> tuple[Made, ...]:
+        keys = iter(self._complete.keys)
+        procedure = self._plan.procedure
+        found = []
+        for each in procedure.creations:
+            edition = self._bench.present[each.type]
+            given = {line.field: _sayable(self._value(line.value), edition.form, line.field) for line in each.lines}
+            given = {name: value for name, value in given.items() if value is not None}
+            body = created(edition, given, next(keys), procedure.station, self._complete.now)
+            check_text(body)
+            found.append(Made(each.name, 0, each.type, edition.version, body))
+        bodies = {each.sketch: each for each in found}
+        for goal in procedure.destinations:
+            if not goal.copy:
+                continue
+            new = bodies.get(goal.sketch)
+            if new is not None:
+                form, body, type, version = self._bench.present[new.type].form, new.body, new.type, new.form
+            else:
+                member = self._members[goal.sketch]
+                form, body, type, version = (
+                    self._form(goal.sketch), self._bodies[goal.sketch], member.type, member.form,
+                )  # fmt: skip
+            found.append(Made(goal.sketch, goal.copy, type, version, copied(form, body, next(keys))))
+        return tuple(found)
+
+
+def _sayable(value: Any, form: Form, name: str) -> Any:
+    """A value as a field takes it: a text takes everything as text."""
+    field = form.field(name)
+    if field is None or field.kind is not Kind.STRING or value is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_sayable(each, form, name) for each in value]
+    return value if isinstance(value, str) else text(value)
+
+
+def functions_of(plans: Iterable[Plan], forms: Iterable[Form], find: Find) -> Functions:
+    """The functions that procedures name, and those of automatic fields of the messages they write on."""
+    names = [name for plan in plans for name in plan.functions]
+    names += [field.function for form in forms for field in form.fields if field.function]
+    found = {name: find(name) for name in dict.fromkeys(names)}
+    return {name: function for name, function in found.items() if function is not None}

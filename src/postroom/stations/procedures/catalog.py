@@ -1,0 +1,155 @@
+"""Procedures in the catalog: checked against the types that they handle, kept by version, one desk for each station."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from postroom.errors import DefinitionUnknown, FormInvalid, FunctionUnknown
+from postroom.model.catalog import Definition, Loaded, Position, Problem, compared, nearest, refuse
+from postroom.stations import functions
+from postroom.stations.catalog import Edition, Forms
+from postroom.stations.forms import Form
+from postroom.stations.procedures import checks
+from postroom.stations.procedures.definitions import Procedure, calls
+from postroom.stations.procedures.language import procedures as read_procedures
+from postroom.stations.procedures.plan import Desk, Plan, planned
+from postroom.store.transaction import Transaction
+
+KIND = "procedure"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A procedure as it is kept."""
+
+    procedure: Procedure
+    enabled: bool
+    where: Position | None
+    since: int
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "name": self.procedure.name,
+            "station": self.procedure.station,
+            "state": "enabled" if self.enabled else "disabled",
+            "where": str(self.where) if self.where else "",
+            "since": self.since,
+        }
+
+
+class Procedures:
+    """The procedures of a room, made ready once per version of its definitions."""
+
+    def __init__(self, forms: Forms) -> None:
+        self.forms = forms
+        self._known: dict[int, dict[str, Desk]] = {}
+
+    def now(self, tx: Transaction) -> dict[str, Desk]:
+        """By station, what is enabled."""
+        version = tx.definitions.version()
+        found = self._known.get(version)
+        if found is None:
+            found = desks(kept(tx), self.forms.now(tx))
+            if not tx.definitions.changing:
+                self._known = {version: found}
+        return found
+
+
+def kept(tx: Transaction) -> list[Kept]:
+    """Every procedure, in the order of definition."""
+    return [_kept(each) for each in tx.definitions.of_kind(KIND)]
+
+
+def named(tx: Transaction, name: str) -> Kept:
+    known = {each.procedure.name: each for each in kept(tx)}
+    if name not in known:
+        raise DefinitionUnknown(name=f"procedure {name}", nearest=nearest(name, known))
+    return known[name]
+
+
+def _kept(definition: Definition) -> Kept:
+    (procedure,) = parsed(definition.body["text"], definition.name)
+    return Kept(procedure, not definition.body["disabled"], definition.position, definition.since)
+
+
+def parsed(text: str, file: str) -> list[Procedure]:
+    """Procedures from the text that they print as."""
+    return read_procedures((Position(file, number), row.strip()) for number, row in enumerate(text.splitlines(), 1))
+
+
+def desks(known: Iterable[Kept], forms: Mapping[str, Edition]) -> dict[str, Desk]:
+    plain = {name: edition.form for name, edition in forms.items()}
+    by_station: dict[str, list[Plan]] = {}
+    for each in known:
+        if each.enabled:
+            by_station.setdefault(each.procedure.station, []).append(planned(each.procedure, plain))
+    return {station: Desk(station, tuple(plans), _edition(plans, forms)) for station, plans in by_station.items()}
+
+
+def _edition(plans: Sequence[Plan], forms: Mapping[str, Edition]) -> str:
+    """What the candidates of a station depend on: its procedures, and the types of what they collect."""
+    said = [str(plan.procedure) for plan in plans]
+    said += sorted({str(forms[each.type].form) for plan in plans for each in plan.sketches})
+    return blake2b("\0".join(said).encode(), digest_size=16).hexdigest()
+
+
+# --- changing ---
+
+
+def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mapping[str, Form]) -> None:
+    """Refuse procedures that break a rule, and a change of types that would break procedures that are there."""
+    new = {each.name for each in procedures}
+    present = [] if tx is None else [each for each in kept(tx) if each.procedure.name not in new]
+    problems = [problem for each in procedures for problem in checks.problems(each, forms)]
+    problems += [
+        Problem(each.where or problem.position, problem.what, problem.rule)
+        for each in present
+        for problem in checks.problems(each.procedure, forms)
+    ]
+    elsewhere = {} if tx is None else {each.procedure.name: each.procedure.station for each in kept(tx)}
+    for each in procedures:
+        if elsewhere.get(each.name, each.station) != each.station:
+            what = f"procedure {each.name} is at {elsewhere[each.name]}: give this one another name, or remove that one"
+            problems.append(Problem(each.position, what, "procedure-station"))
+    if problems:
+        refuse(FormInvalid, problems)
+    for each in procedures:
+        for position, value in each.expressions():
+            for function in calls(value):
+                if functions.find(function) is None:
+                    raise FunctionUnknown(where=str(position), function=function)
+
+
+def load_within(tx: Transaction, procedures: Sequence[Procedure], files: Sequence[str]) -> Loaded:
+    """Add procedures, and new versions of them; what is not named stays, and what is disabled stays so."""
+    was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
+    wanted = []
+    for each in procedures:
+        disabled = each.name in was and was[each.name]["disabled"]
+        wanted.append(Definition(KIND, each.name, {"text": str(each), "disabled": disabled}, each.position))
+    changed = [each for each in wanted if was.get(each.name) != each.body]
+    version = tx.definitions.version()
+    if changed:
+        version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
+        tx.wake()
+    named = {each.name: was[each.name] for each in wanted if each.name in was}
+    return compared(version, named, {each.name: each.body for each in wanted})
+
+
+def set_enabled(tx: Transaction, name: str, enabled: bool) -> bool:
+    """False if it was so already."""
+    present = named(tx, name)
+    if present.enabled == enabled:
+        return False
+    body = {"text": str(present.procedure), "disabled": not enabled}
+    tx.definitions.change(KIND, [], [Definition(KIND, name, body, present.where)], {"enabled": enabled})
+    tx.wake()
+    return True
+
+
+def remove(tx: Transaction, name: str) -> None:
+    named(tx, name)
+    tx.definitions.change(KIND, [name], [], {"removed": name})
+    tx.wake()

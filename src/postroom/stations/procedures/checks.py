@@ -1,0 +1,278 @@
+"""What a procedure must be, as named rules; what passes them needs no analysis when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from postroom.errors import FormInvalid
+from postroom.limits import PROCEDURE_COPIES_MAX, PROCEDURE_SKETCHES_MAX
+from postroom.model.catalog import Position, Problem, nearest
+from postroom.model.types import Kind
+from postroom.stations import conditions
+from postroom.stations.filling import fitting
+from postroom.stations.forms import Form, FormField, Rule
+from postroom.stations.procedures.definitions import (
+    ME,
+    Action,
+    Constant,
+    Creation,
+    Operation,
+    Origin,
+    Precondition,
+    Procedure,
+    Reference,
+    Written,
+    references,
+)
+from postroom.stations.procedures.ordering import cycle
+
+Found = Iterator[tuple[Position, str]]
+_NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A procedure, and the types that its sketches may have."""
+
+    procedure: Procedure
+    forms: Mapping[str, Form]
+
+    def form(self, sketch: str) -> Form | None:
+        type = self.procedure.type_of(sketch)
+        return None if type is None else self.forms.get(type)
+
+    def field(self, sketch: str, name: str) -> FormField | None:
+        form = self.form(sketch)
+        return None if form is None else form.field(name)
+
+
+def problems(procedure: Procedure, forms: Mapping[str, Form]) -> list[Problem]:
+    """Every rule that a procedure breaks, with the place."""
+    subject = Subject(procedure, forms)
+    return [
+        Problem(position, f"procedure {procedure.name}: {what}", check.__name__.replace("_", "-"))
+        for check in CHECKS
+        for position, what in check(subject)
+    ]
+
+
+def procedure_size(subject: Subject) -> Found:
+    """It collects something, and not very much."""
+    procedure = subject.procedure
+    count = len(procedure.preconditions) + len(procedure.creations)
+    if not procedure.preconditions:
+        yield procedure.position, "it has no precondition, so it would never begin"
+    if count > PROCEDURE_SKETCHES_MAX:
+        yield procedure.position, f"{count} messages; at most {PROCEDURE_SKETCHES_MAX}"
+
+
+def sketch_names(subject: Subject) -> Found:
+    """A sketch has a name of its own."""
+    seen: set[str] = set()
+    for each in subject.procedure.sketches:
+        if each.name in seen:
+            yield each.position, f"there is a sketch {each.name} already"
+        seen.add(each.name)
+
+
+def sketch_types(subject: Subject) -> Found:
+    """What is collected or made has a type that is known."""
+    several: list[Precondition | Creation] = [*subject.procedure.preconditions, *subject.procedure.creations]
+    for each in several:
+        if each.type not in subject.forms:
+            yield each.position, f"there is no type {each.type}{nearest(each.type, subject.forms)}"
+
+
+def sketch_fields(subject: Subject) -> Found:
+    """Every line names a field of the sketch's type."""
+    lines = [(each.name, line.field, line.position) for each in subject.procedure.preconditions for line in each.lines]
+    lines += [(sketch, line.field, line.position) for sketch, line in subject.procedure.writings()]
+    for sketch, name, position in lines:
+        form = subject.form(sketch)
+        if form is not None and form.field(name) is None:
+            known = [field.name for field in form.fields]
+            yield position, f"type {form.name} has no field {name}{nearest(name, known)}; it has {', '.join(known)}"
+
+
+def sketch_bound(subject: Subject) -> Found:
+    """An action, origin or destination is about a message that is collected, or (a destination) made."""
+    procedure = subject.procedure
+    collected = [each.name for each in procedure.preconditions]
+    about: list[Action | Origin] = [*procedure.actions, *procedure.origins]
+    for each in about:
+        if each.sketch not in collected:
+            yield each.position, f"there is no precondition {each.sketch}{nearest(each.sketch, collected)}"
+    known = [*collected, *(each.name for each in procedure.creations)]
+    for goal in procedure.destinations:
+        if goal.sketch not in known:
+            yield goal.position, f"there is no precondition or create {goal.sketch}{nearest(goal.sketch, known)}"
+    for place, one in enumerate(about):
+        if any(other.sketch == one.sketch and type(other) is type(one) for other in about[:place]):
+            yield one.position, f"{one.sketch} has an {type(one).__name__.lower()} already: write both as one"
+
+
+def reference_bound(subject: Subject) -> Found:
+    """Every reference names a message that is collected, and a field of its type."""
+    procedure = subject.procedure
+    found = [(line.position, line.other) for each in procedure.preconditions for line in each.lines if line.other]
+    found += [(position, each) for position, value in procedure.expressions() for each in references(value)]
+    collected = [each.name for each in procedure.preconditions]
+    for position, each in found:
+        form = subject.form(each.sketch)
+        if each.sketch not in collected:
+            yield position, f"{each}: there is no precondition {each.sketch}{nearest(each.sketch, collected)}"
+        elif form is not None and form.field(each.field) is None:
+            known = [field.name for field in form.fields]
+            yield position, f"{each}: type {form.name} has no field {each.field}{nearest(each.field, known)}"
+
+
+def condition_value(subject: Subject) -> Found:
+    """What is asked of a field can be asked of it."""
+    for each in subject.procedure.preconditions:
+        for line in each.lines:
+            field = subject.field(each.name, line.field)
+            if field is None or line.other is not None:
+                continue
+            try:
+                conditions.parse(field, line.conditions)
+            except FormInvalid as error:
+                yield line.position, f"{line.field}: {error.facts['what']}"
+
+
+def join_kind(subject: Subject) -> Found:
+    """Fields that are compared have one kind, or are numbers; a list is not compared."""
+    for each in subject.procedure.preconditions:
+        for line in each.lines:
+            if line.other is None:
+                continue
+            ours, theirs = subject.field(each.name, line.field), subject.field(line.other.sketch, line.other.field)
+            if ours is None or theirs is None:
+                continue
+            if ours.many or theirs.many:
+                yield line.position, f"{line.field} and {line.other}: a list is not compared"
+            elif not (ours.kind == theirs.kind or {ours.kind, theirs.kind} <= set(_NUMBERS)):
+                yield line.position, f"{line.field} is a {ours.kind}, {line.other} a {theirs.kind}"
+
+
+def origin_stations(subject: Subject) -> Found:
+    """An origin names each station once."""
+    for each in subject.procedure.origins:
+        own = [subject.procedure.station if name == ME else name for name in each.stations]
+        if len(set(own)) < len(own):
+            yield each.position, "a station is named twice"
+
+
+def field_fixed(subject: Subject) -> Found:
+    """An action never writes what is automatic, or fixed since the message was made."""
+    for sketch, line in subject.procedure.writings():
+        field = subject.field(sketch, line.field)
+        made = subject.procedure.creation(sketch) is not None
+        if field is None:
+            continue
+        if field.rule is Rule.AUTOMATIC:
+            yield line.position, f"field {field.name} is automatic: the system writes it"
+        elif field.rule is Rule.REQUIRED and not made:
+            yield line.position, f"field {field.name} is fixed since the message was made"
+
+
+def field_written(subject: Subject) -> Found:
+    """A field is written once, and a new message has what its type requires."""
+    sketches: tuple[Action | Creation, ...] = (*subject.procedure.actions, *subject.procedure.creations)
+    for each in sketches:
+        names = [line.field for line in each.lines]
+        for line in {line.field: line for line in each.lines if names.count(line.field) > 1}.values():
+            yield line.position, f"field {line.field} is written {names.count(line.field)} times"
+        form = subject.forms.get(each.type) if isinstance(each, Creation) else None
+        for field in () if form is None else form.fields:
+            if field.rule is Rule.REQUIRED and field.name not in names:
+                yield each.position, f"field {field.name} of {each.name} is required"
+
+
+def value_kind(subject: Subject) -> Found:
+    """What is written fits its field; what a function answers is seen when it has answered."""
+    for sketch, line in subject.procedure.writings():
+        field = subject.field(sketch, line.field)
+        form = subject.form(sketch)
+        if field is not None and form is not None:
+            why = _misfit(subject, form, field, line)
+            if why is not None:
+                yield line.position, why
+
+
+def _misfit(subject: Subject, form: Form, field: FormField, line: Written) -> str | None:
+    value = line.value
+    if isinstance(value, Constant):
+        return fitting(form, field, value.value)
+    if isinstance(value, Reference):
+        other = subject.field(value.sketch, value.field)
+        if other is not None and not _fits(other, field):
+            return f"{value} is a {_kind(other)}, field {field.name} takes a {_kind(field)}"
+    return None
+
+
+def _fits(value: FormField, field: FormField) -> bool:
+    if value.many and not field.many:
+        return False
+    same = value.kind == field.kind
+    return same or field.kind is Kind.STRING or (value.kind is Kind.INT and field.kind in _NUMBERS)
+
+
+def _kind(field: FormField) -> str:
+    return f"list of {field.kind}" if field.many else str(field.kind)
+
+
+def destination_copies(subject: Subject) -> Found:
+    """The copies of a message are numbered 0, 1, 2 …, each once."""
+    by_sketch: dict[str, list[int]] = {}
+    for each in subject.procedure.destinations:
+        copies = by_sketch.setdefault(each.sketch, [])
+        if each.copy in copies:
+            yield each.position, f"copy {each.copy} of {each.sketch} has a destination already"
+        elif each.copy > PROCEDURE_COPIES_MAX:
+            yield each.position, f"copy {each.copy}; at most {PROCEDURE_COPIES_MAX} are made"
+        copies.append(each.copy)
+    for each in subject.procedure.destinations:
+        missing = [number for number in range(1, each.copy) if number not in by_sketch[each.sketch]]
+        if missing:
+            yield each.position, f"copy {each.copy} of {each.sketch}, and there is no copy {missing[0]}"
+
+
+def destination_value(subject: Subject) -> Found:
+    """A station or a dossier is named by one value."""
+    for each in subject.procedure.destinations:
+        field = subject.field(each.where.sketch, each.where.field) if isinstance(each.where, Reference) else None
+        if field is not None and field.many:
+            yield each.position, f"{each.where} is a list"
+        if (
+            each.operation is Operation.DOSSIER
+            and isinstance(each.where, Constant)
+            and len(str(each.where.value)) > 200
+        ):
+            yield each.position, "the name of a dossier has at most 200 characters"
+
+
+def action_order(subject: Subject) -> Found:
+    """There is an order in which every value is known when another is made of it."""
+    found = cycle(subject.procedure, subject.forms)
+    if found is not None:
+        yield found[0], f"no order of actions: {found[1]}"
+
+
+CHECKS: tuple[Callable[[Subject], Found], ...] = (
+    procedure_size,
+    sketch_names,
+    sketch_types,
+    sketch_fields,
+    sketch_bound,
+    reference_bound,
+    condition_value,
+    join_kind,
+    origin_stations,
+    field_fixed,
+    field_written,
+    value_kind,
+    destination_copies,
+    destination_value,
+    action_order,
+)

@@ -1,0 +1,204 @@
+"""What a step of procedures is about: the messages that have come to stations, and the working sets they complete.
+
+Stations are looked at side by side, the messages of one strictly one after another: each finds what those before it
+have left. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.stations.marks import marks
+from postroom.stations.procedures.actions import Outcome
+from postroom.stations.procedures.plan import Desk, Plan, Selected
+from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes, rows
+from postroom.stations.reading import database, mailbox
+from postroom.store.batch import Stale
+from postroom.store.desks import Candidate
+from postroom.store.desks import Desk as Kept
+from postroom.store.transaction import Transaction
+
+CHAIN, TRIES, DAMAGED = "PP0002", "PP0003", "PP0004"  # chains and searches that are too long, messages unreadable
+
+
+class Arrival(NamedTuple):
+    """A message that a station's procedures have not looked at."""
+
+    stored: Stored
+    mail: bool
+
+
+@dataclass
+class WorkingSet:
+    """A complete one."""
+
+    plan: Plan
+    arrival: int  # the number of the message that has completed it, among those of its station
+    members: dict[int, Candidate]  # by sketch
+    stored: dict[int, Stored] = field(default_factory=dict)  # by sketch, the messages themselves
+    keys: tuple[int, ...] = ()  # for new messages
+    outcome: Outcome | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many procedures have handled its messages one after another."""
+        return max(marks(each.properties).depth for each in self.stored.values())
+
+
+@dataclass
+class Look:
+    """One station in a step: what came, who is a candidate now, and what is complete."""
+
+    desk: Desk
+    kept: Kept
+    arrivals: list[Arrival]
+    memory: Memory
+    sets: list[WorkingSet] = field(default_factory=list)
+    until: int = 0  # so many of the arrivals have been looked at
+    fetch: dict[int, int] = field(default_factory=dict)  # mail of another store that is needed here, with its position
+
+    @property
+    def progress(self) -> Kept:
+        """How far the station's messages have been looked at."""
+        own, mail = self.kept.own, self.kept.mail
+        for each in self.arrivals[: self.until]:
+            if each.mail:
+                mail = max(mail, each.stored.position)
+            else:
+                own = max(own, each.stored.position)
+        return self.kept._replace(own=own, mail=mail, turn=self.kept.turn + self.until)
+
+    def end_at_failure(self) -> None:
+        """The first set that fails is where the step ends: what comes behind it is looked at again without it."""
+        for place, each in enumerate(self.sets):
+            if each.outcome is not None and each.outcome.failed:
+                self.until = each.arrival
+                self.fetch.clear()
+                del self.sets[place + 1 :]
+                return
+
+    def turn(self, number: int) -> int:
+        return self.kept.turn + number + 1
+
+
+def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart: bool) -> list[Arrival]:
+    """The messages of a station's two queues in the order of their coming.
+
+    In one store that is the order of the journal; what lies behind the end of a full page has to wait for the rest of
+    it. Two stores have no common order: then mail comes after what is here.
+    """
+    found = [*(Arrival(each, False) for each in own), *(Arrival(each, True) for each in mail)]
+    if apart:
+        return found[:size]
+    ends = [page[-1].position for page in (own, mail) if len(page) >= size]
+    found = [each for each in found if not ends or each.stored.position <= min(ends)]
+    return sorted(found, key=lambda each: each.stored.position)[:size]
+
+
+def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart: bool) -> Look:
+    """Look at messages of a station one after another, with the store of its node."""
+    found = Look(
+        desk, kept, some, Memory(desk, lambda slot, value, after: tx.desks.look_up(kept.id, [(slot, value, after)])[0])
+    )
+    withdrawn = tx.desks.withdrawn(kept.id, [each.stored.key for each in some])
+    chosen = [_chosen(desk, each, withdrawn) for each in some]
+    _know(tx, found, chosen)
+    for number, (arrival, selected) in enumerate(zip(some, chosen, strict=True)):
+        if not _look_at(found, number, arrival, selected, apart=apart):
+            break
+        found.until = number + 1
+    _fill(tx, found)
+    return found
+
+
+def look_dry(desk: Desk, some: list[Arrival]) -> Look:
+    """The same without a store: messages find only each other."""
+    found = Look(desk, Kept(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, lambda *_: ()))
+    for number, arrival in enumerate(some):
+        _look_at(found, number, arrival, _chosen(desk, arrival, {}), apart=False)
+    found.until = len(some)
+    _give(found, {each.stored.key: each.stored for each in some})
+    return found
+
+
+def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int]) -> list[Selected]:
+    stored = arrival.stored
+    if not stored.sound:
+        return []  # what it said is not known
+    about = marks(stored.properties)
+    origin = about.sender or ("" if arrival.mail else desk.station)
+    found = desk.selected(stored.type or "", stored.body, origin, about.procedure)
+    if not withdrawn:
+        return found
+    return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
+
+
+def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) -> None:
+    """Look up what the messages lead to by themselves, all in one go."""
+    plans = found.desk.plans
+    wanted = dict.fromkeys(
+        probe for selected in chosen for each in selected for probe in probes(plans[each.plan], each)
+    )
+    pages = tx.desks.look_up(found.kept.id, [(slot, value, 0) for slot, value in wanted])
+    for (slot, value), page in zip(wanted, pages, strict=True):
+        found.memory.know(slot, value, page)
+
+
+def _look_at(found: Look, number: int, arrival: Arrival, selected: Sequence[Selected], *, apart: bool) -> bool:
+    """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
+    desk, memory, stored, turn = found.desk, found.memory, arrival.stored, found.turn(number)
+    remote = arrival.mail and apart
+    for each in selected:
+        memory.add(rows(desk, each, turn, stored.key, stored.position, remote, stored.created))
+    for each in selected:
+        plan = desk.plans[each.plan]
+        first = Candidate("", "", turn, stored.key, stored.position, int(remote), stored.created, each.values)
+        try:
+            members = complete(plan, each, first, memory)
+        except TooManyTries:
+            why = f"the search for partners compared more than {SEARCH_TRIES_MAX} messages; join them by ="
+            failed = Outcome(code=TRIES, why=why)
+            found.sets.append(WorkingSet(plan, number, {each.sketch: first}, outcome=failed))
+            return True
+        if members is None:
+            continue
+        if any(member.remote for member in members.values()):
+            found.fetch = {member.message: member.position for member in members.values() if member.remote}
+            return False
+        found.sets.append(WorkingSet(plan, number, members))
+        memory.gone.update(member.message for member in members.values())
+        break
+    return True
+
+
+def _fill(tx: Transaction, found: Look) -> None:
+    """Get the messages of complete sets themselves; if one has moved meanwhile, nothing is right any more."""
+    here = {each.stored.key: each.stored for each in found.arrivals}
+    wanted = {member.message for each in found.sets for member in each.members.values()} - here.keys()
+    _give(found, {**here, **tx.messages.find_many(sorted(wanted))})
+
+
+def _give(found: Look, known: Mapping[int, Stored]) -> None:
+    for each in found.sets:
+        for sketch, member in each.members.items():
+            stored = known.get(member.message)
+            if stored is None or stored.position != member.position:
+                raise Stale
+            each.stored[sketch] = stored
+            if not stored.sound:
+                each.outcome = Outcome(
+                    code=DAMAGED, why=f"message {key_text(stored.key)} no longer says what was written"
+                )
+        if each.outcome is None and each.depth >= CHAIN_MAX:
+            why = f"{each.depth} procedures have handled it one after another, and no person in between"
+            each.outcome = Outcome(code=CHAIN, why=why)
+
+
+def queues(station: str) -> tuple[str, str]:
+    """The names of the two queues that a station's messages are in."""
+    return database(station), mailbox(station)

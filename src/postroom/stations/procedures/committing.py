@@ -1,0 +1,336 @@
+"""The end of a step of procedures: messages are written on and go where they are to go, in one commit of their node.
+
+With them go how far each station has been looked at, who waits for whom, and what could not be handled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from postroom.engine.stage import Result
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.stations import filing
+from postroom.stations.catalog import Edition
+from postroom.stations.filling import created
+from postroom.stations.mail import queue_of, ship_one
+from postroom.stations.marks import Marks, marks, properties
+from postroom.stations.network import CONTROL
+from postroom.stations.procedures.actions import Made
+from postroom.stations.procedures.claiming import Look, WorkingSet
+from postroom.stations.procedures.definitions import Destination, Operation
+from postroom.stations.procedures.errors import DOSSIER, ERROR
+from postroom.stations.procedures.search import rows
+from postroom.stations.reading import database, mailbox
+from postroom.store.batch import Stale
+from postroom.store.handling import Move, New
+from postroom.store.queues import MAILBOX, STATION, Queue
+from postroom.store.tracking import MAILBOXES, STATIONS
+from postroom.store.transaction import Transaction
+from postroom.store.transfers import Parcel
+
+TIMER = "ship"  # the kind of a message that is to be shipped later
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where one message goes."""
+
+    operation: Operation = Operation.LEAVE
+    where: str = ""
+    delay_seconds: int | None = None
+
+    @property
+    def ships(self) -> str | None:
+        """The station that it is shipped to at once."""
+        return self.where if self.operation is Operation.SHIP and self.delay_seconds is None else None
+
+
+def goals(working: WorkingSet) -> dict[tuple[str, int], Goal]:
+    """By sketch and copy; what has no destination stays."""
+    assert working.outcome is not None
+    found: dict[tuple[str, int], Goal] = {}
+    pairs: Iterable[tuple[Destination, str | None]] = zip(
+        working.plan.procedure.destinations, working.outcome.where, strict=True
+    )
+    for each, where in pairs:
+        found[each.sketch, each.copy] = Goal(each.operation, where or "", each.delay_seconds)
+    return found
+
+
+def commit(
+    tx: Transaction, looks: Sequence[Look], node: str, error_form: Edition | None
+) -> tuple[Result, list[Parcel]]:
+    """Apply what the looks have found. Answers also with messages that have left for another store."""
+    result = Result()
+    step = _Step(tx, node)
+    for look in looks:
+        fired = [
+            each
+            for each in look.sets
+            if each.outcome is not None and not each.outcome.failed and each.arrival < look.until
+        ]
+        step.add(look, fired)
+        result.messages += look.until
+    result.created = step.write()
+    for look in looks:
+        for each in look.sets:
+            if each.outcome is not None and each.outcome.failed and each.arrival == look.until:
+                result.failures += 1
+                _fail(tx, look, each, error_form)
+        _remember(tx, look)
+    if step.changes:
+        tx.wake()
+    return result, step.parcels
+
+
+# --- messages ---
+
+
+class _Step:
+    """All that happens to messages in a step, gathered and then written at once."""
+
+    def __init__(self, tx: Transaction, node: str) -> None:
+        self._tx = tx
+        self._node = node
+        self._queues: dict[str, Queue] = {}
+        self._sets: list[tuple[Look, WorkingSet]] = []
+        self.changes: list[Move | New] = []
+        self.parcels: list[Parcel] = []
+        self._goals: list[tuple[Look, Goal, str]] = []  # beside the changes: whose, where to, by which procedure
+
+    def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
+        self._sets += [(look, each) for each in fired]
+
+    def write(self) -> int:
+        """Write everything; answers with the number of new messages."""
+        if not self._sets:
+            return 0
+        self._tx.tracking.enter(STATIONS)
+        self._tx.tracking.enter(MAILBOXES)
+        self._lock()
+        for look, working in self._sets:
+            self._gather(look, working)
+        made = self._tx.handling.apply(self.changes)
+        self._track(made)
+        self._file(made)
+        self._after(made)
+        return sum(type(each) is New for each in self.changes)
+
+    def _lock(self) -> None:
+        """Every queue that is taken from or put into, in the order of numbers."""
+        names: dict[str, str] = {}
+        for look, working in self._sets:
+            names[database(look.desk.station)] = STATION
+            names |= {each.queue: MAILBOX for each in working.stored.values() if each.queue.startswith(mailbox(""))}
+            if self._node == CONTROL:
+                names |= {mailbox(goal.ships): MAILBOX for goal in goals(working).values() if goal.ships is not None}
+        present = {name: self._tx.queues.named_to_read(name) for name in names}
+        found = [queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
+        self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
+
+    def _gather(self, look: Look, working: WorkingSet) -> None:
+        outcome, procedure = working.outcome, working.plan.procedure
+        assert outcome is not None
+        where, depth = goals(working), working.depth + 1
+        keys = {sketch: key_text(stored.key) for sketch, stored in working.stored.items()}
+        cause = look.arrivals[working.arrival].stored.key
+        for sketch, picked in enumerate(working.plan.sketches):
+            goal = where.get((picked.name, 0), Goal())
+            stored = working.stored[sketch]
+            others = [key for other, key in keys.items() if other != sketch]
+            detail: dict[str, object] = {"procedure": procedure.name, **({"with": others} if others else {})}
+            if outcome.fields[sketch]:
+                detail["fields"] = outcome.fields[sketch]
+            self._move(look, stored, goal, outcome.bodies[sketch], depth, procedure.name, detail)
+        for key, made in zip(working.keys, outcome.made, strict=True):
+            goal = where.get((made.sketch, made.copy), Goal())
+            self._new(look, key, made, goal, depth, procedure.name, cause)
+
+    def _move(
+        self, look: Look, stored: Stored, goal: Goal, body: str, depth: int, name: str, detail: dict[str, object]
+    ) -> None:
+        station, to = look.desk.station, goal.ships
+        known = marks(stored.properties)
+        target = self._target(station, to)
+        here = database(station)
+        if to is not None and self._node == CONTROL:
+            verb, said = "ship", {"from": station, "to": to, **detail}
+        elif stored.queue != here:
+            verb, said = "get", {"from": mailbox(station), "to": station, **detail}
+        else:
+            verb, said = "modify" if body != stored.body else "leave", detail
+        said |= {"dossier": goal.where} if goal.operation is Operation.DOSSIER else {}
+        new = self._marks(Marks(known.form, known.sender), station, goal, depth, name)
+        self._add(
+            Move(stored, self._queues[stored.queue], target, verb, body, new, f"procedure {name}", _json(said)),
+            look,
+            goal,
+            name,
+        )
+
+    def _new(self, look: Look, key: int, made: Made, goal: Goal, depth: int, name: str, cause: int) -> None:
+        station = look.desk.station
+        new = self._marks(Marks(made.form), station, goal, depth, name)
+        said: dict[str, object] = {"procedure": name}
+        if goal.ships is not None and self._node == CONTROL:
+            said |= {"from": station, "to": goal.ships}
+        elif goal.operation is Operation.DOSSIER:
+            said["dossier"] = goal.where
+        target = self._target(station, goal.ships)
+        self._add(
+            New(key, target, made.type, new, made.body, cause, f"procedure {name}", _json(said)), look, goal, name
+        )
+
+    def _add(self, change: Move | New, look: Look, goal: Goal, name: str) -> None:
+        self.changes.append(change)
+        self._goals.append((look, goal, name))
+
+    def _target(self, station: str, to: str | None) -> Queue:
+        """Mailboxes are at the control node; elsewhere a message is handed over after it was written on."""
+        return self._queues[mailbox(to) if to is not None and self._node == CONTROL else database(station)]
+
+    def _marks(self, known: Marks, station: str, goal: Goal, depth: int, name: str) -> str:
+        """What is shipped comes from here; what is left is not offered to the procedure again."""
+        if goal.ships is not None:
+            return properties(Marks(known.form, station, depth))
+        return properties(known._replace(depth=depth, procedure=name))
+
+    def _track(self, made: Sequence[Stored]) -> None:
+        """Tell queries that are being read what has changed under them."""
+        tracking = self._tx.tracking
+        if tracking.calm():
+            return
+        for change, now, (look, _, _) in zip(self.changes, made, self._goals, strict=True):
+            if not isinstance(change, Move):
+                continue
+            before, after = _place(change.source), _place(change.target)
+            seen = tracking.leave(before, change.stored, change.source.id, now.position, stays=before == after)
+            if before != after:
+                done = tracking.come(after, now.key, seen)
+                if after == STATIONS:
+                    tracking.show(change.stored, look.desk.station, seen, done, now.position)
+
+    def _file(self, made: Sequence[Stored]) -> None:
+        """Under their types and fields, at their new places."""
+        old: dict[int, list[Stored]] = {}
+        new: dict[int, list[Stored]] = {}
+        queues: dict[int, Queue] = {}
+        for change, now in zip(self.changes, made, strict=True):
+            target = change.target if isinstance(change, Move) else change.queue
+            queues[target.id] = target
+            if isinstance(change, Move):
+                if change.source.id == target.id and change.body == change.stored.body:
+                    continue
+                queues[change.source.id] = change.source
+                old.setdefault(change.source.id, []).append(change.stored)
+            new.setdefault(target.id, []).append(now)
+        for id, some in old.items():
+            filing.unfile(self._tx, queues[id], some)
+        for id, some in new.items():
+            filing.file(self._tx, queues[id], some)
+
+    def _after(self, made: Sequence[Stored]) -> None:
+        """Dossiers, and what is to be shipped later or to another store."""
+        kept: list[tuple[Queue, str, int, int]] = []
+        gone: list[int] = []
+        for now, (look, goal, name) in zip(made, self._goals, strict=True):
+            station = look.desk.station
+            queue = self._queues[database(station)]
+            if goal.operation is Operation.DOSSIER:
+                kept.append((queue, goal.where, now.key, now.position))
+            elif goal.operation is Operation.SHIP and goal.delay_seconds is not None:
+                due = self._tx.now + goal.delay_seconds * 1_000_000
+                payload = {
+                    "message": now.key,
+                    "position": now.position,
+                    "station": station,
+                    "to": goal.where,
+                    "procedure": name,
+                }
+                self._tx.timers.add(due, TIMER, payload)
+            elif goal.ships is not None and self._node != CONTROL:
+                self.parcels.append(ship_one(self._tx, queue, now, station, self._node, goal.ships, now.properties))
+            elif goal.ships is not None:
+                gone.append(now.key)
+        self._tx.dossiers.put(kept)
+        self._tx.dossiers.leave_many(gone)
+
+
+def _place(queue: Queue) -> str:
+    return STATIONS if queue.kind == STATION else MAILBOXES
+
+
+def _json(said: Mapping[str, object]) -> str:
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+
+
+# --- candidates ---
+
+
+def _remember(tx: Transaction, look: Look) -> None:
+    """How far the station has been looked at, and who waits there now."""
+    progress = look.progress
+    handled = [each for each in look.sets if each.arrival < look.until]
+    gone = {member.message for each in handled for member in each.members.values()}
+    tx.desks.remove(look.kept.id, _stored_rows(look, handled))
+    tx.desks.remove(look.kept.id, [each[:4] for each in look.memory.stale])
+    fresh = [each for each in look.memory.added if each.turn <= progress.turn and each.message not in gone]
+    tx.desks.add(look.kept.id, fresh)
+    if progress != look.kept and not tx.desks.advance(progress):
+        raise Stale
+
+
+def _stored_rows(
+    look: Look, sets: Iterable[WorkingSet], only: str | None = None
+) -> Iterator[tuple[str, str, int, int]]:
+    """The rows of messages that were candidates before this step, of one procedure or all."""
+    for working in sets:
+        for sketch, member in working.members.items():
+            if member.turn > look.kept.turn:
+                continue
+            stored = working.stored[sketch]
+            about = marks(stored.properties)
+            origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
+            for each in look.desk.selected(stored.type or "", stored.body, origin, about.procedure):
+                if only in (None, look.desk.plans[each.plan].name):
+                    for row in rows(look.desk, each, member.turn, stored.key, member.position, False, 0):
+                        yield row.slot, row.value, row.turn, row.message
+
+
+def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None) -> None:
+    """Leave the messages as they are, keep them from the procedure, and say why in the station's dossier of errors."""
+    assert working.outcome is not None
+    name, station = working.plan.name, look.desk.station
+    tx.desks.remove(look.kept.id, _stored_rows(look, [working], name))
+    tx.desks.withdraw(look.kept.id, name, [(each.key, each.position) for each in working.stored.values()])
+    keys = [key_text(each.key) for each in working.stored.values()]
+    tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
+    queue = queue_of(tx, database(station), STATION)
+    for stored in working.stored.values():
+        tx.journal.add_to(stored.key, "refused", queue.id, {"procedure": name, "code": working.outcome.code})
+
+
+def tell(
+    tx: Transaction,
+    station: str,
+    procedure: str,
+    code: str,
+    why: str,
+    keys: list[str],
+    form: Edition | None,
+    depth: int,
+) -> None:
+    """An error message in the station's dossier of errors."""
+    form = form or Edition(ERROR, 0)
+    tx.tracking.enter(STATIONS)
+    queue = queue_of(tx, database(station), STATION)
+    key = tx.keys.take(1)[0]
+    given = {"Procedure": procedure, "Code": code, "Description": why[:2_000], "Messages": keys}
+    body = created(form, given, key, station, tx.now)
+    made = tx.transfers.create(queue, [(key, ERROR.name, properties(Marks(form.version, None, depth)), body)])
+    filing.file(tx, queue, made)
+    tx.dossiers.add(queue, DOSSIER, key)
+    tx.wake()

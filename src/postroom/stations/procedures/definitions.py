@@ -1,0 +1,228 @@
+"""Procedures as they are written: sketches with their lines, frozen, each with its place in the text."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from postroom.model.catalog import Position
+
+_NOWHERE = Position("procedure", 1)
+KEYWORDS = ("type", "procedure", "precondition", "origin", "action", "create", "destination")
+ME = "me"
+_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
+
+# --- values ---
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A field of a collected message: as it was, or (``'``) as it will be."""
+
+    sketch: str
+    field: str
+    updated: bool = False
+
+    def __str__(self) -> str:
+        return f"?{self.sketch}.{self.field}{chr(39) if self.updated else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: str | int | Decimal
+
+    def __str__(self) -> str:
+        return quoted(self.value) if isinstance(self.value, str) else str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A registered Python function of values."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+Expression = Reference | Constant | Call
+
+
+def quoted(text: str) -> str:
+    said = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{said}"'
+
+
+def references(expression: Expression) -> list[Reference]:
+    """Every field that a value is made of."""
+    if isinstance(expression, Call):
+        return [each for argument in expression.arguments for each in references(argument)]
+    return [expression] if isinstance(expression, Reference) else []
+
+
+def calls(expression: Expression) -> list[str]:
+    """Every function that a value is made with."""
+    if not isinstance(expression, Call):
+        return []
+    return [expression.function, *(name for argument in expression.arguments for name in calls(argument))]
+
+
+# --- sketches ---
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A line of a precondition: conditions as in a query, or a comparison with another field."""
+
+    field: str
+    conditions: str = ""
+    sign: str = "="
+    other: Reference | None = None
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        if self.other is None:
+            return f"{_name(self.field)}: {self.conditions}"
+        return f"{_name(self.field)}: {'' if self.sign == '=' else self.sign + ' '}{self.other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    name: str
+    type: str
+    lines: tuple[Wanted, ...] = ()
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join([f"  precondition {self.name} : {self.type}", *(f"    {line}" for line in self.lines)])
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which stations a message may come from, or may not."""
+
+    name: str
+    sketch: str
+    stations: tuple[str, ...]
+    refused: bool = False
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        word = "not from" if self.refused else "from"
+        return f"  origin {self.name} on {self.sketch} {word} {', '.join(self.stations)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A line of an action or a new message: what is written into a field."""
+
+    field: str
+    value: Expression
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return f"{_name(self.field)}: {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    name: str
+    sketch: str
+    lines: tuple[Written, ...] = ()
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join([f"  action {self.name} on {self.sketch}", *(f"    {line}" for line in self.lines)])
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """A new message, made when the working set is complete."""
+
+    name: str
+    type: str
+    lines: tuple[Written, ...] = ()
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join([f"  create {self.name} : {self.type}", *(f"    {line}" for line in self.lines)])
+
+
+class Operation(StrEnum):
+    LEAVE = "leave"
+    SHIP = "ship"
+    DOSSIER = "dossier"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a message goes: copy 0 is itself, the others are made for it."""
+
+    name: str
+    sketch: str
+    copy: int
+    operation: Operation
+    where: Expression | None = None
+    after: tuple[int, str] | None = None  # how long it waits before it is shipped: so many of a unit
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    @property
+    def delay_seconds(self) -> int | None:
+        return None if self.after is None else self.after[0] * _SECONDS[self.after[1]]
+
+    def __str__(self) -> str:
+        where = "" if self.where is None else f" {self.where}"
+        after = "" if self.after is None else f" after {self.after[0]} {self.after[1]}s"
+        return f"  destination {self.name} on {self.sketch} copy {self.copy} {self.operation}{where}{after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    name: str
+    station: str
+    preconditions: tuple[Precondition, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    actions: tuple[Action, ...] = ()
+    creations: tuple[Creation, ...] = ()
+    destinations: tuple[Destination, ...] = ()
+    position: Position = dataclasses.field(default=_NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join([f"procedure {self.name} at {self.station}", *map(str, self.sketches)]) + "\n"
+
+    @property
+    def sketches(self) -> list[Sketch]:
+        return [*self.preconditions, *self.origins, *self.actions, *self.creations, *self.destinations]
+
+    def precondition(self, name: str) -> Precondition | None:
+        return next((each for each in self.preconditions if each.name == name), None)
+
+    def creation(self, name: str) -> Creation | None:
+        return next((each for each in self.creations if each.name == name), None)
+
+    def type_of(self, sketch: str) -> str | None:
+        found = self.precondition(sketch) or self.creation(sketch)
+        return None if found is None else found.type
+
+    def writings(self) -> list[tuple[str, Written]]:
+        """Every value that is written, with the sketch of the message that it is written on."""
+        sketches = [(each.sketch, each.lines) for each in self.actions]
+        sketches += [(each.name, each.lines) for each in self.creations]
+        return [(sketch, line) for sketch, lines in sketches for line in lines]
+
+    def expressions(self) -> list[tuple[Position, Expression]]:
+        """Every value that is worked out when the working set is complete."""
+        found = [(line.position, line.value) for _, line in self.writings()]
+        return found + [(each.position, each.where) for each in self.destinations if each.where is not None]
+
+
+Sketch = Precondition | Origin | Action | Creation | Destination
+
+
+def _name(field: str) -> str:
+    """A field's name as a line begins with it; one that looks like a statement stands in quotes."""
+    return quoted(field) if field.split(" ")[0] in KEYWORDS else field

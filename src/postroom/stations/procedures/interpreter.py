@@ -1,0 +1,340 @@
+"""The interpreter of procedures: it runs for every station that has some, whether or not anyone is logged on.
+
+A step takes what has come to the stations of one node since they were last looked at, finds the working sets that are
+complete, has their actions worked out on Spark, and commits all of it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING
+
+from postroom.engine.stage import Result, Turn
+from postroom.engine.step import ENGINE, LEASE
+from postroom.errors import NodeDown, StationUnknown
+from postroom.limits import NODE_PAUSE_SECONDS
+from postroom.model.message import Stored
+from postroom.stations import mail
+from postroom.stations.marks import Marks, marks, properties
+from postroom.stations.network import CONTROL, Network
+from postroom.stations.procedures.actions import Bench, Complete, Outcome
+from postroom.stations.procedures.catalog import Procedures
+from postroom.stations.procedures.claiming import Look, arrivals, look
+from postroom.stations.procedures.committing import TIMER, commit, tell
+from postroom.stations.procedures.errors import ERROR
+from postroom.stations.procedures.plan import Desk
+from postroom.stations.procedures.working import Evaluate, forms_of, unknown_station, work_out
+from postroom.stations.reading import database, mailbox
+from postroom.store.base import Store
+from postroom.store.batch import Stale
+from postroom.store.desks import Desk as Kept
+from postroom.store.queues import STATION
+from postroom.store.tracking import STATIONS
+from postroom.store.transaction import Transaction
+from postroom.store.transfers import Parcel
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DUE = 100  # messages that are shipped when their time has come, in one commit
+_KEYS = 10_000  # taken at once
+
+
+class Interpreter:
+    """A stage of the engine."""
+
+    evaluate: Evaluate | None = None  # another way than Spark, for tests
+
+    def __init__(self, network: Network, procedures: Procedures) -> None:
+        self._network = network
+        self._procedures = procedures
+        self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
+
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        version, desks = turn.store.read(lambda tx: (tx.definitions.version(), self._procedures.now(tx)))
+        return self._run(turn, version, desks)
+
+    def lag(self) -> int:
+        """How many messages have come to stations with procedures, and were not looked at."""
+        homes, control = self._network.stations(), self._network.control
+        count = 0
+        for station, desk in control.read(self._procedures.now).items():
+            if station in homes:
+                own, after = self._network.look(homes[station], partial(_unseen, desk))
+                count += own + control.read(partial(_behind, mailbox(station), after))
+        return count
+
+    def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
+        if store.read(self._procedures.now) and self.evaluate is None:
+            from postroom.stations.procedures.stage import keep_warm  # pyarrow, only when it is needed
+
+            keep_warm(spark())
+
+    def _run(self, turn: Turn, version: int, desks: Mapping[str, Desk]) -> Generator[Result]:
+        homes = self._network.stations()
+        by_node: dict[str, list[Desk]] = {CONTROL: []}
+        for station, desk in desks.items():
+            if station in homes:
+                by_node.setdefault(homes[station], []).append(desk)
+        for node, some in by_node.items():
+            if self._paused.get(node, 0) > monotonic():
+                continue
+            try:
+                result = _Step(self._network, self._procedures, turn, version, node, homes, self.evaluate).run(some)
+            except NodeDown:
+                self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
+                continue
+            if result is not None:
+                yield result
+
+
+class _Step:
+    """One step over the stations of a node."""
+
+    def __init__(
+        self,
+        network: Network,
+        procedures: Procedures,
+        turn: Turn,
+        version: int,
+        node: str,
+        homes: Mapping[str, str],
+        evaluate: Evaluate | None,
+    ) -> None:
+        self._network = network
+        self._procedures = procedures
+        self._turn = turn
+        self._version = version
+        self._node = node
+        self._homes = homes
+        self._evaluate = evaluate
+        self._store = network.control if node == CONTROL else network.filing_store(node)
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def _apart(self) -> bool:
+        """Whether mail is in another store than the stations."""
+        return self._node != CONTROL
+
+    def run(self, desks: Sequence[Desk]) -> Result | None:
+        """What the step did; None if there was nothing to do."""
+        if self._apart:
+            mail.recover(self._network, self._node)
+        late = self._ship_late()
+        with self._timed("claim"):
+            kept = self._opened(desks)
+            looks, more = self._looks([desk for desk in desks if desk.station in kept], kept)
+        if not looks:
+            return Result(messages=late, seconds=self._seconds) if late else None
+        with self._timed("evaluate"):
+            self._work_out(looks)
+        with self._timed("commit"):
+            result, parcels = self._commit(looks)
+        self._deliver(parcels)
+        self._fetch(looks)
+        claimed = sum(len(each.arrivals) for each in looks)
+        return replace(result, messages=result.messages + late, claimed=claimed, more=more, seconds=self._seconds)
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        began = perf_counter()
+        yield
+        self._seconds[what] = perf_counter() - began
+
+    # --- what there is ---
+
+    def _opened(self, desks: Sequence[Desk]) -> dict[str, Kept]:
+        """How far each station has been looked at; one whose procedures have changed begins anew."""
+        wanted = {desk.station: desk.edition for desk in desks}
+
+        def differs(known: Mapping[str, Kept]) -> bool:
+            return {name: each.edition for name, each in known.items()} != wanted
+
+        def work(tx: Transaction) -> dict[str, Kept]:
+            self._fence(tx)
+            known = {each.station: each for each in tx.desks.all()}
+            for station in known.keys() - wanted.keys():
+                tx.desks.close(known.pop(station))
+            for station, edition in wanted.items():
+                if station not in known:
+                    known[station] = tx.desks.open(station, edition)
+                elif known[station].edition != edition:
+                    known[station] = tx.desks.begin(known[station], edition)
+            return known
+
+        known = {each.station: each for each in self._store.read(lambda tx: tx.desks.all())}
+        return self._store.transact("desks", work) if differs(known) else known
+
+    def _looks(self, desks: Sequence[Desk], kept: Mapping[str, Kept]) -> tuple[list[Look], bool]:
+        """The stations with messages that were not looked at, looked at; and whether there is more."""
+        own = self._store.read(lambda tx: tx.desks.with_news(database("")))
+        if self._apart:
+            boxes = {desk.station: kept[desk.station].mail for desk in desks}
+            news = self._network.control.read(
+                lambda tx: {name for name, after in boxes.items() if tx.desks.count_news(mailbox(name), after)}
+            )
+        else:
+            ids = self._store.read(lambda tx: tx.desks.with_mail(mailbox("")))
+            news = {desk.station for desk in desks if kept[desk.station].id in ids}
+        awake = [desk for desk in desks if desk.station in news or kept[desk.station].id in own]
+        if not awake:
+            return [], False
+        size = max(1, self._turn.size() // len(awake))
+        here = self._store.read(
+            partial(_pages, [(database(desk.station), kept[desk.station].own) for desk in awake], size)
+        )
+        with_mail = [desk.station for desk in awake if desk.station in news]
+        there = self._network.control.read(
+            partial(_pages, [(mailbox(name), kept[name].mail) for name in with_mail], size)
+        )
+
+        def work(tx: Transaction) -> list[Look]:
+            found = []
+            for desk in awake:
+                pages = here.get(database(desk.station), []), there.get(mailbox(desk.station), [])
+                some = arrivals(*pages, size, apart=self._apart)
+                if some:
+                    found.append(look(tx, desk, kept[desk.station], some, apart=self._apart))
+            return found
+
+        looks = self._store.read(work)
+        return looks, any(len(page) >= size for page in (*here.values(), *there.values()))
+
+    # --- what follows ---
+
+    def _work_out(self, looks: Sequence[Look]) -> None:
+        """Give every complete set its outcome; the first that fails at a station ends the step there."""
+        sets = [each for found in looks for each in found.sets if each.outcome is None]
+        if sets:
+            keys = iter(self._keys(sum(each.plan.new_messages for each in sets)))
+            for each in sets:
+                each.keys = tuple(next(keys) for _ in range(each.plan.new_messages))
+            forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
+            work_out(sets, forms, self._homes, self._store.session.clock(), self._outcomes)
+        for found in looks:
+            found.end_at_failure()
+
+    def _keys(self, count: int) -> list[int]:
+        found: list[int] = []
+        while len(found) < count:
+            some = min(count - len(found), _KEYS)
+            take = partial(self._store.transact, "claim", partial(_take_keys, some))
+            found += self._network.with_keys(self._node, take)
+        return found
+
+    def _outcomes(self, bench: Bench, pieces: Sequence[Complete]) -> Mapping[int, Outcome]:
+        if self._evaluate is not None:
+            return self._evaluate(bench, pieces)
+        from postroom.stations.procedures.stage import evaluate  # pyarrow, only when it is needed
+
+        return evaluate(self._turn.spark(), bench, pieces)
+
+    # --- the commit ---
+
+    def _fence(self, tx: Transaction) -> None:
+        if self._node == CONTROL:
+            tx.leases.check(LEASE, self._turn.fence)
+        else:
+            tx.leases.follow(LEASE, self._turn.fence)
+
+    def _commit(self, looks: Sequence[Look]) -> tuple[Result, list[Parcel]]:
+        form = self._network.control.read(lambda tx: self._procedures.forms.now(tx).get(ERROR.name))
+        if self._apart:
+            self._network.control.read(self._unchanged)
+
+        def work(tx: Transaction) -> tuple[Result, list[Parcel]]:
+            self._fence(tx)
+            if not self._apart:
+                tx.definitions.lock()  # a load comes before this step or after it, never in between
+                self._unchanged(tx)
+            return commit(tx, looks, self._node, form)
+
+        def attempt() -> tuple[Result, list[Parcel]]:
+            with self._store.acting(ENGINE):
+                return self._store.transact("procedure", work)
+
+        return self._network.with_keys(self._node, attempt)
+
+    def _unchanged(self, tx: Transaction) -> None:
+        if tx.definitions.version() != self._version:
+            raise Stale
+
+    def _deliver(self, parcels: Sequence[Parcel]) -> None:
+        """What has left this node goes to the mailboxes; what cannot go now goes when someone comes by."""
+        for some in mail.by_target(parcels):
+            mail.deliver(self._network, self._store, some)
+
+    def _fetch(self, looks: Iterable[Look]) -> None:
+        """Bring in the mail that completes working sets here; then they are looked at again."""
+        for found in looks:
+            if not found.fetch:
+                continue
+            mail.fetch(self._network, found.desk.station, self._node, found.fetch)
+            self._store.transact("desks", partial(_forget_remote, found.kept.id, list(found.fetch)))
+
+    # --- later ---
+
+    def _ship_late(self) -> int:
+        """Ship what was left until its time; what someone has moved or changed meanwhile is theirs."""
+        due = self._store.read(lambda tx: tx.timers.next_due(TIMER))
+        if due is None or due > self._store.session.clock():
+            return 0
+        form = self._network.control.read(lambda tx: self._procedures.forms.now(tx).get(ERROR.name))
+        homes = self._homes
+
+        def work(tx: Transaction) -> tuple[int, list[Parcel]]:
+            self._fence(tx)
+            parcels = []
+            timers = tx.timers.due(TIMER, _DUE)
+            tx.tracking.enter(STATIONS)
+            for timer in timers:
+                tx.timers.remove(timer)
+                said = timer.payload
+                station, to = said["station"], said["to"]
+                stored = tx.messages.find(said["message"])
+                if stored is None or stored.queue != database(station) or stored.position != said["position"]:
+                    continue
+                if to not in homes:
+                    tell(tx, station, said["procedure"], StationUnknown.code, unknown_station(to, homes), [], form, 1)
+                    continue
+                queue = mail.queue_of(tx, database(station), STATION)
+                known = marks(stored.properties)
+                new = properties(Marks(known.form, station, known.depth))
+                tx.journal.actor = f"procedure {said['procedure']}"
+                parcels.append(mail.ship_one(tx, queue, stored, station, self._node, to, new))
+                tx.journal.actor = ENGINE
+            return len(timers), parcels
+
+        with self._store.acting(ENGINE):
+            count, parcels = self._store.transact("procedure", work)
+        if self._apart:
+            self._deliver(parcels)
+        return count
+
+
+def _pages(wanted: Sequence[tuple[str, int]], size: int, tx: Transaction) -> dict[str, list[Stored]]:
+    """The next messages of queues, by name, from behind a position."""
+    return {name: tx.messages.next_of(name, after, size) for name, after in wanted}
+
+
+def _unseen(desk: Desk, tx: Transaction) -> tuple[int, int]:
+    """How many messages of a station were not looked at, and up to which position its mail was."""
+    kept = tx.desks.named(desk.station)
+    own, mail = (0, 0) if kept is None or kept.edition != desk.edition else (kept.own, kept.mail)
+    return _behind(database(desk.station), own, tx), mail
+
+
+def _behind(queue: str, after: int, tx: Transaction) -> int:
+    return tx.desks.count_news(queue, after)
+
+
+def _take_keys(count: int, tx: Transaction) -> Sequence[int]:
+    return tx.keys.take(count)
+
+
+def _forget_remote(desk: int, messages: Sequence[int], tx: Transaction) -> None:
+    tx.desks.remove_remote(desk, messages)

@@ -1,0 +1,65 @@
+"""The order of actions: a value that is made of updated ones comes after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from postroom.model.catalog import Position
+from postroom.stations.forms import Form, Rule
+from postroom.stations.procedures.definitions import Procedure, Reference, Written, references
+
+Place = tuple[str, str]  # a sketch and a field of its message
+
+
+def ordered(procedure: Procedure, forms: Mapping[str, Form]) -> list[tuple[str, Written]]:
+    """What actions write, each behind all that it is made of; as it was written where nothing else is asked."""
+    needs = _needs(procedure, forms)
+    found: list[tuple[str, Written]] = []
+    done: set[Place] = set()
+    left = [(each.sketch, line) for each in procedure.actions for line in each.lines]
+    while left:
+        first = next(each for each in left if needs[each[0], each[1].field] <= done)
+        left.remove(first)
+        found.append(first)
+        done.add((first[0], first[1].field))
+    return found
+
+
+def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, str] | None:
+    """Values that are made of one another, if there are such."""
+    needs = _needs(procedure, forms)
+    places = {(each.sketch, line.field): line.position for each in procedure.actions for line in each.lines}
+    left = dict(needs)
+    while left:
+        ready = [place for place, wanted in left.items() if not wanted & left.keys()]
+        if not ready:
+            break
+        for place in ready:
+            del left[place]
+    if not left:
+        return None
+    way = [min(left, key=lambda place: places[place])]
+    while way.count(way[-1]) == 1:
+        way.append(min(left[way[-1]] & left.keys()))
+    way = way[way.index(way[-1]) :]
+    return places[way[0]], " is made of ".join(str(Reference(*place, updated=True)) for place in way)
+
+
+def _needs(procedure: Procedure, forms: Mapping[str, Form]) -> dict[Place, set[Place]]:
+    """By what is written: the other writings that must come before it."""
+    written = [(each.sketch, line) for each in procedure.actions for line in each.lines]
+    known = {(sketch, line.field) for sketch, line in written}
+    found: dict[Place, set[Place]] = {}
+    for sketch, line in written:
+        needs = {place for each in references(line.value) if each.updated for place in _behind(each, procedure, forms)}
+        found[sketch, line.field] = needs & known
+    return found
+
+
+def _behind(reference: Reference, procedure: Procedure, forms: Mapping[str, Form]) -> list[Place]:
+    """What an updated value depends on: itself, and if a function makes it, every field of its message."""
+    form = forms.get(procedure.type_of(reference.sketch) or "")
+    field = None if form is None else form.field(reference.field)
+    if form is not None and field is not None and field.rule is Rule.AUTOMATIC and field.function:
+        return [(reference.sketch, each.name) for each in form.fields]
+    return [(reference.sketch, reference.field)]

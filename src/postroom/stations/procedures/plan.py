@@ -1,0 +1,299 @@
+"""Procedures as they run: what a sketch selects, how sketches are joined, and the way of a search from each of them.
+
+An equality is looked up: candidates are kept by the values of the fields that are compared with what is known by then
+(a *slot*). Equalities reach further than they are written: if a = b and b = c, then c is found by a.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from postroom.model.order import sortable
+from postroom.model.types import Kind, scalars
+from postroom.stations import conditions
+from postroom.stations.conditions import Condition, any_holds
+from postroom.stations.filing import indexed
+from postroom.stations.forms import Form
+from postroom.stations.procedures.definitions import ME, Procedure, Written, calls
+from postroom.stations.procedures.ordering import ordered
+
+_APART = "\x1f"  # no field holds this character
+
+
+def compare(ours: str, sign: str, theirs: str) -> bool:
+    """Of two values in the one order of all values."""
+    if sign == "=":
+        return ours == theirs
+    if sign == "<>":
+        return ours != theirs
+    if sign in ("<", "<="):
+        return ours < theirs or (sign == "<=" and ours == theirs)
+    return ours > theirs or (sign == ">=" and ours == theirs)
+
+
+class Check(NamedTuple):
+    """A value of one sketch against a value of another that is bound already."""
+
+    ours: int  # which of the compared fields
+    sign: str
+    sketch: int
+    theirs: int
+
+
+class Find(NamedTuple):
+    """A step of a search: the sketch to fill next, where its candidates are, and what they must agree with."""
+
+    sketch: int
+    slot: int
+    probe: tuple[tuple[int, int], ...]  # sketches and values that are bound, by which it is looked up
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A precondition, as messages are tested by it."""
+
+    name: str
+    type: str
+    conditions: tuple[tuple[str, Kind, tuple[Condition, ...]], ...]
+    relations: tuple[tuple[str, Kind, str, str, Kind], ...]  # between fields of the message
+    compared: tuple[tuple[str, Kind], ...]  # the fields that joins compare
+    stations: frozenset[str] | None = None  # it comes from these
+    refused: frozenset[str] = frozenset()  # and not from these
+
+    def selects(self, said: Mapping[str, Any], origin: str) -> bool:
+        """Selection first, then the origin."""
+        for name, kind, wanted in self.conditions:
+            if not any_holds(wanted, scalars(kind, said.get(name))):
+                return False
+        for name, kind, sign, other, other_kind in self.relations:
+            ours, theirs = _value(said, name, kind), _value(said, other, other_kind)
+            if ours is None or theirs is None or not compare(ours, sign, theirs):
+                return False
+        return origin not in self.refused and (self.stations is None or origin in self.stations)
+
+    def values(self, said: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """What joins compare; None if one of these fields is empty: then nothing agrees with it."""
+        found = []
+        for name, kind in self.compared:
+            value = _value(said, name, kind)
+            if value is None:
+                return None
+            found.append(value)
+        return tuple(found)
+
+
+def _value(said: Mapping[str, Any], name: str, kind: Kind) -> str | None:
+    found = scalars(kind, said.get(name))
+    return sortable(kind, found[0]) if found else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A procedure, ready to run."""
+
+    procedure: Procedure
+    sketches: tuple[Picked, ...]
+    slots: tuple[tuple[tuple[int, ...], ...], ...]  # of each sketch: the compared fields of each of its slots
+    searches: tuple[tuple[Find, ...], ...]  # from each sketch to all others
+    order: tuple[tuple[str, Written], ...]  # of actions
+    functions: tuple[str, ...]
+    new_messages: int  # copies and creations: each needs a key
+    links: tuple[str, ...] = field(default=())  # the join graph, to be read
+
+    @property
+    def name(self) -> str:
+        return self.procedure.name
+
+    def slot_name(self, sketch: int, slot: int) -> str:
+        return f"{self.name}.{self.sketches[sketch].name}.{slot}"
+
+    def slot_value(self, sketch: int, slot: int, values: Sequence[str]) -> str:
+        return indexed(_APART.join([values[each] for each in self.slots[sketch][slot]]))
+
+    def probe(self, find: Find, bound: Mapping[int, Sequence[str]]) -> str:
+        return indexed(_APART.join([bound[sketch][place] for sketch, place in find.probe]))
+
+
+def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
+    """A procedure that has passed its checks."""
+    joins = _Joins(procedure, forms)
+    picked = tuple(_picked(procedure, forms, number, joins) for number in range(len(procedure.preconditions)))
+    slots: list[list[tuple[int, ...]]] = [[] for _ in picked]
+    searches = tuple(joins.search(start, slots) for start in range(len(picked)))
+    functions = dict.fromkeys(name for _, value in procedure.expressions() for name in calls(value))
+    copies = sum(1 for each in procedure.destinations if each.copy)
+    return Plan(
+        procedure,
+        picked,
+        tuple(map(tuple, slots)),
+        searches,
+        tuple(ordered(procedure, forms)),
+        tuple(functions),
+        copies + len(procedure.creations),
+        joins.links(),
+    )
+
+
+def _picked(procedure: Procedure, forms: Mapping[str, Form], number: int, joins: _Joins) -> Picked:
+    sketch = procedure.preconditions[number]
+    form = forms[sketch.type]
+    asked: list[tuple[str, Kind, tuple[Condition, ...]]] = []
+    relations = []
+    for line in sketch.lines:
+        ours = form.field(line.field)
+        assert ours is not None
+        if line.other is None:
+            asked.append((ours.name, ours.kind, conditions.parse(ours, line.conditions)))
+        elif line.other.sketch == sketch.name:
+            theirs = form.field(line.other.field)
+            assert theirs is not None
+            relations.append((ours.name, ours.kind, line.sign, theirs.name, theirs.kind))
+    named: frozenset[str] | None = None
+    refused: frozenset[str] = frozenset()
+    for origin in procedure.origins:
+        if origin.sketch == sketch.name:
+            stations = frozenset(procedure.station if name == ME else name for name in origin.stations)
+            named, refused = (named, stations) if origin.refused else (stations, refused)
+    return Picked(
+        sketch.name, sketch.type, tuple(asked), tuple(relations), tuple(joins.fields[number].values()), named, refused
+    )
+
+
+_TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+class _Joins:
+    """The comparisons between sketches, and the classes of fields that are equal by them."""
+
+    def __init__(self, procedure: Procedure, forms: Mapping[str, Form]) -> None:
+        self._names = [each.name for each in procedure.preconditions]
+        self._forms = [forms[each.type] for each in procedure.preconditions]
+        self.fields: list[dict[str, tuple[str, Kind]]] = [{} for _ in self._names]
+        self._joins: list[tuple[int, int, str, int, int]] = []
+        for number, sketch in enumerate(procedure.preconditions):
+            for line in sketch.lines:
+                if line.other is not None and line.other.sketch != sketch.name:
+                    other = self._names.index(line.other.sketch)
+                    ours, theirs = self._place(number, line.field), self._place(other, line.other.field)
+                    self._joins.append((number, ours, line.sign, other, theirs))
+        self._classes = self._equal()
+
+    def _place(self, sketch: int, name: str) -> int:
+        """The number of a field among those of its sketch that are compared."""
+        known = self.fields[sketch]
+        if name not in known:
+            found = self._forms[sketch].field(name)
+            assert found is not None
+            known[name] = (name, found.kind)
+        return list(known).index(name)
+
+    def _equal(self) -> dict[tuple[int, int], int]:
+        """By sketch and field: the class of values that are equal."""
+        found = {
+            (sketch, place): (sketch, place)
+            for sketch in range(len(self._names))
+            for place in range(len(self.fields[sketch]))
+        }
+
+        def root(each: tuple[int, int]) -> tuple[int, int]:
+            while found[each] != each:
+                each = found[each]
+            return each
+
+        for ours, place, sign, theirs, other in self._joins:
+            if sign == "=":
+                found[root((theirs, other))] = root((ours, place))
+        roots = sorted({root(each) for each in found})
+        return {each: roots.index(root(each)) for each in found}
+
+    def search(self, start: int, slots: list[list[tuple[int, ...]]]) -> tuple[Find, ...]:
+        """The way from one sketch to all others: next comes what is looked up by most values."""
+        bound, way = [start], []
+        while len(bound) < len(self._names):
+            left = [each for each in range(len(self._names)) if each not in bound]
+            chosen = max(left, key=lambda each: (len(self._keys(each, bound)), self._is_compared(each, bound), -each))
+            keys = self._keys(chosen, bound)
+            shape = tuple(keys)
+            if shape not in slots[chosen]:
+                slots[chosen].append(shape)
+            checks = [check for check in self._checks(chosen) if check.sketch in bound]
+            way.append(Find(chosen, slots[chosen].index(shape), tuple(keys.values()), tuple(checks)))
+            bound.append(chosen)
+        return tuple(way)
+
+    def _keys(self, sketch: int, bound: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """The fields of a sketch that equal something bound, and what that is."""
+        found = {}
+        for place in range(len(self.fields[sketch])):
+            own = self._classes[sketch, place]
+            same = [each for each in self._classes if each[0] in bound and self._classes[each] == own]
+            if same:
+                found[place] = min(same)
+        return found
+
+    def _is_compared(self, sketch: int, bound: Sequence[int]) -> bool:
+        return any(check.sketch in bound for check in self._checks(sketch))
+
+    def _checks(self, sketch: int) -> list[Check]:
+        found = [
+            Check(ours, sign, theirs, other) for number, ours, sign, theirs, other in self._joins if number == sketch
+        ]
+        found += [
+            Check(other, _TURNED[sign], number, ours)
+            for number, ours, sign, theirs, other in self._joins
+            if theirs == sketch
+        ]
+        return found
+
+    def links(self) -> tuple[str, ...]:
+        def said(sketch: int, place: int) -> str:
+            return f"{self._names[sketch]}.{list(self.fields[sketch])[place]}"
+
+        return tuple(
+            f"{said(number, ours)} {sign} {said(theirs, other)}" for number, ours, sign, theirs, other in self._joins
+        )
+
+
+class Selected(NamedTuple):
+    """A sketch that a message fits, and what joins compare of it."""
+
+    plan: int  # among the plans of the station
+    sketch: int
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The procedures of a station in the order in which a message is offered to them."""
+
+    station: str
+    plans: tuple[Plan, ...]
+    edition: str  # what they are, in short: another one has other candidates
+
+    def selected(self, type: str, body: str, origin: str, left_by: str | None) -> list[Selected]:
+        """The sketches that a message fits. What a procedure has left is not offered to it again."""
+        wanted = self._by_type().get(type)
+        if wanted is None:
+            return []
+        said = json.loads(body)
+        found = []
+        for number, place, picked in wanted:
+            if self.plans[number].name != left_by and picked.selects(said, origin):
+                values = picked.values(said)
+                if values is not None:
+                    found.append(Selected(number, place, values))
+        return found
+
+    def _by_type(self) -> dict[str, list[tuple[int, int, Picked]]]:
+        known: dict[str, list[tuple[int, int, Picked]]] | None = self.__dict__.get("_types")
+        if known is None:
+            known = {}
+            for number, plan in enumerate(self.plans):
+                for place, picked in enumerate(plan.sketches):
+                    known.setdefault(picked.type, []).append((number, place, picked))
+            self.__dict__["_types"] = known
+        return known

@@ -1,0 +1,90 @@
+"""A dry run: what proposed procedures would do with all that their stations hold now. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.stations.catalog import Edition
+from postroom.stations.definitions import check, proposed_forms
+from postroom.stations.language import Office
+from postroom.stations.marks import marks
+from postroom.stations.network import CONTROL, Network
+from postroom.stations.procedures.catalog import Kept, desks
+from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
+from postroom.stations.procedures.committing import Goal, goals
+from postroom.stations.procedures.working import Evaluate, Used, work_out
+from postroom.stations.reading import database, mailbox
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A working set that would be complete, and what would become of each of its messages."""
+
+    key: str  # of the message that completes it
+    queue: str  # its station
+    effects: tuple[Mapping[str, Any], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"key": self.key, "queue": self.queue, "actions": [dict(each) for each in self.effects]}
+
+
+def tried(network: Network, office: Office, since: datetime | None, evaluate: Evaluate) -> Iterator[Handled]:
+    """Every working set that would be complete, station by station, in the order of their coming."""
+    network.control.read(lambda tx: check(tx, office))
+    forms = network.control.read(lambda tx: proposed_forms(tx, office))
+    homes = network.stations()
+    after = 0 if since is None else int(since.timestamp() * 1_000_000)
+    for desk in desks([Kept(each, True, None, 0) for each in office.procedures], forms).values():
+        if desk.station not in homes:
+            continue
+        own = network.look(homes[desk.station], partial(_held, database(desk.station), after))
+        mail = network.control.read(partial(_held, mailbox(desk.station), after))
+        some = arrivals(own, mail, len(own) + len(mail) + 1, apart=homes[desk.station] != CONTROL)
+        found = look_dry(desk, some)
+        _work_out(network, forms, found, homes, evaluate)
+        for each in found.sets:
+            yield _handled(desk.station, each, found.arrivals[each.arrival].stored.key)
+
+
+def _held(queue: str, after: int, tx: Transaction) -> list[Stored]:
+    return [each for each in tx.slices.queue(queue) if each.processed is None and each.created >= after]
+
+
+def _work_out(
+    network: Network, forms: Mapping[str, Edition], found: Look, homes: Mapping[str, str], evaluate: Evaluate
+) -> None:
+    sets = [each for each in found.sets if each.outcome is None]
+    if not sets:
+        return
+    for each in sets:
+        each.keys = tuple(range(each.plan.new_messages))  # of messages that will not be made
+    versions = {(each.type or "", marks(each.properties).form) for one in sets for each in one.stored.values()}
+    old = network.control.read(lambda tx: {key: network.forms.at(tx, *key).form for key in versions})
+    work_out(sets, Used(old, forms), homes, network.control.session.clock(), evaluate)
+
+
+def _handled(station: str, working: WorkingSet, key: int) -> Handled:
+    name, outcome = working.plan.name, working.outcome
+    assert outcome is not None
+    if outcome.failed:
+        failed = {"action": "error", "rule": name, "queue": station, "body": f"{outcome.code}: {outcome.why}"}
+        return Handled(key_text(key), station, (failed,))
+    where, actions = goals(working), []
+    for sketch, picked in enumerate(working.plan.sketches):
+        message = key_text(working.stored[sketch].key)
+        actions.append(_action(name, where.get((picked.name, 0), Goal()), station, message, outcome.bodies[sketch]))
+    for made in outcome.made:
+        actions.append(_action(name, where.get((made.sketch, made.copy), Goal()), station, "new", made.body))
+    return Handled(key_text(key), station, tuple(actions))
+
+
+def _action(name: str, goal: Goal, station: str, message: str, body: str) -> dict[str, Any]:
+    place = goal.where or station
+    return {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}

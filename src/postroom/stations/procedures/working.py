@@ -1,0 +1,76 @@
+"""From complete working sets to what they lead to: their messages are packed up, worked on, and their goals checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from postroom.errors import ArgumentInvalid, StationUnknown
+from postroom.model.catalog import nearest
+from postroom.stations import functions
+from postroom.stations.catalog import Edition, Forms
+from postroom.stations.forms import Form
+from postroom.stations.marks import marks
+from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, functions_of
+from postroom.stations.procedures.claiming import WorkingSet
+from postroom.stations.procedures.committing import goals
+from postroom.stations.procedures.definitions import Operation
+from postroom.stations.reading import is_dossier
+from postroom.store.transaction import Transaction
+
+#: Works out what complete working sets lead to, by their numbers.
+Evaluate = Callable[[Bench, Sequence[Complete]], Mapping[int, Outcome]]
+
+
+class Used(NamedTuple):
+    """The forms that working sets need."""
+
+    made_with: Mapping[tuple[str, int], Form]  # by type and version, of the messages that are there
+    present: Mapping[str, Edition]  # for new messages
+
+
+def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
+    """Read at the control node."""
+    versions = {_version(each, sketch) for each in sets for sketch in each.stored}
+    types = {new.type for each in sets for new in each.plan.procedure.creations}
+    made_with = {version: forms.at(tx, *version).form for version in versions}
+    return Used(made_with, {type: forms.named(tx, type) for type in types})
+
+
+def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], now: int, evaluate: Evaluate) -> None:
+    """Give every set its outcome."""
+    pieces = [_complete(number, each, now) for number, each in enumerate(sets)]
+    plans = {each.plan.name: each.plan for each in sets}
+    known = [*forms.made_with.values(), *(edition.form for edition in forms.present.values())]
+    bench = Bench(plans, *forms, functions_of(plans.values(), known, functions.find))
+    found = evaluate(bench, pieces)
+    for number, each in enumerate(sets):
+        each.outcome = found[number]
+        if not each.outcome.failed:
+            each.outcome = _misdirected(each, homes) or each.outcome
+
+
+def _complete(number: int, working: WorkingSet, now: int) -> Complete:
+    members = tuple(
+        Member(picked.name, *_version(working, sketch), working.stored[sketch].body)
+        for sketch, picked in enumerate(working.plan.sketches)
+    )
+    return Complete(number, working.plan.name, members, working.keys, now)
+
+
+def _version(working: WorkingSet, sketch: int) -> tuple[str, int]:
+    return working.plan.sketches[sketch].type, marks(working.stored[sketch].properties).form
+
+
+def _misdirected(working: WorkingSet, homes: Mapping[str, str]) -> Outcome | None:
+    """What becomes of a set that is to go where nothing can go."""
+    for goal in goals(working).values():
+        if goal.operation is Operation.SHIP and goal.where not in homes:
+            return Outcome(code=StationUnknown.code, why=unknown_station(goal.where, homes))
+        if goal.operation is Operation.DOSSIER and not is_dossier(goal.where):
+            return Outcome(code=ArgumentInvalid.code, why=f"{goal.where[:50]!r} cannot be the name of a dossier")
+    return None
+
+
+def unknown_station(station: str, homes: Iterable[str]) -> str:
+    return str(StationUnknown(station=station, nearest=nearest(station, homes)))

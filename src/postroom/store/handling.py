@@ -1,0 +1,109 @@
+"""Many messages of stations at once, each written on and moved in one event: what a step of procedures does.
+
+A message that is not where it was any more spoils the whole: then the step has not happened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+from postroom.model.message import Stored, message_hash
+from postroom.store.batch import JOURNAL, Stale
+from postroom.store.counts import Counts
+from postroom.store.messages import INSERT
+from postroom.store.queues import Queue
+from postroom.store.session import Session
+
+_WRITE = """
+UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL, body = ?, properties = ?, hash = ?
+WHERE key = ? AND queue = ? AND state = 1 AND position = ?
+"""
+_KEEP_EDITION = "INSERT INTO editions (message, seq, body, properties) VALUES (?, ?, ?, ?)"
+
+
+class Move(NamedTuple):
+    """A message goes to a queue, or stays in its own, with another body perhaps."""
+
+    stored: Stored
+    source: Queue
+    target: Queue
+    verb: str
+    body: str
+    properties: str
+    actor: str
+    detail: str
+
+
+class New(NamedTuple):
+    key: int
+    queue: Queue
+    type: str
+    properties: str
+    body: str
+    cause: int
+    actor: str
+    detail: str
+
+
+class Handling:
+    def __init__(self, session: Session, counts: Counts) -> None:
+        self._session = session
+        self._counts = counts
+
+    def apply(self, changes: Sequence[Move | New]) -> list[Stored]:
+        """Make the changes in their order; answers with each message as it is then. Queues must be locked before."""
+        if not changes:
+            return []
+        seqs = self._session.journal_numbers(len(changes))
+        numbers = self._numbers(changes)
+        now = self._session.now
+        made: list[Stored] = []
+        journal: list[tuple[Any, ...]] = []
+        written: list[tuple[Any, ...]] = []
+        fresh: list[tuple[Any, ...]] = []
+        editions: list[tuple[Any, ...]] = []
+        for seq, each in zip(seqs, changes, strict=True):
+            if type(each) is Move:
+                old, source, target, verb, body, properties, actor, detail = each
+                hash = message_hash(old.key, old.created, old.cause, body, old.format, old.type, properties)
+                number = next(numbers[target.id])
+                written.append((target.id, seq, number, body, properties, hash, old.key, source.id, old.position))
+                if body != old.body:
+                    editions.append((old.key, seq, old.body, old.properties))
+                journal.append((seq, now, verb, old.key, old.last, source.id, target.id, actor, detail))
+                made.append(
+                    Stored(
+                        old.key, target.name, old.created, None, old.type, old.format, body, hash, properties,
+                        old.cause, seq, number, seq,
+                    )
+                )  # fmt: skip
+                self._counts.depart(source, old.number, kept=False)
+            else:
+                assert type(each) is New
+                key, queue, kind, properties, body, cause, actor, detail = each
+                hash = message_hash(key, now, cause, body, "json", kind, properties)
+                number = next(numbers[queue.id])
+                fresh.append((key, queue.id, seq, number, now, body, "json", kind, properties, hash, cause))
+                journal.append((seq, now, "create", key, None, None, queue.id, actor, detail))
+                made.append(
+                    Stored(key, queue.name, now, None, kind, "json", body, hash, properties, cause, seq, number, seq)
+                )
+        if written and self._session.many(_WRITE, written) != len(written):
+            raise Stale
+        self._session.many(INSERT, fresh)
+        self._session.many(JOURNAL, journal)
+        self._session.many(_KEEP_EDITION, editions)
+        return made
+
+    def _numbers(self, changes: Sequence[Move | New]) -> dict[int, count[int]]:
+        """The numbers of arrivals in each queue; a message that stays in its own is the newest there, too."""
+        queues = {queue.id: queue for queue in map(_queue, changes)}
+        arrived = Counter(_queue(each).id for each in changes)
+        return {id: count(self._counts.arrive(queues[id], some)) for id, some in arrived.items()}
+
+
+def _queue(change: Move | New) -> Queue:
+    return change.target if isinstance(change, Move) else change.queue
