@@ -20,6 +20,7 @@ import postroom
 from postroom import Field, MessageType
 from postroom.engine import runner
 from postroom.engine.effects import Arrival, Effects
+from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
@@ -130,7 +131,7 @@ class InterruptedShare(RulesShare):
         yield from found
 
 
-class Interrupted:
+class Interrupted(WatchingStage):
     """The rules' stage; something happens in the world after the first claim and before its commit."""
 
     def __init__(self, room: Postroom, *acts: Act) -> None:

@@ -49,24 +49,29 @@ def copied(form: Form, body: str, key: int) -> str:
 
 def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
     """The body with what is written into it now, and the names of the fields that changed."""
-    before = form.type.record(_known(form, json.loads(body)))
-    said = _readable(form, given)
-    wanted = {name: plain(value) for name, value in before.items()}
-    for name, value in said.items():
+    before = _known(form, json.loads(body))
+    wanted, changed = dict(before), list[str]()
+    for name, value in _readable(form, given).items():
         field = form.field(name)
         assert field is not None
-        new = _value(form, field, value)
-        if new == before[name] or (new in (None, "") and before[name] in (None, "")):
+        new, old = _value(form, field, value), _value(form, field, before.get(name))
+        if new == old or (new in (None, "") and old in (None, "")):
             continue
         if field.rule is Rule.AUTOMATIC:
             raise _refused(form, field, "it is automatic: the system writes it")
         if field.rule is Rule.REQUIRED:
             raise _refused(form, field, "it was entered when the message was created, and cannot be modified")
-        if field.rule is Rule.ONCE and before[name] not in (None, ""):
+        if field.rule is Rule.ONCE and old not in (None, ""):
             raise _refused(form, field, "it has been entered, and cannot be modified once it is")
         wanted[name] = plain(new)
-    after = _worked_out(form, wanted)
-    return body_of(form, after), [name for name in after if after[name] != before[name]]
+        changed.append(name)
+    if not changed:
+        return body, []
+    if any(field.rule is Rule.AUTOMATIC and _is_ours(field.function) for field in form.fields):
+        found, past = _worked_out(form, wanted), form.type.record(before)
+        return body_of(form, found), [name for name in found if found[name] != past[name]]
+    kept = {field.name: wanted.get(field.name) for field in form.fields}
+    return json_text({name: value for name, value in kept.items() if value not in (None, "", [])}), changed
 
 
 def values(form: Form, body: str) -> dict[str, FieldValue]:
@@ -138,7 +143,7 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
     """The typed values of all fields, those of functions from the others."""
     found = {field.name: _value(form, field, said.get(field.name)) for field in form.fields}
     for field in form.fields:
-        if field.rule is not Rule.AUTOMATIC or field.function in (None, "key", "date", "time", "signature"):
+        if field.rule is not Rule.AUTOMATIC or not _is_ours(field.function):
             continue
         assert field.function is not None
         known = functions.find(field.function)
@@ -152,6 +157,11 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why=why) from error
         found[field.name] = _value(form, field, answer)
     return found
+
+
+def _is_ours(function: str | None) -> bool:
+    """Whether a function is registered by whoever runs the room, and not the system's."""
+    return function not in (None, "key", "date", "time", "signature")
 
 
 def body_of(form: Form, found: Mapping[str, FieldValue]) -> str:

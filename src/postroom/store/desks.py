@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -61,6 +60,9 @@ DELETE FROM withdrawn WHERE desk = ? AND NOT EXISTS (
     SELECT 1 FROM messages m WHERE m.key = withdrawn.message AND m.position = withdrawn.position
 )
 """
+
+
+APART = "\x1f"  # between values; no field holds this character
 
 
 class Desk(NamedTuple):
@@ -141,7 +143,7 @@ class Desks:
     # --- candidates ---
 
     def add(self, desk: int, candidates: Iterable[Candidate]) -> None:
-        self._session.many(_ADD, [(desk, *each[:7], json.dumps(each.values)) for each in candidates])
+        self._session.many(_ADD, [(desk, *each[:7], APART.join(each.values)) for each in candidates])
 
     def remove(self, desk: int, candidates: Iterable[tuple[str, str, int, int]]) -> None:
         """By slot, value, turn and message."""
@@ -182,5 +184,13 @@ class Desks:
 def _candidate(row: Row) -> Candidate:
     slot, value, turn, message, position, remote, since, said, there = row
     return Candidate(
-        slot, value, turn, message, position, remote, since, tuple(json.loads(said)), bool(remote) or there == position
+        slot,
+        value,
+        turn,
+        message,
+        position,
+        remote,
+        since,
+        tuple(said.split(APART)) if said else (),
+        bool(remote) or there == position,
     )

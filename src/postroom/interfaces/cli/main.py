@@ -10,7 +10,7 @@ import typer
 
 from postroom import __version__
 from postroom.errors import PostroomError
-from postroom.interfaces.cli import engine, flows, nodes, output, queries, queues, rooms, rules, stations
+from postroom.interfaces.cli import engine, flows, nodes, output, procedures, queries, queues, rooms, rules, stations
 from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def postroom(
       postroom load FILE.qdl        a whole tree of queues; see docs/guide/queues.md
       postroom load FILE.demaq      a program of rules; see docs/guide/rules.md
       postroom load FILE.flow       a graph that events flow through; see docs/guide/flows.md
-      postroom load FILE.form       message types; see docs/guide/stations.md
+      postroom load FILE.form       message types and procedures; see docs/guide/stations.md
     """
 
 
@@ -91,6 +91,7 @@ for command in (
     stations.get,
     queries.query,
     queries.sql,
+    procedures.waiting,
 ):
     app.command(command.__name__.removesuffix("_"))(command)  # some names are Python's
 app.add_typer(queues.queue_app, name="queue")
@@ -101,6 +102,7 @@ app.add_typer(nodes.node_app, name="node")
 app.add_typer(nodes.station_app, name="station")
 app.add_typer(stations.dossier_app, name="dossier")
 app.add_typer(queries.table_app, name="table")
+app.add_typer(procedures.procedure_app, name="procedure")
 
 
 def main() -> None:

@@ -35,7 +35,8 @@ def load(
     The suffix tells the language. The .qdl files of one load are the room's queue description. A .demaq file is
     a module of rules, in the place of the module of its name; a running engine uses it from its next step on.
     The domains of .flow files are replaced, but for subscriptions and what else was added at run time.
-    The types of .form files are added, or are new versions; a message keeps the form that it was made with.
+    The types and procedures of .form files are added, or are new versions; a message keeps the form that it was made
+    with, and a procedure that is disabled stays so.
     What stays keeps its messages; a queue that would disappear must have none, and a slicing must hold none.
 
     \b

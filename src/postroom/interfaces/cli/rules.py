@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.inspection import ArcExplained
-from postroom.interfaces.cli import output
+from postroom.interfaces.cli import output, procedures
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
+from postroom.model.catalog import nearest
+from postroom.room import Postroom
 from postroom.rules.inspection import Explanation
+from postroom.stations.procedures.inspection import ProcedureExplained
+from postroom.stations.procedures.tryout import Handled
 
 collection_app = typer.Typer(no_args_is_help=True, help="Master data that rules read.", rich_markup_mode=None)
 
@@ -54,27 +59,31 @@ def catalog(
 
 
 def explain(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a rule or an arc.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of a rule, an arc or a procedure.", show_default=False)
+    ],
     plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Start Spark and show its plan too.")] = True,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what a rule or an arc became.
+    """Show what a rule, an arc or a procedure became.
 
     Of a rule: what it watches, reads and writes, and the query. Of an arc: its types, what its pattern binds, its
     condition and result in Spark SQL. And Spark's plan, for which Spark is started; --no-plan does without.
+    Of a procedure: its sketches, how they are joined, how partners are searched for, the order of its actions; this
+    needs no Spark.
 
     \b
     Examples:
       postroom explain joinOrder
       postroom explain capital --no-plan
+      postroom explain holiday
     """
     with opened() as it:
-        is_arc = any(arc.name == name for arc in it.graph().arcs)
-        try:
-            told = it.explain_arc(name) if is_arc else it.explain(name)
-        except DefinitionUnknown as error:
-            raise DefinitionUnknown(name=f"rule or arc {name}", nearest=error.facts["nearest"]) from None
+        told = _explained(it, name)
+        if isinstance(told, ProcedureExplained):
+            output.as_json(told.as_dict()) if settings.json else procedures.say_explained(told)
+            return
         space = told.source if isinstance(told, ArcExplained) else None
         if settings.json:
             output.as_json({**told.as_dict(), **({"spark_plan": it.spark_plan(space)} if plan else {})})
@@ -83,6 +92,21 @@ def explain(
         if plan:
             sys.stdout.flush()  # what is known already, while Spark starts
             output.say(f"\nSpark plan:\n{it.spark_plan(space)}")
+
+
+def _explained(it: Postroom, name: str) -> Explanation | ArcExplained | ProcedureExplained:
+    """What a name stands for; of several, first an arc, then a rule."""
+    arcs = [arc.name for arc in it.graph().arcs]
+    if name in arcs:
+        return it.explain_arc(name)
+    known = [each.procedure.name for each in it.procedures()]
+    try:
+        return it.explain(name)
+    except DefinitionUnknown as error:
+        if name in known:
+            return it.explain_procedure(name)
+        close = error.facts["nearest"] or nearest(name, [*arcs, *known])
+        raise DefinitionUnknown(name=f"rule, arc or procedure {name}", nearest=close) from None
 
 
 def _say_arc(told: ArcExplained) -> None:
@@ -175,7 +199,10 @@ def sweep(room: RoomOption = None, json: JsonOption = False) -> None:
 
 
 def try_(
-    files: Annotated[list[str], typer.Argument(help="Programs and graphs to try (.demaq, .flow).", show_default=False)],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Programs, graphs and procedures to try (.demaq, .flow, .form).", show_default=False),
+    ],
     since: Annotated[
         str | None,
         typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
@@ -183,14 +210,16 @@ def try_(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what proposed rules or arcs would do with the messages that are stored; nothing is changed.
+    """Show what proposed rules, arcs or procedures would do with the messages that are stored; nothing is changed.
 
-    Arcs are tried on Spark, which is started for it.
+    Arcs and procedures are tried on Spark, which is started for it. Of procedures, the working sets are shown that
+    would be complete with what their stations hold, each by the message that completes it.
 
     \b
     Examples:
       postroom try proposed.demaq
       postroom try proposed.flow
+      postroom try proposed.form
       postroom try proposed.demaq --since 2026-11-01T00:00:00Z
     """
     with opened() as it:
@@ -198,15 +227,24 @@ def try_(
         if settings.json:
             output.as_json({"tried": [each.as_dict() for each in found]})
             return
-        count = 0
+        messages, sets = 0, 0
         for each in found:
-            count += 1
+            is_set = isinstance(each, Handled)
+            messages, sets = messages + (not is_set), sets + is_set
             output.say(f"{each.key} in {each.queue}: {'nothing' if not each.effects else ''}".rstrip())
             for action in each.as_dict()["actions"]:
-                goal = action.get("queue") or f"{action['slicing']} key {action['slicekey']}"
-                body = f": {' '.join(action['body'].split())[:100]}" if "body" in action else ""
-                output.say(f"  {action['rule']}: {action['action']} {goal}{body}")
-    output.note(f"{count} message(s) tried; nothing was changed")
+                procedures.say_action(action) if is_set else _say_action(action)
+    of_forms = [file.endswith(".form") for file in files]
+    if not all(of_forms):
+        output.note(f"{messages} message(s) tried; nothing was changed")
+    if any(of_forms):
+        output.note(f"{sets} working set(s) would be complete; nothing was changed")
+
+
+def _say_action(action: Mapping[str, Any]) -> None:
+    goal = action.get("queue") or f"{action['slicing']} key {action['slicekey']}"
+    body = f": {' '.join(action['body'].split())[:100]}" if "body" in action else ""
+    output.say(f"  {action['rule']}: {action['action']} {goal}{body}")
 
 
 def _moment(text: str) -> datetime:

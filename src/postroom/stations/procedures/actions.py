@@ -60,7 +60,7 @@ class Made(NamedTuple):
 class Outcome(NamedTuple):
     """What a working set leads to, or why to nothing."""
 
-    bodies: tuple[str, ...] = ()  # of its messages, in the order of the sketches
+    bodies: tuple[str | None, ...] = ()  # of its messages that are written on, in the order of the sketches
     fields: tuple[tuple[str, ...], ...] = ()  # of each, those that changed
     made: tuple[Made, ...] = ()  # in the order of the keys
     where: tuple[str | None, ...] = ()  # of each destination
@@ -116,14 +116,14 @@ class _Work:
             value = _sayable(self._value(line.value), self._form(sketch), line.field)
             self._given.setdefault(sketch, {})[line.field] = value
             self._updated.pop(sketch, None)
-        for member in self._complete.members:
-            self._write(member.sketch)
+        for sketch in self._given:
+            self._write(sketch)
         made = self._made()
         where = tuple(self._where(each.operation, each.where) for each in self._plan.procedure.destinations)
         members = self._complete.members
         return Outcome(
-            tuple(self._bodies[each.sketch] for each in members),
-            tuple(tuple(self._fields[each.sketch]) for each in members),
+            tuple(self._bodies[each.sketch] if self._fields.get(each.sketch) else None for each in members),
+            tuple(tuple(self._fields.get(each.sketch, ())) for each in members),
             made,
             where,
         )
@@ -134,10 +134,8 @@ class _Work:
 
     def _write(self, sketch: str) -> None:
         """The message with all that was given so far."""
-        body, changed = self._members[sketch].body, list[str]()
-        if sketch in self._given:
-            body, changed = modified(self._form(sketch), body, self._given[sketch])
-            check_text(body)
+        body, changed = modified(self._form(sketch), self._members[sketch].body, self._given[sketch])
+        check_text(body)
         self._bodies[sketch], self._fields[sketch] = body, changed
 
     # --- values ---

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
@@ -15,8 +16,9 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import Outcome
+from postroom.stations.procedures.goals import Goal, goals
 from postroom.stations.procedures.plan import Desk, Plan, Selected
-from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes, rows
+from postroom.stations.procedures.search import Memory, TooManyTries, complete, first_probe, rows
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.desks import Candidate
@@ -44,7 +46,13 @@ class WorkingSet:
     keys: tuple[int, ...] = ()  # for new messages
     outcome: Outcome | None = None
 
-    @property
+    @cached_property
+    def goals(self) -> dict[tuple[str, int], Goal]:
+        """Where each of its messages goes; known when its outcome is."""
+        assert self.outcome is not None
+        return goals(self.plan.procedure, self.outcome.where)
+
+    @cached_property
     def depth(self) -> int:
         """How many procedures have handled its messages one after another."""
         return max(marks(each.properties).depth for each in self.stored.values())
@@ -102,9 +110,11 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
 
 def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart: bool) -> Look:
     """Look at messages of a station one after another, with the store of its node."""
-    found = Look(
-        desk, kept, some, Memory(desk, lambda slot, value, after: tx.desks.look_up(kept.id, [(slot, value, after)])[0])
-    )
+
+    def look_up(slot: str, value: str, after: int) -> Sequence[Candidate]:
+        return tx.desks.look_up(kept.id, [(slot, value, after)])[0] if kept.turn else ()
+
+    found = Look(desk, kept, some, Memory(desk, look_up))
     withdrawn = tx.desks.withdrawn(kept.id, [each.stored.key for each in some])
     chosen = [_chosen(desk, each, withdrawn) for each in some]
     _know(tx, found, chosen)
@@ -128,9 +138,9 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
 
 def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int]) -> list[Selected]:
     stored = arrival.stored
-    if not stored.sound:
-        return []  # what it said is not known
     about = marks(stored.properties)
+    if not desk.wants(stored.type or "", about.procedure) or not stored.sound:
+        return []  # nobody asks for it, or what it said is not known
     origin = about.sender or ("" if arrival.mail else desk.station)
     found = desk.selected(stored.type or "", stored.body, origin, about.procedure)
     if not withdrawn:
@@ -141,9 +151,10 @@ def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], in
 def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) -> None:
     """Look up what the messages lead to by themselves, all in one go."""
     plans = found.desk.plans
-    wanted = dict.fromkeys(
-        probe for selected in chosen for each in selected for probe in probes(plans[each.plan], each)
-    )
+    if not found.kept.turn:
+        return  # nobody is there
+    first = [first_probe(plans[each.plan], each) for selected in chosen for each in selected]
+    wanted = dict.fromkeys(probe for probe in first if probe is not None)
     pages = tx.desks.look_up(found.kept.id, [(slot, value, 0) for slot, value in wanted])
     for (slot, value), page in zip(wanted, pages, strict=True):
         found.memory.know(slot, value, page)

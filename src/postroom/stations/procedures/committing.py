@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from postroom.engine.stage import Result
 from postroom.model.key import key_text
@@ -20,8 +19,9 @@ from postroom.stations.marks import Marks, marks, properties
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.actions import Made
 from postroom.stations.procedures.claiming import Look, WorkingSet
-from postroom.stations.procedures.definitions import Destination, Operation
+from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
+from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.search import rows
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
@@ -32,32 +32,6 @@ from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
 
 TIMER = "ship"  # the kind of a message that is to be shipped later
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """Where one message goes."""
-
-    operation: Operation = Operation.LEAVE
-    where: str = ""
-    delay_seconds: int | None = None
-
-    @property
-    def ships(self) -> str | None:
-        """The station that it is shipped to at once."""
-        return self.where if self.operation is Operation.SHIP and self.delay_seconds is None else None
-
-
-def goals(working: WorkingSet) -> dict[tuple[str, int], Goal]:
-    """By sketch and copy; what has no destination stays."""
-    assert working.outcome is not None
-    found: dict[tuple[str, int], Goal] = {}
-    pairs: Iterable[tuple[Destination, str | None]] = zip(
-        working.plan.procedure.destinations, working.outcome.where, strict=True
-    )
-    for each, where in pairs:
-        found[each.sketch, each.copy] = Goal(each.operation, where or "", each.delay_seconds)
-    return found
 
 
 def commit(
@@ -126,7 +100,7 @@ class _Step:
             names[database(look.desk.station)] = STATION
             names |= {each.queue: MAILBOX for each in working.stored.values() if each.queue.startswith(mailbox(""))}
             if self._node == CONTROL:
-                names |= {mailbox(goal.ships): MAILBOX for goal in goals(working).values() if goal.ships is not None}
+                names |= {mailbox(goal.ships): MAILBOX for goal in working.goals.values() if goal.ships is not None}
         present = {name: self._tx.queues.named_to_read(name) for name in names}
         found = [queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
@@ -134,19 +108,19 @@ class _Step:
     def _gather(self, look: Look, working: WorkingSet) -> None:
         outcome, procedure = working.outcome, working.plan.procedure
         assert outcome is not None
-        where, depth = goals(working), working.depth + 1
+        where, depth = working.goals, working.depth + 1
         keys = {sketch: key_text(stored.key) for sketch, stored in working.stored.items()}
         cause = look.arrivals[working.arrival].stored.key
         for sketch, picked in enumerate(working.plan.sketches):
-            goal = where.get((picked.name, 0), Goal())
+            goal = where.get((picked.name, 0), LEAVE)
             stored = working.stored[sketch]
             others = [key for other, key in keys.items() if other != sketch]
             detail: dict[str, object] = {"procedure": procedure.name, **({"with": others} if others else {})}
             if outcome.fields[sketch]:
                 detail["fields"] = outcome.fields[sketch]
-            self._move(look, stored, goal, outcome.bodies[sketch], depth, procedure.name, detail)
+            self._move(look, stored, goal, outcome.bodies[sketch] or stored.body, depth, procedure.name, detail)
         for key, made in zip(working.keys, outcome.made, strict=True):
-            goal = where.get((made.sketch, made.copy), Goal())
+            goal = where.get((made.sketch, made.copy), LEAVE)
             self._new(look, key, made, goal, depth, procedure.name, cause)
 
     def _move(
@@ -292,6 +266,9 @@ def _stored_rows(
             if member.turn > look.kept.turn:
                 continue
             stored = working.stored[sketch]
+            if member.slot and look.desk.only_slot(stored.type or ""):
+                yield member[:4]
+                continue
             about = marks(stored.properties)
             origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
             for each in look.desk.selected(stored.type or "", stored.body, origin, about.procedure):

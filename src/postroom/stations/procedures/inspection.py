@@ -15,7 +15,8 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.stations.network import Network
 from postroom.stations.procedures.catalog import Procedures, named
 from postroom.stations.procedures.plan import Desk, Find, Plan, compare, planned
-from postroom.stations.procedures.search import Memory
+from postroom.stations.procedures.search import Memory, probe
+from postroom.store.base import Store
 from postroom.store.desks import Candidate
 from postroom.store.transaction import Transaction
 
@@ -110,16 +111,21 @@ def waiting_sets(network: Network, procedures: Procedures, procedure: str | None
     found: list[Waiting] = []
     for station, desk in network.control.read(work).items():
         if station in homes and any(procedure in (None, plan.name) for plan in desk.plans):
-            found += network.look(homes[station], partial(_some, desk, procedure, limit))
+            found += network.look(homes[station], partial(_some, network.control, desk, procedure, limit))
     return sorted(found, key=lambda each: each.since)[:limit]
 
 
-def _some(desk: Desk, procedure: str | None, limit: int, tx: Transaction) -> list[Waiting]:
-    return list(islice(waiting(tx, desk, procedure), limit))
+def _some(control: Store, desk: Desk, procedure: str | None, limit: int, tx: Transaction) -> list[Waiting]:
+    return list(islice(waiting(tx, desk, procedure, control), limit))
 
 
-def waiting(tx: Transaction, desk: Desk, procedure: str | None = None) -> Iterator[Waiting]:
-    """The working sets that wait at a station, the oldest first; each candidate is in one of them at least."""
+def waiting(
+    tx: Transaction, desk: Desk, procedure: str | None = None, control: Store | None = None
+) -> Iterator[Waiting]:
+    """The working sets that wait at a station, the oldest first; each candidate is in one of them at least.
+
+    ``control`` is where mail is that waits for a station on another node.
+    """
     kept = tx.desks.named(desk.station)
     if kept is None or kept.edition != desk.edition:
         return  # nobody has looked at its messages yet
@@ -142,7 +148,7 @@ def waiting(tx: Transaction, desk: Desk, procedure: str | None = None) -> Iterat
                 continue
             bound = _gathered(plan, sketch, each, memory)
             shown |= {(f"{plan.name}.{other}", member.message) for other, member in bound.items()}
-            yield _told(tx, desk.station, plan, bound)
+            yield _told(tx, control, desk.station, plan, bound)
         if len(page) < PAGE_ROWS:
             return
         after = (page[-1].turn, page[-1].message)
@@ -153,7 +159,7 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
     bound = {start: first}
     for find in plan.searches[start]:
         if all(sketch in bound for sketch, _ in find.probe):
-            value = plan.probe(find, {sketch: each.values for sketch, each in bound.items()})
+            value = probe(find, bound)
             for each in memory.candidates(plan.slot_name(find.sketch, find.slot), value):
                 if _agrees(find, each, bound):
                     bound[find.sketch] = each
@@ -171,8 +177,8 @@ def _agrees(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool
     )
 
 
-def _told(tx: Transaction, station: str, plan: Plan, bound: Mapping[int, Candidate]) -> Waiting:
-    said = {sketch: _said(tx, each) for sketch, each in bound.items()}
+def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, bound: Mapping[int, Candidate]) -> Waiting:
+    said = {sketch: _said(tx, control, each) for sketch, each in bound.items()}
     since = min(_since(tx, each) for each in bound.values())
     wants = {}
     for place, picked in enumerate(plan.sketches):
@@ -199,8 +205,10 @@ def _told(tx: Transaction, station: str, plan: Plan, bound: Mapping[int, Candida
 _TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def _said(tx: Transaction, candidate: Candidate) -> dict[str, Any]:
-    stored = tx.messages.find(candidate.message)
+def _said(tx: Transaction, control: Store | None, candidate: Candidate) -> dict[str, Any]:
+    key = candidate.message
+    stored = control.read(lambda there: there.messages.find(key)) if candidate.remote and control else None
+    stored = stored or tx.messages.find(key)
     return json.loads(stored.body) if stored is not None and stored.sound else {}
 
 

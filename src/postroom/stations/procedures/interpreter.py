@@ -13,6 +13,7 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from postroom.engine.garbage import collector_off
 from postroom.engine.stage import Result, Turn
 from postroom.engine.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
@@ -122,6 +123,10 @@ class _Step:
 
     def run(self, desks: Sequence[Desk]) -> Result | None:
         """What the step did; None if there was nothing to do."""
+        with collector_off():
+            return self._done(desks)
+
+    def _done(self, desks: Sequence[Desk]) -> Result | None:
         if self._apart:
             mail.recover(self._network, self._node)
         late = self._ship_late()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from postroom.model.order import sortable
@@ -17,10 +18,15 @@ from postroom.stations import conditions
 from postroom.stations.conditions import Condition, any_holds
 from postroom.stations.filing import indexed
 from postroom.stations.forms import Form
-from postroom.stations.procedures.definitions import ME, Procedure, Written, calls
+from postroom.stations.procedures.definitions import ME, Procedure, Written, calls, references
 from postroom.stations.procedures.ordering import ordered
 
-_APART = "\x1f"  # no field holds this character
+APART = "\x1f"  # no field holds this character
+
+
+def joined(values: Sequence[str]) -> str:
+    """Several values as one, by which candidates are kept; a long one by its beginning."""
+    return indexed(values[0] if len(values) == 1 else APART.join(values))
 
 
 def compare(ours: str, sign: str, theirs: str) -> bool:
@@ -87,7 +93,18 @@ class Picked:
 
 
 def _value(said: Mapping[str, Any], name: str, kind: Kind) -> str | None:
-    found = scalars(kind, said.get(name))
+    given = said.get(name)
+    if given is None or given == "":
+        return None
+    if type(given) is list:  # from a time when the field was one
+        return _keyed(kind, given[0]) if given else None
+    return _keyed(kind, given)
+
+
+@lru_cache(maxsize=100_000, typed=True)
+def _keyed(kind: Kind, given: Any) -> str | None:
+    """A value in the one order of all values; those that join messages come several times."""
+    found = scalars(kind, given)
     return sortable(kind, found[0]) if found else None
 
 
@@ -102,20 +119,19 @@ class Plan:
     order: tuple[tuple[str, Written], ...]  # of actions
     functions: tuple[str, ...]
     new_messages: int  # copies and creations: each needs a key
-    links: tuple[str, ...] = field(default=())  # the join graph, to be read
+    slot_names: tuple[tuple[str, ...], ...]  # of each sketch
+    used: frozenset[int]  # the sketches whose messages actions read or write, or make copies of
+    links: tuple[str, ...]  # the join graph, to be read
 
     @property
     def name(self) -> str:
         return self.procedure.name
 
     def slot_name(self, sketch: int, slot: int) -> str:
-        return f"{self.name}.{self.sketches[sketch].name}.{slot}"
+        return self.slot_names[sketch][slot]
 
     def slot_value(self, sketch: int, slot: int, values: Sequence[str]) -> str:
-        return indexed(_APART.join([values[each] for each in self.slots[sketch][slot]]))
-
-    def probe(self, find: Find, bound: Mapping[int, Sequence[str]]) -> str:
-        return indexed(_APART.join([bound[sketch][place] for sketch, place in find.probe]))
+        return joined([values[each] for each in self.slots[sketch][slot]])
 
 
 def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
@@ -126,6 +142,9 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
     searches = tuple(joins.search(start, slots) for start in range(len(picked)))
     functions = dict.fromkeys(name for _, value in procedure.expressions() for name in calls(value))
     copies = sum(1 for each in procedure.destinations if each.copy)
+    names = [each.name for each in picked]
+    used = {each.sketch for each in procedure.actions} | {each.sketch for each in procedure.destinations if each.copy}
+    used |= {each.sketch for _, value in procedure.expressions() for each in references(value)}
     return Plan(
         procedure,
         picked,
@@ -134,6 +153,11 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
         tuple(ordered(procedure, forms)),
         tuple(functions),
         copies + len(procedure.creations),
+        tuple(
+            tuple(f"{procedure.name}.{name}.{slot}" for slot in range(len(some)))
+            for name, some in zip(names, slots, strict=True)
+        ),
+        frozenset(place for place, name in enumerate(names) if name in used),
         joins.links(),
     )
 
@@ -274,19 +298,29 @@ class Desk:
     plans: tuple[Plan, ...]
     edition: str  # what they are, in short: another one has other candidates
 
+    def wants(self, type: str, left_by: str | None) -> Sequence[tuple[int, int, Picked]]:
+        """The sketches of a type. What a procedure has left is not offered to it again."""
+        wanted = self._by_type().get(type, ())
+        return wanted if left_by is None else [each for each in wanted if self.plans[each[0]].name != left_by]
+
     def selected(self, type: str, body: str, origin: str, left_by: str | None) -> list[Selected]:
-        """The sketches that a message fits. What a procedure has left is not offered to it again."""
-        wanted = self._by_type().get(type)
-        if wanted is None:
+        """The sketches that a message fits."""
+        wanted = self.wants(type, left_by)
+        if not wanted:
             return []
         said = json.loads(body)
         found = []
         for number, place, picked in wanted:
-            if self.plans[number].name != left_by and picked.selects(said, origin):
+            if picked.selects(said, origin):
                 values = picked.values(said)
                 if values is not None:
                     found.append(Selected(number, place, values))
         return found
+
+    def only_slot(self, type: str) -> bool:
+        """Whether a candidate of a type stands in one row: then that one is all there is of it."""
+        wanted = self._by_type().get(type, ())
+        return len(wanted) == 1 and len(self.plans[wanted[0][0]].slots[wanted[0][1]]) == 1
 
     def _by_type(self) -> dict[str, list[tuple[int, int, Picked]]]:
         known: dict[str, list[tuple[int, int, Picked]]] | None = self.__dict__.get("_types")

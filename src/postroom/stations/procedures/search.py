@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postroom.limits import CANDIDATE_ROWS, SEARCH_TRIES_MAX
-from postroom.stations.procedures.plan import Desk, Find, Plan, Selected, compare
+from postroom.stations.procedures.plan import Desk, Find, Plan, Selected, compare, joined
 from postroom.store.desks import Candidate
 
 #: The next candidates of a slot and a value from behind a turn, in the order of turns.
@@ -69,11 +69,14 @@ class Memory:
             self._keep(slot, value, self.look_up(slot, value, found[-1].turn))
 
 
-def probes(plan: Plan, chosen: Selected) -> Iterator[tuple[str, str]]:
-    """The slots and values that a message leads to by itself."""
-    for find in plan.searches[chosen.sketch]:
-        if all(sketch == chosen.sketch for sketch, _ in find.probe):
-            yield plan.slot_name(find.sketch, find.slot), plan.probe(find, {chosen.sketch: chosen.values})
+def first_probe(plan: Plan, chosen: Selected) -> tuple[str, str] | None:
+    """The slot and value that a message leads to first; None if it is complete by itself."""
+    way = plan.searches[chosen.sketch]
+    if not way:
+        return None
+    find = way[0]
+    values = chosen.values
+    return plan.slot_names[find.sketch][find.slot], joined([values[place] for _, place in find.probe])
 
 
 def rows(
@@ -81,18 +84,11 @@ def rows(
 ) -> list[Candidate]:
     """Where others will look for a message that fits a sketch."""
     plan = desk.plans[chosen.plan]
+    about = (turn, message, position, int(remote), since, chosen.values, True)
+    new = tuple.__new__  # the constructor's half cost counts here
     return [
-        Candidate(
-            plan.slot_name(chosen.sketch, slot),
-            plan.slot_value(chosen.sketch, slot, chosen.values),
-            turn,
-            message,
-            position,
-            int(remote),
-            since,
-            chosen.values,
-        )
-        for slot in range(len(plan.slots[chosen.sketch]))
+        new(Candidate, (name, plan.slot_value(chosen.sketch, slot, chosen.values), *about))
+        for slot, name in enumerate(plan.slot_names[chosen.sketch])
     ]
 
 
@@ -103,6 +99,11 @@ def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> 
     """
     search = _Search(plan, memory, {chosen.sketch: first})
     return search.bound if search.fill(plan.searches[chosen.sketch]) else None
+
+
+def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
+    """The value by which the next candidates are looked up."""
+    return joined([bound[sketch].values[place] for sketch, place in find.probe])
 
 
 class _Search:
@@ -117,8 +118,8 @@ class _Search:
             return True
         find, *rest = way
         plan, bound = self._plan, self.bound
-        value = plan.probe(find, {sketch: each.values for sketch, each in bound.items()})
-        for each in self._memory.candidates(plan.slot_name(find.sketch, find.slot), value):
+        value = probe(find, bound)
+        for each in self._memory.candidates(plan.slot_names[find.sketch][find.slot], value):
             self._tries -= 1
             if self._tries < 0:
                 raise TooManyTries
@@ -132,9 +133,10 @@ class _Search:
     @staticmethod
     def _fits(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
         """One message does not match two sketches of a working set."""
-        if any(other.message == each.message for other in bound.values()):
-            return False
-        return all(
-            compare(each.values[check.ours], check.sign, bound[check.sketch].values[check.theirs])
-            for check in find.checks
-        )
+        for other in bound.values():
+            if other.message == each.message:
+                return False
+        for ours, sign, sketch, theirs in find.checks:
+            if not compare(each.values[ours], sign, bound[sketch].values[theirs]):
+                return False
+        return True

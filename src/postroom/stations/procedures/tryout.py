@@ -17,7 +17,7 @@ from postroom.stations.marks import marks
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.procedures.catalog import Kept, desks
 from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
-from postroom.stations.procedures.committing import Goal, goals
+from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.working import Evaluate, Used, work_out
 from postroom.stations.reading import database, mailbox
 from postroom.store.transaction import Transaction
@@ -76,15 +76,17 @@ def _handled(station: str, working: WorkingSet, key: int) -> Handled:
     if outcome.failed:
         failed = {"action": "error", "rule": name, "queue": station, "body": f"{outcome.code}: {outcome.why}"}
         return Handled(key_text(key), station, (failed,))
-    where, actions = goals(working), []
+    where, actions = working.goals, []
     for sketch, picked in enumerate(working.plan.sketches):
-        message = key_text(working.stored[sketch].key)
-        actions.append(_action(name, where.get((picked.name, 0), Goal()), station, message, outcome.bodies[sketch]))
+        stored = working.stored[sketch]
+        body = outcome.bodies[sketch] or stored.body
+        actions.append(_action(name, where.get((picked.name, 0), LEAVE), station, key_text(stored.key), body))
     for made in outcome.made:
-        actions.append(_action(name, where.get((made.sketch, made.copy), Goal()), station, "new", made.body))
+        actions.append(_action(name, where.get((made.sketch, made.copy), LEAVE), station, "new", made.body))
     return Handled(key_text(key), station, tuple(actions))
 
 
 def _action(name: str, goal: Goal, station: str, message: str, body: str) -> dict[str, Any]:
     place = goal.where or station
-    return {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
+    said = {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
+    return said if goal.delay_seconds is None else {**said, "after_seconds": goal.delay_seconds}

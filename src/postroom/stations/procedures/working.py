@@ -13,7 +13,6 @@ from postroom.stations.forms import Form
 from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, functions_of
 from postroom.stations.procedures.claiming import WorkingSet
-from postroom.stations.procedures.committing import goals
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.reading import is_dossier
 from postroom.store.transaction import Transaction
@@ -51,8 +50,9 @@ def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], 
 
 
 def _complete(number: int, working: WorkingSet, now: int) -> Complete:
+    used = working.plan.used
     members = tuple(
-        Member(picked.name, *_version(working, sketch), working.stored[sketch].body)
+        Member(picked.name, *_version(working, sketch), working.stored[sketch].body if sketch in used else "")
         for sketch, picked in enumerate(working.plan.sketches)
     )
     return Complete(number, working.plan.name, members, working.keys, now)
@@ -64,7 +64,7 @@ def _version(working: WorkingSet, sketch: int) -> tuple[str, int]:
 
 def _misdirected(working: WorkingSet, homes: Mapping[str, str]) -> Outcome | None:
     """What becomes of a set that is to go where nothing can go."""
-    for goal in goals(working).values():
+    for goal in working.goals.values():
         if goal.operation is Operation.SHIP and goal.where not in homes:
             return Outcome(code=StationUnknown.code, why=unknown_station(goal.where, homes))
         if goal.operation is Operation.DOSSIER and not is_dossier(goal.where):

@@ -1,0 +1,164 @@
+"""Commands on automatic procedures: procedure …, waiting; and what explain and try say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.limits import WAITING_MAX
+from postroom.stations.procedures.inspection import ProcedureExplained
+
+procedure_app = typer.Typer(
+    no_args_is_help=True, help="What stations do with messages by themselves.", rich_markup_mode=None
+)
+
+ProcedureArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a procedure.", show_default=False)]
+
+
+@procedure_app.command("list")
+def procedure_list(room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the procedures: at which station, whether they run, where they were written, since which version.
+
+    \b
+    Example:
+      postroom procedure list
+    """
+    with opened() as it:
+        found = [each.as_dict() for each in it.procedures()]
+        stations = it.stations()
+    if settings.json:
+        output.as_json({"procedures": found})
+        return
+    if not found:
+        output.note("none; load some with: postroom load FILE.form")
+        return
+    headings = ["name", "station", "state", "where", "since"]
+    output.table(["procedure", *headings[1:]], [[each[name] for name in headings] for each in found])
+    for station in dict.fromkeys(str(each["station"]) for each in found):
+        if station not in stations:
+            output.note(f"there is no station {station} yet; make it with: postroom station add {station}")
+
+
+@procedure_app.command("disable")
+def procedure_disable(name: ProcedureArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Keep a procedure from running; it stays as it is written.
+
+    What it would have handled waits at its station. Loading it again does not enable it.
+
+    \b
+    Example:
+      postroom procedure disable holiday
+    """
+    with opened() as it:
+        _told(name, "disabled", it.disable_procedure(name))
+
+
+@procedure_app.command("enable")
+def procedure_enable(name: ProcedureArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Let a procedure run again: all that its station holds is offered to it.
+
+    \b
+    Example:
+      postroom procedure enable holiday
+    """
+    with opened() as it:
+        _told(name, "enabled", it.enable_procedure(name))
+
+
+@procedure_app.command("remove")
+def procedure_remove(name: ProcedureArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Remove a procedure; messages stay where they are.
+
+    What it has left to be shipped later is shipped when its time has come.
+
+    \b
+    Example:
+      postroom procedure remove holiday
+    """
+    with opened() as it:
+        it.remove_procedure(name)
+    output.as_json({"status": "00", "procedure": name}) if settings.json else output.say(f"removed {name}")
+
+
+def _told(name: str, state: str, changed: bool) -> None:
+    if settings.json:
+        output.as_json({"status": "00", "procedure": name, "state": state, "changed": changed})
+    else:
+        output.say(f"{name} is {state}" if changed else f"{name} was {state} already")
+
+
+def waiting(
+    procedure: Annotated[
+        str | None, typer.Argument(metavar="[PROCEDURE]", help="Only sets of this one.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most this many, the oldest.")] = WAITING_MAX,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say which working sets are not complete: what they have, what they wait for, since when.
+
+    It is as the engine has seen it; what has come since then is looked at by postroom run.
+
+    \b
+    Examples:
+      postroom waiting
+      postroom waiting approve --limit 20
+    """
+    with opened() as it:
+        found = it.waiting(procedure, limit)
+        unseen = it.lag()
+    if settings.json:
+        output.as_json({"waiting": [each.as_dict() for each in found]})
+        return
+    if found:
+        output.table(
+            ["procedure", "station", "since", "has", "waits for"],
+            [(each.procedure, each.station, each.since, _has(each.has), _wants(each.wants)) for each in found],
+        )
+    else:
+        output.note("no working set waits")
+    if len(found) == limit:
+        output.note(f"the oldest {limit}; see more with --limit")
+    if unseen:
+        output.note(f"{unseen} message(s) have not been looked at yet; postroom run does so")
+
+
+def _has(messages: Mapping[str, str]) -> str:
+    return ", ".join(f"{sketch} {key}" for sketch, key in messages.items())
+
+
+def _wants(sketches: Mapping[str, str]) -> str:
+    return "; ".join(f"{sketch}: {wanted}" for sketch, wanted in sketches.items())
+
+
+# --- explain, try ---
+
+
+def say_explained(told: ProcedureExplained) -> None:
+    """What a procedure became, for a person."""
+    output.say(f"procedure {told.procedure} at {told.station} ({told.where}); {told.state}")
+    for sketch in told.sketches:
+        output.say(sketch)
+    output.say(f"\njoins: {', '.join(told.joins) or 'none'}")
+    output.say("searches:")
+    for search in told.searches:
+        output.say(f"  {search}")
+    output.say("order of actions:" if told.order else "order of actions: there are none")
+    for number, action in enumerate(told.order, 1):
+        output.say(f"  {number}. {action}")
+
+
+def say_action(action: Mapping[str, Any]) -> None:
+    """What a procedure would do with one message, for a person."""
+    body = " ".join(str(action["body"]).split())[:100]
+    if action["action"] == "error":
+        output.say(f"  {action['rule']}: error: {body}")
+        return
+    what = "a new message" if action["message"] == "new" else action["message"]
+    goal = "" if action["action"] == "leave" else f" {action['queue']}"
+    later = f" after {action['after_seconds']} s" if "after_seconds" in action else ""
+    output.say(f"  {action['rule']}: {action['action']}{goal}{later}, {what}: {body}")
