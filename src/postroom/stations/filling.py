@@ -71,7 +71,8 @@ def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
         found, past = _worked_out(form, wanted), form.type.record(before)
         return body_of(form, found), [name for name in found if found[name] != past[name]]
     kept = {field.name: wanted.get(field.name) for field in form.fields}
-    return json_text({name: value for name, value in kept.items() if value not in (None, "", [])}), changed
+    named = [name for name in kept if name in changed]
+    return json_text({name: value for name, value in kept.items() if value not in (None, "", [])}), named
 
 
 def values(form: Form, body: str) -> dict[str, FieldValue]:

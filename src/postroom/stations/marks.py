@@ -1,7 +1,8 @@
 """What a message of a station has with it besides its body, in its properties.
 
 ``form`` is the version of the form that it was made with, ``from`` the station that sent it last. ``depth`` counts the
-procedures that have handled it since a person did, and ``procedure`` is the one that left it where it is.
+procedures that have handled it one after another with nothing new from a person; ``handled`` are those that have left
+it where it is.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ class Marks(NamedTuple):
     form: int
     sender: str | None = None
     depth: int = 0
-    procedure: str | None = None
-
-
-_NAMES = {"form": "form", "sender": "from", "depth": "depth", "procedure": "procedure"}
+    handled: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=10_000)
 def marks(properties: str) -> Marks:
     said: dict[str, Any] = json.loads(properties)
-    return Marks(int(said.get("form", 0)), said.get("from"), int(said.get("depth", 0)), said.get("procedure"))
+    handled = tuple(str(said.get("handled", "")).split())
+    return Marks(int(said.get("form", 0)), said.get("from"), int(said.get("depth", 0)), handled)
 
 
 @lru_cache(maxsize=10_000)
 def properties(marks: Marks) -> str:
-    said = {_NAMES[name]: value for name, value in marks._asdict().items() if value or name == "form"}
+    said: dict[str, Any] = {"form": marks.form}
+    more = {"from": marks.sender, "depth": marks.depth, "handled": " ".join(marks.handled)}
+    said |= {name: value for name, value in more.items() if value}
     return json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

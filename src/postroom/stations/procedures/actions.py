@@ -200,9 +200,8 @@ class _Work:
                 form, body, type, version = self._bench.present[new.type].form, new.body, new.type, new.form
             else:
                 member = self._members[goal.sketch]
-                form, body, type, version = (
-                    self._form(goal.sketch), self._bodies[goal.sketch], member.type, member.form,
-                )  # fmt: skip
+                body = self._bodies.get(goal.sketch, member.body)
+                form, type, version = self._form(goal.sketch), member.type, member.form
             found.append(Made(goal.sketch, goal.copy, type, version, copied(form, body, next(keys))))
         return tuple(found)
 

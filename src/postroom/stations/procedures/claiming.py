@@ -54,8 +54,8 @@ class WorkingSet:
 
     @cached_property
     def depth(self) -> int:
-        """How many procedures have handled its messages one after another."""
-        return max(marks(each.properties).depth for each in self.stored.values())
+        """How many procedures have handled its messages one after another, with nothing new from a person."""
+        return min(marks(each.properties).depth for each in self.stored.values())
 
 
 @dataclass
@@ -139,10 +139,10 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
 def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int]) -> list[Selected]:
     stored = arrival.stored
     about = marks(stored.properties)
-    if not desk.wants(stored.type or "", about.procedure) or not stored.sound:
+    if not desk.wants(stored.type or "", about.handled) or not stored.sound:
         return []  # nobody asks for it, or what it said is not known
     origin = about.sender or ("" if arrival.mail else desk.station)
-    found = desk.selected(stored.type or "", stored.body, origin, about.procedure)
+    found = desk.selected(stored.type or "", stored.body, origin, about.handled)
     if not withdrawn:
         return found
     return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
@@ -168,7 +168,8 @@ def _look_at(found: Look, number: int, arrival: Arrival, selected: Sequence[Sele
         memory.add(rows(desk, each, turn, stored.key, stored.position, remote, stored.created))
     for each in selected:
         plan = desk.plans[each.plan]
-        first = Candidate("", "", turn, stored.key, stored.position, int(remote), stored.created, each.values)
+        about = (turn, stored.key, stored.position, int(remote), stored.created, each.values)
+        first = Candidate("", "", *about)
         try:
             members = complete(plan, each, first, memory)
         except TooManyTries:

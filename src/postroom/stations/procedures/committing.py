@@ -137,7 +137,7 @@ class _Step:
         else:
             verb, said = "modify" if body != stored.body else "leave", detail
         said |= {"dossier": goal.where} if goal.operation is Operation.DOSSIER else {}
-        new = self._marks(Marks(known.form, known.sender), station, goal, depth, name)
+        new = self._marks(known, station, goal, depth, name)
         self._add(
             Move(stored, self._queues[stored.queue], target, verb, body, new, f"procedure {name}", _json(said)),
             look,
@@ -167,10 +167,11 @@ class _Step:
         return self._queues[mailbox(to) if to is not None and self._node == CONTROL else database(station)]
 
     def _marks(self, known: Marks, station: str, goal: Goal, depth: int, name: str) -> str:
-        """What is shipped comes from here; what is left is not offered to the procedure again."""
+        """What is shipped comes from here; what is left remembers who has left it."""
         if goal.ships is not None:
             return properties(Marks(known.form, station, depth))
-        return properties(known._replace(depth=depth, procedure=name))
+        handled = known.handled if name in known.handled else (*known.handled, name)
+        return properties(known._replace(depth=depth, handled=handled))
 
     def _track(self, made: Sequence[Stored]) -> None:
         """Tell queries that are being read what has changed under them."""
@@ -210,6 +211,7 @@ class _Step:
         """Dossiers, and what is to be shipped later or to another store."""
         kept: list[tuple[Queue, str, int, int]] = []
         gone: list[int] = []
+        stays: dict[int, list[tuple[int, int]]] = {}
         for now, (look, goal, name) in zip(made, self._goals, strict=True):
             station = look.desk.station
             queue = self._queues[database(station)]
@@ -229,6 +231,10 @@ class _Step:
                 self.parcels.append(ship_one(self._tx, queue, now, station, self._node, goal.ships, now.properties))
             elif goal.ships is not None:
                 gone.append(now.key)
+            if goal.ships is None:
+                stays.setdefault(look.kept.id, []).append((now.key, now.position))
+        for desk, some in stays.items():
+            self._tx.desks.keep_withdrawn(desk, some)
         self._tx.dossiers.put(kept)
         self._tx.dossiers.leave_many(gone)
 
@@ -271,7 +277,7 @@ def _stored_rows(
                 continue
             about = marks(stored.properties)
             origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
-            for each in look.desk.selected(stored.type or "", stored.body, origin, about.procedure):
+            for each in look.desk.selected(stored.type or "", stored.body, origin, about.handled):
                 if only in (None, look.desk.plans[each.plan].name):
                     for row in rows(look.desk, each, member.turn, stored.key, member.position, False, 0):
                         yield row.slot, row.value, row.turn, row.message

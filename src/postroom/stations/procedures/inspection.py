@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from postroom.limits import PAGE_ROWS
@@ -14,11 +14,14 @@ from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.stations.network import Network
 from postroom.stations.procedures.catalog import Procedures, named
+from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.plan import Desk, Find, Plan, compare, planned
 from postroom.stations.procedures.search import Memory, probe
 from postroom.store.base import Store
 from postroom.store.desks import Candidate
 from postroom.store.transaction import Transaction
+
+_TRIES = 1_000  # candidates that are compared to show one set
 
 # --- explain ---
 
@@ -139,70 +142,107 @@ def waiting(
         if plan.slots[sketch]
     }
     shown: set[tuple[str, int]] = set()
+    for rows in _messages(tx, id):
+        fits: dict[str, list[tuple[Plan, int, Candidate]]] = {}
+        for each in rows:
+            if each.slot in names and each.is_there:
+                plan, sketch = names[each.slot]
+                fits.setdefault(plan.name, []).append((plan, sketch, each))
+        for name, some in fits.items():
+            if (name, some[0][2].message) not in shown:
+                bound = max((_gathered(*each, memory) for each in some), key=len)
+                shown |= {(name, member.message) for member in bound.values()}
+                yield _told(tx, control, desk.station, some[0][0], bound)
+
+
+def _messages(tx: Transaction, desk: int) -> Iterator[list[Candidate]]:
+    """The candidates of a desk, all rows of a message together."""
     after = (0, 0)
     while True:
-        page = tx.desks.candidates(id, after, PAGE_ROWS)
-        for each in page:
-            plan, sketch = names.get(each.slot, (None, 0))
-            if plan is None or not each.is_there or (f"{plan.name}.{sketch}", each.message) in shown:
-                continue
-            bound = _gathered(plan, sketch, each, memory)
-            shown |= {(f"{plan.name}.{other}", member.message) for other, member in bound.items()}
-            yield _told(tx, control, desk.station, plan, bound)
-        if len(page) < PAGE_ROWS:
+        page = tx.desks.candidates(desk, after, PAGE_ROWS)
+        some = [list(rows) for _, rows in groupby(page, key=lambda each: (each.turn, each.message))]
+        full = len(page) >= PAGE_ROWS
+        whole = some[:-1] if full and len(some) > 1 else some  # of the last message there may be more
+        yield from whole
+        if not full:
             return
-        after = (page[-1].turn, page[-1].message)
+        after = (whole[-1][0].turn, whole[-1][0].message)
 
 
 def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[int, Candidate]:
-    """As much of a set as there is around a candidate, the oldest first."""
-    bound = {start: first}
-    for find in plan.searches[start]:
-        if all(sketch in bound for sketch, _ in find.probe):
-            value = probe(find, bound)
-            for each in memory.candidates(plan.slot_name(find.sketch, find.slot), value):
+    """As much of a set as there is around a candidate; of sets that have as much, the one of the oldest messages."""
+    way, tries = plan.searches[start], _TRIES
+    best, bound = {start: first}, {start: first}
+
+    def fill(place: int) -> None:
+        nonlocal best, tries
+        if len(bound) > len(best):
+            best = dict(bound)
+        if len(bound) + len(way) - place <= len(best):
+            return  # there is no more to find
+        find = way[place]
+        if all(check.sketch in bound for check in find.checks) and all(sketch in bound for sketch, _ in find.probe):
+            for each in memory.candidates(plan.slot_name(find.sketch, find.slot), probe(find, bound)):
+                tries -= 1
+                if tries < 0:
+                    return
                 if _agrees(find, each, bound):
                     bound[find.sketch] = each
-                    break
-    return bound
+                    fill(place + 1)
+                    del bound[find.sketch]
+        fill(place + 1)
+
+    fill(0)
+    return best
 
 
 def _agrees(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
     if any(other.message == each.message for other in bound.values()):
         return False
     return all(
-        compare(each.values[check.ours], check.sign, bound[check.sketch].values[check.theirs])
-        for check in find.checks
-        if check.sketch in bound
+        compare(each.values[check.ours], check.sign, bound[check.sketch].values[check.theirs]) for check in find.checks
     )
 
 
 def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, bound: Mapping[int, Candidate]) -> Waiting:
-    said = {sketch: _said(tx, control, each) for sketch, each in bound.items()}
+    names = {sketch: plan.sketches[sketch].name for sketch in sorted(bound)}
+    said = {names[sketch]: _said(tx, control, each) for sketch, each in bound.items()}
     since = min(_since(tx, each) for each in bound.values())
     wants = {}
-    for place, picked in enumerate(plan.sketches):
-        if place not in bound:
-            known = [
-                f"{line.field} {line.sign} {said[other].get(line.other.field, '')}"
-                for line in plan.procedure.preconditions[place].lines
-                if line.other is not None
-                for other, each in enumerate(plan.sketches)
-                if each.name == line.other.sketch and other in bound
-            ]
-            known += [
-                f"{line.other.field} {_TURNED[line.sign]} {said[other].get(line.field, '')}"
-                for other, sketch in enumerate(plan.procedure.preconditions)
-                if other in bound
-                for line in sketch.lines
-                if line.other is not None and line.other.sketch == picked.name
-            ]
+    for picked in plan.sketches:
+        if picked.name not in said:
+            known = _known(plan.procedure, picked.name, said)
             wants[picked.name] = picked.type + (f" with {', '.join(known)}" if known else "")
-    has = {plan.sketches[sketch].name: key_text(each.message) for sketch, each in sorted(bound.items())}
+    has = {name: key_text(bound[sketch].message) for sketch, name in names.items()}
     return Waiting(plan.name, station, to_iso(to_datetime(since)), has, wants)
 
 
 _TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What those that are there say of a message that is missing: with ``a = b`` and ``b = c`` also ``a = c``."""
+    links = [
+        ((each.name, line.field), line.sign, (line.other.sketch, line.other.field))
+        for each in procedure.preconditions
+        for line in each.lines
+        if line.other is not None and line.other.sketch != each.name
+    ]
+    links += [(theirs, _TURNED[sign], ours) for ours, sign, theirs in links]
+    fields = dict.fromkeys(field for (name, field), _, _ in links if name == sketch)
+    found = []
+    for field in fields:
+        same = {(sketch, field)}
+        while more := {theirs for ours, sign, theirs in links if sign == "=" and ours in same} - same:
+            same |= more
+        equal = [said[name].get(other) for name, other in sorted(same) if name in said]
+        found += [f"{field} = {equal[0]}"] if equal else []
+        found += [
+            f"{field} {sign} {said[name].get(other)}"
+            for ours, sign, (name, other) in links
+            if ours == (sketch, field) and sign != "=" and name in said
+        ]
+    return found
 
 
 def _said(tx: Transaction, control: Store | None, candidate: Candidate) -> dict[str, Any]:

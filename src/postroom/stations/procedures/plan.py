@@ -298,14 +298,14 @@ class Desk:
     plans: tuple[Plan, ...]
     edition: str  # what they are, in short: another one has other candidates
 
-    def wants(self, type: str, left_by: str | None) -> Sequence[tuple[int, int, Picked]]:
-        """The sketches of a type. What a procedure has left is not offered to it again."""
+    def wants(self, type: str, handled: Sequence[str]) -> Sequence[tuple[int, int, Picked]]:
+        """The sketches of a type. What a procedure has left it has dealt with: it is not offered to it again."""
         wanted = self._by_type().get(type, ())
-        return wanted if left_by is None else [each for each in wanted if self.plans[each[0]].name != left_by]
+        return [each for each in wanted if self.plans[each[0]].name not in handled] if handled else wanted
 
-    def selected(self, type: str, body: str, origin: str, left_by: str | None) -> list[Selected]:
+    def selected(self, type: str, body: str, origin: str, handled: Sequence[str]) -> list[Selected]:
         """The sketches that a message fits."""
-        wanted = self.wants(type, left_by)
+        wanted = self.wants(type, handled)
         if not wanted:
             return []
         said = json.loads(body)

@@ -1,0 +1,216 @@
+"""Procedures at stations of other nodes, beside queries over all of them, and on Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import postroom
+from postroom.errors import LeaseLost
+from postroom.room import Postroom
+from postroom.stations.marks import marks
+from postroom.stations.procedures.stage import evaluate_here
+from postroom.store.transaction import Transaction
+
+from .office import office, run
+from .test_interpreter import JOIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHAIN = (
+    JOIN
+    + """\
+procedure on at bob
+  precondition order : ORDER
+    Status: paid
+  action mark on order
+    Team: seen
+  create receipt : BILL
+    No: ?order.No
+    Note: ?order.KEY
+  destination back on order copy 0 dossier done
+  destination kept on order copy 1 ship cid
+  destination new on receipt copy 0 ship ann
+"""
+)
+
+
+@pytest.fixture(params=["sss", "psp", "spp"])
+def urls(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """The stores of the control node and two others, on SQLite or PostgreSQL."""
+    found = []
+    for number, kind in enumerate(request.param):
+        if kind == "s":
+            found.append(str(tmp_path / f"node{number}.db"))
+        else:
+            found.append(_schema(request, number))
+    return found
+
+
+def _schema(request: pytest.FixtureRequest, number: int) -> str:
+    import psycopg
+
+    server = str(request.getfixturevalue("postgres_server"))
+    name = f"procedures_{abs(hash(request.node.name)) % 10**9}_{number}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(psycopg.sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(psycopg.sql.Identifier(name)))
+        connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(name)))
+    return f"{server}&options=-csearch_path%3D{name}"
+
+
+def spread(urls: list[str], folder: Path, procedures: str) -> Postroom:
+    """Ann is on one node, bob on another, cid on the control node."""
+    nodes = {"north": urls[1], "south": urls[2]}
+    return office(urls[0], folder, procedures, {"ann": "north", "bob": "south", "cid": "control"}, nodes)
+
+
+def test_a_chain_over_three_stores(urls: list[str], tmp_path: Path) -> None:
+    with spread(urls, tmp_path, CHAIN) as room:
+        ann, bob, cid = (room._station(name) for name in ("ann", "bob", "cid"))
+        order = cid.create("ORDER", No=1)
+        cid.ship(order, "ann")
+        run(room)
+        assert room.locate(order) == "mailbox:ann", "mail of another store is only looked at"
+        assert [each.has for each in room.waiting()] == [{"order": order}]
+        bill = ann.create("BILL", No=1, Amount="3")
+        run(room)
+        assert room.locate(bill) == "ann"
+        assert room.locate(order) == "bob"
+        assert bob.dossiers() == {"done": 1}
+        assert bob.show(order).fields["Team"] == "seen"
+        (copy,) = cid.mail()
+        (receipt,) = ann.mail()
+        assert (copy.type, receipt.type) == ("ORDER", "BILL")
+        assert [event.verb for event in room.trace(order)].count("get") >= 2
+        (waits,) = room.waiting("join")
+        assert (waits.has, waits.wants) == ({"bill": receipt.key}, {"order": "ORDER with No = 1"})
+        assert room.lag() == 0
+
+
+def test_mail_that_is_gone_is_not_waited_for(urls: list[str], tmp_path: Path) -> None:
+    with spread(urls, tmp_path, JOIN) as room:
+        ann, cid = room._station("ann"), room._station("cid")
+        gone, stays = cid.create("ORDER", No=1), cid.create("ORDER", No=1)
+        cid.ship([gone, stays], "ann")
+        run(room)
+        ann.get(1)
+        ann.ship(gone, "cid")
+        ann.create("BILL", No=1)
+        run(room)
+        assert (room.locate(gone), room.locate(stays)) == ("mailbox:cid", "mailbox:bob")
+
+
+def test_what_cannot_be_done_is_told_where_it_is(urls: list[str], tmp_path: Path) -> None:
+    text = "procedure p at ann\n precondition a : ORDER\n destination d on a copy 0 ship ?a.Item\n"
+    with spread(urls, tmp_path, text) as room:
+        ann = room._station("ann")
+        ann.create("ORDER", No=1, Item="nobody")
+        late = ann.create("ORDER", No=2, Item="bob")
+        run(room)
+        assert [each.fields["Code"] for each in ann.dossier("errors")] == ["station-unknown"]
+        assert room.locate(late) == "mailbox:bob"
+
+
+def test_an_engine_that_was_replaced_changes_nothing_at_a_node(urls: list[str], tmp_path: Path) -> None:
+    with spread(urls, tmp_path, JOIN) as room:
+        run(room)  # the node has seen a number
+        store = room._network.store("north")
+
+        def replaced(tx: Transaction) -> None:
+            tx.leases.follow("engine", 10_000)
+
+        store.transact("send", replaced)
+        with pytest.raises(LeaseLost):
+            store.transact("send", lambda tx: tx.leases.follow("engine", 9_999))
+
+
+def test_a_node_that_does_not_answer_holds_up_no_other(urls: list[str], tmp_path: Path) -> None:
+    with spread(urls, tmp_path, CHAIN) as room:
+        file = Path(urls[1])
+        if not file.exists():
+            pytest.skip("a PostgreSQL that is gone is tested with the stores")
+        room._network._forget("north")
+        moved = file.with_suffix(".gone")
+        file.rename(moved)
+        cid = room._station("cid")
+        order = cid.create("ORDER", No=1, Status="paid")
+        cid.ship(order, "bob")
+        run(room)
+        assert room.locate(order) == "bob"
+        moved.rename(file)
+        room._interpreter._paused.clear()
+        run(room)
+
+
+def test_global_queries_see_every_message_once_while_procedures_move_them(urls: list[str], tmp_path: Path) -> None:
+    around = "".join(
+        f"procedure p_{a} at {a}\n precondition x : ORDER\n destination d on x copy 0 ship {b}\n"
+        for a, b in (("ann", "bob"), ("bob", "cid"), ("cid", "ann"))
+    )
+    from tests.faults.station_workload import query  # reads every part in this process
+
+    with spread(urls, tmp_path, around) as room, postroom.open(urls[0]) as other:
+        other._interpreter.evaluate = evaluate_here
+        keys = sorted(room._station("ann").create_many("ORDER", [{"No": n} for n in range(20)]))
+        seen = []
+        totals = {"steps": 0}
+
+        def look(_: object) -> None:
+            totals["steps"] += 1
+            if totals["steps"] < 12:
+                seen.append(sorted(_orders(room, query)))
+
+        other.run_until_idle(step_messages=7, progress=look)
+        assert len(seen) == 11
+        assert all(found == keys for found in seen), [len(found) for found in seen]
+
+
+def _orders(room: Postroom, query: object) -> list[str]:
+    import tests.faults.station_workload as workload
+
+    before = workload.Plan
+    workload.Plan = lambda _, fields: before("ORDER", fields)  # type: ignore[assignment,misc]
+    try:
+        return workload.query(room)
+    finally:
+        workload.Plan = before  # type: ignore[misc]
+
+
+def test_on_spark_it_is_the_same(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> None:
+    text = CHAIN.replace("Note: ?order.KEY", "Note: spoken_of(?order.KEY)").replace(
+        "    Team: seen", "    Team: killer(?order.Item)"
+    )
+    with office(sqlite_url, tmp_path, text) as room:
+        room._interpreter.evaluate = None
+        ann, bob = room._station("ann"), room._station("bob")
+        ann.create_many("BILL", [{"No": n} for n in range(40)])
+        orders = ann.create_many("ORDER", [{"No": n, "Item": "die" if n == 7 else "live"} for n in range(40)])
+        room.run_until_idle(master="local[2]")
+        places = Counter(room.locate(key) for key in orders)
+        assert places == {"bob": 39, "mailbox:bob": 1}
+        (told,) = bob.dossier("errors")
+        assert told.fields["Messages"] == (orders[7],)
+        assert "killed its worker" in str(told.fields["Description"])
+        notes = [each.fields["Note"] for each in ann.query("BILL", Note="said*")]
+        assert notes == []  # they are mail yet
+        ann.get()
+        assert len(ann.query("BILL", Note="said*")) == 39
+
+
+@postroom.function
+def spoken_of(key: str) -> str:
+    return f"said {key} {marks.__name__}"
+
+
+@postroom.function
+def killer(item: str) -> str:
+    import os
+    import signal
+
+    if item == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
