@@ -30,10 +30,10 @@ from .here import evaluate_here
 
 ROOT = Path(__file__).parents[2]
 WORKLOAD = ["-m", "tests.faults.workload"]
-#: Stations have a battery of their own, over several stores.
-ELSEWHERE = {f"{label}.{moment}" for label in faults.STATION_LABELS for moment in faults.MOMENTS} | {
-    "migrate.statement"
-}
+#: Stations and procedures have batteries of their own, over several stores.
+ELSEWHERE = {
+    f"{label}.{moment}" for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS) for moment in faults.MOMENTS
+} | {"migrate.statement"}
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point not in ELSEWHERE] + [
     (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")
 ]

@@ -129,6 +129,7 @@ class _Step:
     def _done(self, desks: Sequence[Desk]) -> Result | None:
         if self._apart:
             mail.recover(self._network, self._node)
+            mail.recover(self._network, CONTROL)  # what was being fetched for a working set
         late = self._ship_late()
         with self._timed("claim"):
             kept = self._opened(desks)
