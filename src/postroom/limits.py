@@ -83,9 +83,7 @@ LOGIN_SECONDS: Final = 12 * 3_600.0  # a login lasts
 PROCEDURE_SKETCHES_MAX: Final = 20  # messages that one collects and makes
 PROCEDURE_COPIES_MAX: Final = 100  # of one message
 EXPRESSION_DEPTH_MAX: Final = 20  # calls of functions inside one another
-SEARCH_TRIES_MAX: Final = (
-    100_000  # candidates that one message is compared with; then it is told that they are too many
-)
+SEARCH_TRIES_MAX: Final = 100_000  # candidates that one message is compared with; more are an error
 CANDIDATE_ROWS: Final = 200  # candidates of one value, read at a time
 CHAIN_MAX: Final = 100  # procedures that handle a message one after another with no person in between
 WAITING_MAX: Final = 1_000  # working sets shown at once, unless more are asked for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -38,6 +39,12 @@ _LOOK_UP = """
 SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
 FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
 WHERE c.desk = ? AND c.slot = ? AND c.value = ? AND c.turn > ? ORDER BY c.turn, c.message LIMIT ?
+"""
+_LOOK_UP_ALL = """
+SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
+FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
+WHERE c.desk = ? AND c.slot = ? AND c.value IN (SELECT value FROM json_each(?)) ORDER BY c.value, c.turn, c.message
+LIMIT ?
 """
 _OF_DESK = """
 SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
@@ -158,6 +165,16 @@ class Desks:
         """The next candidates of each slot and value, from behind a turn; there may be more behind a full page."""
         found = self._session.each(_LOOK_UP, [(desk, *each, CANDIDATE_ROWS) for each in wanted])
         return [[_candidate(row) for row in rows] for rows in found]
+
+    def look_up_all(self, desk: int, slot: str, values: Sequence[str], limit: int) -> dict[str, list[Candidate]] | None:
+        """All candidates of a slot with any of these values, by value; None if there are more than so many."""
+        rows = self._session.rows(_LOOK_UP_ALL, (desk, slot, json.dumps(values), limit + 1))
+        if len(rows) > limit:
+            return None
+        found: dict[str, list[Candidate]] = {}
+        for row in rows:
+            found.setdefault(row[1], []).append(_candidate(row))
+        return found
 
     def candidates(self, desk: int, after: tuple[int, int], limit: int) -> list[Candidate]:
         """The candidates of a station, the oldest first."""

@@ -100,10 +100,10 @@ class Handling:
 
     def _numbers(self, changes: Sequence[Move | New]) -> dict[int, count[int]]:
         """The numbers of arrivals in each queue; a message that stays in its own is the newest there, too."""
-        queues = {queue.id: queue for queue in map(_queue, changes)}
-        arrived = Counter(_queue(each).id for each in changes)
-        return {id: count(self._counts.arrive(queues[id], some)) for id, some in arrived.items()}
-
-
-def _queue(change: Move | New) -> Queue:
-    return change.target if isinstance(change, Move) else change.queue
+        queues: dict[int, Queue] = {}
+        arrived: Counter[int] = Counter()
+        for each in changes:
+            queue = each.target if isinstance(each, Move) else each.queue
+            queues[queue.id] = queue
+            arrived[queue.id] += 1
+        return {id: count(self._counts.arrive(queue, arrived[id])) for id, queue in queues.items()}

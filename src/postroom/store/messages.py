@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from enum import IntEnum
 from itertools import count
@@ -45,6 +46,7 @@ FROM messages m JOIN queues q ON q.id = m.queue
 _HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
+_FIND_MANY = _COLUMNS + "WHERE m.key IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
 _PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
 _POSITIONS = """
 SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?
@@ -160,8 +162,8 @@ class Messages:
 
     def find_many(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Those of these keys that are there."""
-        rows = [row for found in self._session.each(_FIND, [(key,) for key in keys]) for row in found]
-        return {row[0]: Stored(*row) for row in rows}
+        rows = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
+        return {row[0]: tuple.__new__(Stored, row) for row in rows}
 
     def any(self) -> bool:
         """Whether there is a message at all."""

@@ -45,6 +45,8 @@ _WORDS = {
     "/*for share*/": "FOR SHARE",
     "json_valid(m.body)": "true",
     "/*json*/": "::jsonb",
+    "m.key IN (SELECT value FROM json_each(%s))": "m.key IN (SELECT json_array_elements_text(%s::json)::bigint)",
+    "(SELECT value FROM json_each(%s))": "(SELECT json_array_elements_text(%s::json))",
     "/*bytes*/": 'COLLATE "C"',
 }
 _adapted: dict[str, sql.SQL] = {}

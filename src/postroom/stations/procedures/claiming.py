@@ -16,9 +16,9 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import Outcome
-from postroom.stations.procedures.goals import Goal, goals
+from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Plan, Selected
-from postroom.stations.procedures.search import Memory, TooManyTries, complete, first_probe, rows
+from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes, rows
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.desks import Candidate
@@ -26,6 +26,9 @@ from postroom.store.desks import Desk as Kept
 from postroom.store.transaction import Transaction
 
 CHAIN, TRIES, DAMAGED = "PP0002", "PP0003", "PP0004"  # chains and searches that are too long, messages unreadable
+
+
+_FIRST_MAX = 10_000  # candidates that are looked up before anyone asks for each
 
 
 class Arrival(NamedTuple):
@@ -47,10 +50,10 @@ class WorkingSet:
     outcome: Outcome | None = None
 
     @cached_property
-    def goals(self) -> dict[tuple[str, int], Goal]:
+    def goals(self) -> Goals:
         """Where each of its messages goes; known when its outcome is."""
         assert self.outcome is not None
-        return goals(self.plan.procedure, self.outcome.where)
+        return self.plan.goals(self.outcome.where)
 
     @cached_property
     def depth(self) -> int:
@@ -153,11 +156,15 @@ def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) ->
     plans = found.desk.plans
     if not found.kept.turn:
         return  # nobody is there
-    first = [first_probe(plans[each.plan], each) for selected in chosen for each in selected]
-    wanted = dict.fromkeys(probe for probe in first if probe is not None)
-    pages = tx.desks.look_up(found.kept.id, [(slot, value, 0) for slot, value in wanted])
-    for (slot, value), page in zip(wanted, pages, strict=True):
-        found.memory.know(slot, value, page)
+    wanted: dict[str, dict[str, None]] = {}
+    for selected in chosen:
+        for each in selected:
+            for slot, value in probes(plans[each.plan], each):
+                wanted.setdefault(slot, {})[value] = None
+    for slot, values in wanted.items():
+        known = tx.desks.look_up_all(found.kept.id, slot, list(values), _FIRST_MAX + len(values))
+        if known is not None:
+            found.memory.know(slot, values, known)
 
 
 def _look_at(found: Look, number: int, arrival: Arrival, selected: Sequence[Selected], *, apart: bool) -> bool:

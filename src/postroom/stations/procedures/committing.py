@@ -6,7 +6,8 @@ With them go how far each station has been looked at, who waits for whom, and wh
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from postroom.engine.stage import Result
 from postroom.model.key import key_text
@@ -22,7 +23,7 @@ from postroom.stations.procedures.claiming import Look, WorkingSet
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
-from postroom.stations.procedures.search import rows
+from postroom.stations.procedures.plan import Selected
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.handling import Move, New
@@ -73,7 +74,7 @@ class _Step:
         self._sets: list[tuple[Look, WorkingSet]] = []
         self.changes: list[Move | New] = []
         self.parcels: list[Parcel] = []
-        self._goals: list[tuple[Look, Goal, str]] = []  # beside the changes: whose, where to, by which procedure
+        self._goals: list[tuple[_By, Goal]] = []  # beside the changes: by whom, where to
 
     def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
         self._sets += [(look, each) for each in fired]
@@ -96,89 +97,76 @@ class _Step:
     def _lock(self) -> None:
         """Every queue that is taken from or put into, in the order of numbers."""
         names: dict[str, str] = {}
+        boxes = mailbox("")
         for look, working in self._sets:
             names[database(look.desk.station)] = STATION
-            names |= {each.queue: MAILBOX for each in working.stored.values() if each.queue.startswith(mailbox(""))}
-            if self._node == CONTROL:
-                names |= {mailbox(goal.ships): MAILBOX for goal in working.goals.values() if goal.ships is not None}
+            for each in working.stored.values():
+                if each.queue.startswith(boxes):
+                    names[each.queue] = MAILBOX
+            for goal in working.goals.values():
+                if goal.ships is not None and self._node == CONTROL:
+                    names[mailbox(goal.ships)] = MAILBOX
         present = {name: self._tx.queues.named_to_read(name) for name in names}
         found = [queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
-        outcome, procedure = working.outcome, working.plan.procedure
+        outcome, plan, where = working.outcome, working.plan, working.goals
         assert outcome is not None
-        where, depth = working.goals, working.depth + 1
-        keys = {sketch: key_text(stored.key) for sketch, stored in working.stored.items()}
-        cause = look.arrivals[working.arrival].stored.key
-        for sketch, picked in enumerate(working.plan.sketches):
+        depth, stored = working.depth + 1, working.stored
+        keys = [key_text(stored[sketch].key) for sketch in range(len(plan.sketches))]
+        by = _By(look, plan.name, depth)
+        for sketch, picked in enumerate(plan.sketches):
             goal = where.get((picked.name, 0), LEAVE)
-            stored = working.stored[sketch]
-            others = [key for other, key in keys.items() if other != sketch]
-            detail: dict[str, object] = {"procedure": procedure.name, **({"with": others} if others else {})}
+            said = by.said
+            if len(keys) > 1:
+                others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
+                said += f',"with":["{others}"]'
             if outcome.fields[sketch]:
-                detail["fields"] = outcome.fields[sketch]
-            self._move(look, stored, goal, outcome.bodies[sketch] or stored.body, depth, procedure.name, detail)
+                said += f',"fields":{_json(outcome.fields[sketch])}'
+            self._move(by, stored[sketch], goal, outcome.bodies[sketch], said)
+        cause = look.arrivals[working.arrival].stored.key
         for key, made in zip(working.keys, outcome.made, strict=True):
-            goal = where.get((made.sketch, made.copy), LEAVE)
-            self._new(look, key, made, goal, depth, procedure.name, cause)
+            self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)
 
-    def _move(
-        self, look: Look, stored: Stored, goal: Goal, body: str, depth: int, name: str, detail: dict[str, object]
-    ) -> None:
-        station, to = look.desk.station, goal.ships
-        known = marks(stored.properties)
-        target = self._target(station, to)
-        here = database(station)
+    def _move(self, by: _By, stored: Stored, goal: Goal, body: str | None, said: str) -> None:
+        station, to = by.station, goal.ships
+        source = self._queues[stored.queue]
         if to is not None and self._node == CONTROL:
-            verb, said = "ship", {"from": station, "to": to, **detail}
-        elif stored.queue != here:
-            verb, said = "get", {"from": mailbox(station), "to": station, **detail}
+            verb = "ship"
+            said += f',"from":{_json(station)},"to":{_json(to)}'
+        elif source.kind == MAILBOX:
+            verb = "get"
+            said += f',"from":{_json(stored.queue)},"to":{_json(station)}'
         else:
-            verb, said = "modify" if body != stored.body else "leave", detail
-        said |= {"dossier": goal.where} if goal.operation is Operation.DOSSIER else {}
-        new = self._marks(known, station, goal, depth, name)
-        self._add(
-            Move(stored, self._queues[stored.queue], target, verb, body, new, f"procedure {name}", _json(said)),
-            look,
-            goal,
-            name,
-        )
+            verb = "leave" if body is None or body == stored.body else "modify"
+        if goal.operation is Operation.DOSSIER:
+            said += f',"dossier":{_json(goal.where)}'
+        new = by.marks(marks(stored.properties), goal)
+        about = (verb, stored.body if body is None else body, new, by.actor, "{" + said + "}")
+        self.changes.append(Move(stored, source, self._target(station, to), *about))
+        self._goals.append((by, goal))
 
-    def _new(self, look: Look, key: int, made: Made, goal: Goal, depth: int, name: str, cause: int) -> None:
-        station = look.desk.station
-        new = self._marks(Marks(made.form), station, goal, depth, name)
-        said: dict[str, object] = {"procedure": name}
+    def _new(self, by: _By, key: int, made: Made, goal: Goal, cause: int) -> None:
+        said = by.said
         if goal.ships is not None and self._node == CONTROL:
-            said |= {"from": station, "to": goal.ships}
+            said += f',"from":{_json(by.station)},"to":{_json(goal.ships)}'
         elif goal.operation is Operation.DOSSIER:
-            said["dossier"] = goal.where
-        target = self._target(station, goal.ships)
-        self._add(
-            New(key, target, made.type, new, made.body, cause, f"procedure {name}", _json(said)), look, goal, name
-        )
-
-    def _add(self, change: Move | New, look: Look, goal: Goal, name: str) -> None:
-        self.changes.append(change)
-        self._goals.append((look, goal, name))
+            said += f',"dossier":{_json(goal.where)}'
+        target, new = self._target(by.station, goal.ships), by.marks(Marks(made.form), goal)
+        self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, "{" + said + "}"))
+        self._goals.append((by, goal))
 
     def _target(self, station: str, to: str | None) -> Queue:
         """Mailboxes are at the control node; elsewhere a message is handed over after it was written on."""
         return self._queues[mailbox(to) if to is not None and self._node == CONTROL else database(station)]
-
-    def _marks(self, known: Marks, station: str, goal: Goal, depth: int, name: str) -> str:
-        """What is shipped comes from here; what is left remembers who has left it."""
-        if goal.ships is not None:
-            return properties(Marks(known.form, station, depth))
-        handled = known.handled if name in known.handled else (*known.handled, name)
-        return properties(known._replace(depth=depth, handled=handled))
 
     def _track(self, made: Sequence[Stored]) -> None:
         """Tell queries that are being read what has changed under them."""
         tracking = self._tx.tracking
         if tracking.calm():
             return
-        for change, now, (look, _, _) in zip(self.changes, made, self._goals, strict=True):
+        for change, now, (by, _) in zip(self.changes, made, self._goals, strict=True):
             if not isinstance(change, Move):
                 continue
             before, after = _place(change.source), _place(change.target)
@@ -186,7 +174,7 @@ class _Step:
             if before != after:
                 done = tracking.come(after, now.key, seen)
                 if after == STATIONS:
-                    tracking.show(change.stored, look.desk.station, seen, done, now.position)
+                    tracking.show(change.stored, by.station, seen, done, now.position)
 
     def _file(self, made: Sequence[Stored]) -> None:
         """Under their types and fields, at their new places."""
@@ -212,38 +200,61 @@ class _Step:
         kept: list[tuple[Queue, str, int, int]] = []
         gone: list[int] = []
         stays: dict[int, list[tuple[int, int]]] = {}
-        for now, (look, goal, name) in zip(made, self._goals, strict=True):
-            station = look.desk.station
-            queue = self._queues[database(station)]
-            if goal.operation is Operation.DOSSIER:
-                kept.append((queue, goal.where, now.key, now.position))
-            elif goal.operation is Operation.SHIP and goal.delay_seconds is not None:
-                due = self._tx.now + goal.delay_seconds * 1_000_000
-                payload = {
-                    "message": now.key,
-                    "position": now.position,
-                    "station": station,
-                    "to": goal.where,
-                    "procedure": name,
-                }
-                self._tx.timers.add(due, TIMER, payload)
-            elif goal.ships is not None and self._node != CONTROL:
-                self.parcels.append(ship_one(self._tx, queue, now, station, self._node, goal.ships, now.properties))
-            elif goal.ships is not None:
+        for now, (by, goal) in zip(made, self._goals, strict=True):
+            to = goal.ships
+            if to is None:
+                stays.setdefault(by.desk, []).append((now.key, now.position))
+                if goal.operation is Operation.DOSSIER:
+                    kept.append((self._queues[database(by.station)], goal.where, now.key, now.position))
+                elif goal.delay_seconds is not None:
+                    self._ship_later(by, now, goal)
+            elif self._node == CONTROL:
                 gone.append(now.key)
-            if goal.ships is None:
-                stays.setdefault(look.kept.id, []).append((now.key, now.position))
+            else:
+                queue = self._queues[database(by.station)]
+                self.parcels.append(ship_one(self._tx, queue, now, by.station, self._node, to, now.properties))
         for desk, some in stays.items():
             self._tx.desks.keep_withdrawn(desk, some)
         self._tx.dossiers.put(kept)
         self._tx.dossiers.leave_many(gone)
+
+    def _ship_later(self, by: _By, now: Stored, goal: Goal) -> None:
+        assert goal.delay_seconds is not None
+        about = {"station": by.station, "to": goal.where, "procedure": by.procedure}
+        payload = {"message": now.key, "position": now.position, **about}
+        self._tx.timers.add(self._tx.now + goal.delay_seconds * 1_000_000, TIMER, payload)
+
+
+class _By:
+    """Who acts: a procedure at a station."""
+
+    __slots__ = ("actor", "depth", "desk", "procedure", "said", "station")
+
+    def __init__(self, look: Look, procedure: str, depth: int) -> None:
+        self.desk = look.kept.id
+        self.station = look.desk.station
+        self.procedure = procedure
+        self.depth = depth
+        self.actor = f"procedure {procedure}"
+        self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
+
+    def marks(self, known: Marks, goal: Goal) -> str:
+        """What is shipped comes from here; what is left remembers who has left it."""
+        if goal.ships is not None:
+            return properties(Marks(known.form, self.station, self.depth))
+        form, sender, _, handled = known
+        if self.procedure not in handled:
+            handled = (*handled, self.procedure)
+        return properties(Marks(form, sender, self.depth, handled))
 
 
 def _place(queue: Queue) -> str:
     return STATIONS if queue.kind == STATION else MAILBOXES
 
 
-def _json(said: Mapping[str, object]) -> str:
+@lru_cache(maxsize=10_000)
+def _json(said: str | tuple[str, ...]) -> str:
+    """Names, as the journal writes them; the same ones come again and again."""
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -272,15 +283,18 @@ def _stored_rows(
             if member.turn > look.kept.turn:
                 continue
             stored = working.stored[sketch]
-            if member.slot and look.desk.only_slot(stored.type or ""):
-                yield member[:4]
-                continue
-            about = marks(stored.properties)
-            origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
-            for each in look.desk.selected(stored.type or "", stored.body, origin, about.handled):
-                if only in (None, look.desk.plans[each.plan].name):
-                    for row in rows(look.desk, each, member.turn, stored.key, member.position, False, 0):
-                        yield row.slot, row.value, row.turn, row.message
+            sole = look.desk.only_sketch(stored.type or "")
+            if sole is not None:
+                chosen = [Selected(*sole, member.values)]
+            else:
+                about = marks(stored.properties)
+                origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
+                chosen = look.desk.selected(stored.type or "", stored.body, origin, about.handled)
+            for each in chosen:
+                plan = look.desk.plans[each.plan]
+                if only in (None, plan.name):
+                    for slot, name in enumerate(plan.slot_names[each.sketch]):
+                        yield name, plan.slot_value(each.sketch, slot, each.values), member.turn, stored.key
 
 
 def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None) -> None:
@@ -291,8 +305,9 @@ def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None
     tx.desks.withdraw(look.kept.id, name, [(each.key, each.position) for each in working.stored.values()])
     keys = [key_text(each.key) for each in working.stored.values()]
     tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
-    queue = queue_of(tx, database(station), STATION)
     for stored in working.stored.values():
+        queue = tx.queues.named_to_read(stored.queue)
+        assert queue is not None
         tx.journal.add_to(stored.key, "refused", queue.id, {"procedure": name, "code": working.outcome.code})
 
 

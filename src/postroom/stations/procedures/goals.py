@@ -14,19 +14,18 @@ class Goal(NamedTuple):
     operation: Operation = Operation.LEAVE
     where: str = ""
     delay_seconds: int | None = None
-
-    @property
-    def ships(self) -> str | None:
-        """The station that it is shipped to at once."""
-        return self.where if self.operation is Operation.SHIP and self.delay_seconds is None else None
+    ships: str | None = None  # the station that it is shipped to at once
 
 
 LEAVE = Goal()
+Goals = dict[tuple[str, int], Goal]
 
 
-def goals(procedure: Procedure, where: Sequence[str | None]) -> dict[tuple[str, int], Goal]:
+def goals(procedure: Procedure, where: Sequence[str | None]) -> Goals:
     """By sketch and copy; what has no destination stays."""
-    return {
-        (each.sketch, each.copy): Goal(each.operation, place or "", each.delay_seconds)
-        for each, place in zip(procedure.destinations, where, strict=True)
-    }
+    found = {}
+    for each, place in zip(procedure.destinations, where, strict=True):
+        delay = each.delay_seconds
+        ships = place if each.operation is Operation.SHIP and delay is None else None
+        found[each.sketch, each.copy] = Goal(each.operation, place or "", delay, ships)
+    return found

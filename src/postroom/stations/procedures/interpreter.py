@@ -6,9 +6,11 @@ complete, has their actions worked out on Spark, and commits all of it at once.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
@@ -17,18 +19,18 @@ from postroom.engine.garbage import collector_off
 from postroom.engine.stage import Result, Turn
 from postroom.engine.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
-from postroom.limits import NODE_PAUSE_SECONDS
+from postroom.limits import NODE_PAUSE_SECONDS, PIPELINE_STEPS
 from postroom.model.message import Stored
 from postroom.stations import mail
 from postroom.stations.marks import Marks, marks, properties
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.procedures.actions import Bench, Complete, Outcome
 from postroom.stations.procedures.catalog import Procedures
-from postroom.stations.procedures.claiming import Look, arrivals, look
+from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look
 from postroom.stations.procedures.committing import TIMER, commit, tell
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.plan import Desk
-from postroom.stations.procedures.working import Evaluate, forms_of, unknown_station, work_out
+from postroom.stations.procedures.working import Evaluate, conclude, forms_of, prepared, unknown_station
 from postroom.stations.reading import database, mailbox
 from postroom.store.base import Store
 from postroom.store.batch import Stale
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 _DUE = 100  # messages that are shipped when their time has come, in one commit
 _KEYS = 10_000  # taken at once
+_STEPS = 100  # one after another, before other nodes have their turn
 
 
 class Interpreter:
@@ -85,16 +88,25 @@ class Interpreter:
             if self._paused.get(node, 0) > monotonic():
                 continue
             try:
-                result = _Step(self._network, self._procedures, turn, version, node, homes, self.evaluate).run(some)
+                step = _Steps(self._network, self._procedures, turn, version, node, homes, self.evaluate)
+                yield from step.run(some)
             except NodeDown:
                 self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
-                continue
-            if result is not None:
-                yield result
 
 
-class _Step:
-    """One step over the stations of a node."""
+@dataclass
+class _Claim:
+    """A step that is under way."""
+
+    looks: list[Look]
+    more: bool  # whether there was more than it takes
+    sets: list[WorkingSet]  # those that have yet to be worked out
+    coming: Future[Mapping[int, Outcome]] | None
+    seconds: dict[str, float]
+
+
+class _Steps:
+    """Steps over the stations of a node. While one is worked out on Spark, the next is claimed, at other stations."""
 
     def __init__(
         self,
@@ -114,42 +126,62 @@ class _Step:
         self._homes = homes
         self._evaluate = evaluate
         self._store = network.control if node == CONTROL else network.filing_store(node)
-        self._seconds: dict[str, float] = {}
+        self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
 
     @property
     def _apart(self) -> bool:
         """Whether mail is in another store than the stations."""
         return self._node != CONTROL
 
-    def run(self, desks: Sequence[Desk]) -> Result | None:
-        """What the step did; None if there was nothing to do."""
-        with collector_off():
-            return self._done(desks)
-
-    def _done(self, desks: Sequence[Desk]) -> Result | None:
+    def run(self, desks: Sequence[Desk]) -> Generator[Result]:
+        """What the steps did, as long as there is something to do, and not for ever: there are other nodes."""
         if self._apart:
             mail.recover(self._network, self._node)
             mail.recover(self._network, CONTROL)  # what was being fetched for a working set
         late = self._ship_late()
-        with self._timed("claim"):
-            kept = self._opened(desks)
-            looks, more = self._looks([desk for desk in desks if desk.station in kept], kept)
-        if not looks:
-            return Result(messages=late, seconds=self._seconds) if late else None
-        with self._timed("evaluate"):
-            self._work_out(looks)
-        with self._timed("commit"):
-            result, parcels = self._commit(looks)
-        self._deliver(parcels)
-        self._fetch(looks)
-        claimed = sum(len(each.arrivals) for each in looks)
-        return replace(result, messages=result.messages + late, claimed=claimed, more=more, seconds=self._seconds)
+        if late:
+            yield Result(messages=late)
+        under_way: deque[_Claim] = deque()
+        try:
+            with collector_off():
+                left = _STEPS
+                while True:
+                    while left and len(under_way) <= PIPELINE_STEPS:
+                        claim = self._claim(desks, {each.desk.station for one in under_way for each in one.looks})
+                        if claim is None:
+                            break
+                        under_way.append(claim)
+                        left -= 1
+                    if not under_way:
+                        return
+                    yield self._finished(under_way.popleft())
+        finally:
+            if self._threads is not None:
+                self._threads.shutdown(cancel_futures=True)
 
-    @contextmanager
-    def _timed(self, what: str) -> Iterator[None]:
-        began = perf_counter()
-        yield
-        self._seconds[what] = perf_counter() - began
+    def _claim(self, desks: Sequence[Desk], busy: set[str]) -> _Claim | None:
+        """The next messages of stations that are not busy, and what they complete; None if there are none."""
+        seconds: dict[str, float] = {}
+        with _timed(seconds, "claim"):
+            kept = self._opened(desks)
+            looks, more = self._looks([desk for desk in desks if desk.station not in busy], kept)
+            sets = [each for found in looks for each in found.sets if each.outcome is None]
+            coming = self._begun(sets) if sets else None
+        return _Claim(looks, more, sets, coming, seconds) if looks else None
+
+    def _finished(self, claim: _Claim) -> Result:
+        """Work a step out to its end, and commit it."""
+        with _timed(claim.seconds, "evaluate"):
+            if claim.coming is not None:
+                conclude(claim.sets, claim.coming.result(), self._homes)
+            for found in claim.looks:
+                found.end_at_failure()
+        with _timed(claim.seconds, "commit"):
+            result, parcels = self._commit(claim.looks)
+        self._deliver(parcels)
+        self._fetch(claim.looks)
+        claimed = sum(len(each.arrivals) for each in claim.looks)
+        return replace(result, claimed=claimed, more=claim.more, seconds=claim.seconds)
 
     # --- what there is ---
 
@@ -187,42 +219,43 @@ class _Step:
             ids = self._store.read(lambda tx: tx.desks.with_mail(mailbox("")))
             news = {desk.station for desk in desks if kept[desk.station].id in ids}
         awake = [desk for desk in desks if desk.station in news or kept[desk.station].id in own]
-        if not awake:
-            return [], False
-        size = max(1, self._turn.size() // len(awake))
-        here = self._store.read(
-            partial(_pages, [(database(desk.station), kept[desk.station].own) for desk in awake], size)
-        )
-        with_mail = [desk.station for desk in awake if desk.station in news]
-        there = self._network.control.read(
-            partial(_pages, [(mailbox(name), kept[name].mail) for name in with_mail], size)
-        )
+        # Few stations at a time, each with all that it has: then most partners meet without having waited.
+        awake.sort(key=lambda desk: kept[desk.station].turn)
+        looks: list[Look] = []
+        room = self._turn.size()
+        for desk in awake:
+            looks += self._look(desk, kept[desk.station], room, desk.station in news)
+            room = self._turn.size() - sum(len(each.arrivals) for each in looks)
+            if room <= 0:
+                return looks, True
+        return looks, False
+
+    def _look(self, desk: Desk, kept: Kept, size: int, has_mail: bool) -> list[Look]:
+        queue, box = database(desk.station), mailbox(desk.station)
 
         def work(tx: Transaction) -> list[Look]:
-            found = []
-            for desk in awake:
-                pages = here.get(database(desk.station), []), there.get(mailbox(desk.station), [])
-                some = arrivals(*pages, size, apart=self._apart)
-                if some:
-                    found.append(look(tx, desk, kept[desk.station], some, apart=self._apart))
-            return found
+            own = tx.messages.next_of(queue, kept.own, size)
+            here = tx.messages.next_of(box, kept.mail, size) if has_mail and not self._apart else there
+            some = arrivals(own, here, size, apart=self._apart)
+            return [look(tx, desk, kept, some, apart=self._apart)] if some else []
 
-        looks = self._store.read(work)
-        return looks, any(len(page) >= size for page in (*here.values(), *there.values()))
+        there: list[Stored] = []
+        if has_mail and self._apart:
+            there = self._network.control.read(lambda tx: tx.messages.next_of(box, kept.mail, size))
+        return self._store.read(work)
 
     # --- what follows ---
 
-    def _work_out(self, looks: Sequence[Look]) -> None:
-        """Give every complete set its outcome; the first that fails at a station ends the step there."""
-        sets = [each for found in looks for each in found.sets if each.outcome is None]
-        if sets:
-            keys = iter(self._keys(sum(each.plan.new_messages for each in sets)))
-            for each in sets:
-                each.keys = tuple(next(keys) for _ in range(each.plan.new_messages))
-            forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
-            work_out(sets, forms, self._homes, self._store.session.clock(), self._outcomes)
-        for found in looks:
-            found.end_at_failure()
+    def _begun(self, sets: Sequence[WorkingSet]) -> Future[Mapping[int, Outcome]]:
+        """Begin to work sets out, beside everything else."""
+        keys = iter(self._keys(sum(each.plan.new_messages for each in sets)))
+        for each in sets:
+            each.keys = tuple(next(keys) for _ in range(each.plan.new_messages))
+        forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
+        bench, pieces = prepared(sets, forms, self._store.session.clock())
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(PIPELINE_STEPS, "postroom-procedures")
+        return self._threads.submit(self._outcomes, bench, pieces)
 
     def _keys(self, count: int) -> list[int]:
         found: list[int] = []
@@ -322,9 +355,11 @@ class _Step:
         return count
 
 
-def _pages(wanted: Sequence[tuple[str, int]], size: int, tx: Transaction) -> dict[str, list[Stored]]:
-    """The next messages of queues, by name, from behind a position."""
-    return {name: tx.messages.next_of(name, after, size) for name, after in wanted}
+@contextmanager
+def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
+    began = perf_counter()
+    yield
+    seconds[what] = perf_counter() - began
 
 
 def _unseen(desk: Desk, tx: Transaction) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from postroom.model.order import sortable
@@ -19,8 +19,10 @@ from postroom.stations.conditions import Condition, any_holds
 from postroom.stations.filing import indexed
 from postroom.stations.forms import Form
 from postroom.stations.procedures.definitions import ME, Procedure, Written, calls, references
+from postroom.stations.procedures.goals import Goals, goals
 from postroom.stations.procedures.ordering import ordered
 
+_GOALS_KEPT = 1_000
 APART = "\x1f"  # no field holds this character
 
 
@@ -123,9 +125,31 @@ class Plan:
     used: frozenset[int]  # the sketches whose messages actions read or write, or make copies of
     links: tuple[str, ...]  # the join graph, to be read
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.procedure.name
+
+    @cached_property
+    def own_probes(self) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
+        """From each sketch: the slots that its own values lead to, and which of them."""
+        return tuple(
+            tuple(
+                (self.slot_names[find.sketch][find.slot], tuple(place for _, place in find.probe))
+                for find in way
+                if find.probe and all(sketch == start for sketch, _ in find.probe)
+            )
+            for start, way in enumerate(self.searches)
+        )
+
+    def goals(self, where: tuple[str | None, ...]) -> Goals:
+        """Where messages go, by what destinations say; most sets of a procedure go the same ways."""
+        known: dict[tuple[str | None, ...], Goals] = self.__dict__.setdefault("_goals", {})
+        found = known.get(where)
+        if found is None:
+            if len(known) > _GOALS_KEPT:
+                known.clear()
+            found = known[where] = goals(self.procedure, where)
+        return found
 
     def slot_name(self, sketch: int, slot: int) -> str:
         return self.slot_names[sketch][slot]
@@ -317,10 +341,10 @@ class Desk:
                     found.append(Selected(number, place, values))
         return found
 
-    def only_slot(self, type: str) -> bool:
-        """Whether a candidate of a type stands in one row: then that one is all there is of it."""
+    def only_sketch(self, type: str) -> tuple[int, int] | None:
+        """The plan and sketch of a type, if there is one only: then a candidate's values are all there is of it."""
         wanted = self._by_type().get(type, ())
-        return len(wanted) == 1 and len(self.plans[wanted[0][0]].slots[wanted[0][1]]) == 1
+        return wanted[0][:2] if len(wanted) == 1 else None
 
     def _by_type(self) -> dict[str, list[tuple[int, int, Picked]]]:
         known: dict[str, list[tuple[int, int, Picked]]] | None = self.__dict__.get("_types")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postroom.limits import CANDIDATE_ROWS, SEARCH_TRIES_MAX
@@ -28,12 +28,14 @@ class Memory:
     _stored: dict[tuple[str, str], tuple[list[Candidate], bool]] = field(default_factory=dict)
     _added: dict[tuple[str, str], list[Candidate]] = field(default_factory=dict)
 
-    def know(self, slot: str, value: str, found: Sequence[Candidate]) -> None:
-        """The first candidates of a slot and value, which someone has looked up for us."""
-        self._keep(slot, value, found)
-
-    def knows(self, slot: str, value: str) -> bool:
-        return (slot, value) in self._stored
+    def know(self, slot: str, values: Iterable[str], found: Mapping[str, Sequence[Candidate]]) -> None:
+        """All candidates of a slot with any of these values, which someone has looked up for us."""
+        for value in values:
+            some = found.get(value, ())
+            here = [each for each in some if each.is_there]
+            if len(here) < len(some):
+                self.stale += [each for each in some if not each.is_there]
+            self._stored[slot, value] = (here, True)
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         for each in candidates:
@@ -69,14 +71,11 @@ class Memory:
             self._keep(slot, value, self.look_up(slot, value, found[-1].turn))
 
 
-def first_probe(plan: Plan, chosen: Selected) -> tuple[str, str] | None:
-    """The slot and value that a message leads to first; None if it is complete by itself."""
-    way = plan.searches[chosen.sketch]
-    if not way:
-        return None
-    find = way[0]
+def probes(plan: Plan, chosen: Selected) -> Iterator[tuple[str, str]]:
+    """The slots and values that a message leads to by itself."""
     values = chosen.values
-    return plan.slot_names[find.sketch][find.slot], joined([values[place] for _, place in find.probe])
+    for slot, places in plan.own_probes[chosen.sketch]:
+        yield slot, joined([values[place] for place in places])
 
 
 def rows(

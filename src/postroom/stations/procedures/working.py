@@ -38,13 +38,21 @@ def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
 
 def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], now: int, evaluate: Evaluate) -> None:
     """Give every set its outcome."""
+    conclude(sets, evaluate(*prepared(sets, forms, now)), homes)
+
+
+def prepared(sets: Sequence[WorkingSet], forms: Used, now: int) -> tuple[Bench, list[Complete]]:
+    """What sets are worked on with, and the sets as they travel."""
     pieces = [_complete(number, each, now) for number, each in enumerate(sets)]
     plans = {each.plan.name: each.plan for each in sets}
     known = [*forms.made_with.values(), *(edition.form for edition in forms.present.values())]
-    bench = Bench(plans, *forms, functions_of(plans.values(), known, functions.find))
-    found = evaluate(bench, pieces)
+    return Bench(plans, *forms, functions_of(plans.values(), known, functions.find)), pieces
+
+
+def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes: Mapping[str, str]) -> None:
+    """Give every set its outcome, unless it is to go where nothing can go."""
     for number, each in enumerate(sets):
-        each.outcome = found[number]
+        each.outcome = outcomes[number]
         if not each.outcome.failed:
             each.outcome = _misdirected(each, homes) or each.outcome
 
