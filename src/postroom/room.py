@@ -367,6 +367,7 @@ class Postroom:
 
     def sweep(self) -> int:
         """Remove every message that is processed and that no slice holds; answers with how many went."""
+        self._interpreter.tidy()
         return retention.sweep(self.store, self._programs)
 
     def try_out(

@@ -495,3 +495,27 @@ def test_a_dry_run_tells_what_would_happen_and_changes_nothing(url: str, tmp_pat
         ]
         assert room.journal(1) == journal
         assert room.procedures() == []
+
+
+def test_candidates_of_messages_that_have_gone_are_forgotten_when_the_engine_tidies(url: str, tmp_path: Path) -> None:
+    with office(url, tmp_path, JOIN) as room:
+        ann = room._station("ann")
+        keys = ann.create_many("ORDER", [{"No": n} for n in range(5)])
+        run(room)
+        ann.ship(keys[:3], "cid")
+        kept = room.store.read(lambda tx: tx.desks.all()[0])
+        assert len(room.store.read(lambda tx: tx.desks.candidates(kept.id, (0, 0), 100))) == 5
+        room.sweep()
+        assert len(room.store.read(lambda tx: tx.desks.candidates(kept.id, (0, 0), 100))) == 2
+        assert len(room.waiting()) == 2
+
+
+def test_a_slot_with_more_candidates_than_a_page_is_searched_to_its_end(url: str, tmp_path: Path) -> None:
+    with office(url, tmp_path, JOIN.replace("No: ?order.No", "Amount: < ?order.Amount")) as room:
+        ann = room._station("ann")
+        orders = ann.create_many("ORDER", [{"No": n, "Amount": str(n)} for n in range(450)])
+        run(room)
+        ann.ship(orders[100:420], "cid")  # most of a page is stale
+        ann.create("BILL", No=1, Amount="448")
+        run(room)
+        assert room.locate(orders[449]) == "mailbox:bob"

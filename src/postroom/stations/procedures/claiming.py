@@ -6,9 +6,8 @@ have left. Nothing is changed here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
@@ -18,7 +17,7 @@ from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import Outcome
 from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Plan, Selected
-from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes, rows
+from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.desks import Candidate
@@ -48,17 +47,13 @@ class WorkingSet:
     stored: dict[int, Stored] = field(default_factory=dict)  # by sketch, the messages themselves
     keys: tuple[int, ...] = ()  # for new messages
     outcome: Outcome | None = None
+    depth: int = 0  # procedures that have handled its messages one after another, with nothing new from a person
 
-    @cached_property
+    @property
     def goals(self) -> Goals:
         """Where each of its messages goes; known when its outcome is."""
         assert self.outcome is not None
         return self.plan.goals(self.outcome.where)
-
-    @cached_property
-    def depth(self) -> int:
-        """How many procedures have handled its messages one after another, with nothing new from a person."""
-        return min(marks(each.properties).depth for each in self.stored.values())
 
 
 @dataclass
@@ -115,9 +110,9 @@ def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart:
     """Look at messages of a station one after another, with the store of its node."""
 
     def look_up(slot: str, value: str, after: int) -> Sequence[Candidate]:
-        return tx.desks.look_up(kept.id, [(slot, value, after)])[0] if kept.turn else ()
+        return tx.desks.look_up(kept.id, [(slot, value, after)])[0]
 
-    found = Look(desk, kept, some, Memory(desk, look_up))
+    found = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
     withdrawn = tx.desks.withdrawn(kept.id, [each.stored.key for each in some])
     chosen = [_chosen(desk, each, withdrawn) for each in some]
     _know(tx, found, chosen)
@@ -131,7 +126,7 @@ def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart:
 
 def look_dry(desk: Desk, some: list[Arrival]) -> Look:
     """The same without a store: messages find only each other."""
-    found = Look(desk, Kept(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, lambda *_: ()))
+    found = Look(desk, Kept(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
     for number, arrival in enumerate(some):
         _look_at(found, number, arrival, _chosen(desk, arrival, {}), apart=False)
     found.until = len(some)
@@ -170,13 +165,14 @@ def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) ->
 def _look_at(found: Look, number: int, arrival: Arrival, selected: Sequence[Selected], *, apart: bool) -> bool:
     """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
     desk, memory, stored, turn = found.desk, found.memory, arrival.stored, found.turn(number)
-    remote = arrival.mail and apart
-    for each in selected:
-        memory.add(rows(desk, each, turn, stored.key, stored.position, remote, stored.created))
-    for each in selected:
+    remote = int(arrival.mail and apart)
+    firsts = [
+        Candidate("", "", turn, stored.key, stored.position, remote, stored.created, each.values) for each in selected
+    ]
+    for each, first in zip(selected, firsts, strict=True):
+        memory.add(each, first)
+    for each, first in zip(selected, firsts, strict=True):
         plan = desk.plans[each.plan]
-        about = (turn, stored.key, stored.position, int(remote), stored.created, each.values)
-        first = Candidate("", "", *about)
         try:
             members = complete(plan, each, first, memory)
         except TooManyTries:
@@ -199,20 +195,21 @@ def _fill(tx: Transaction, found: Look) -> None:
     """Get the messages of complete sets themselves; if one has moved meanwhile, nothing is right any more."""
     here = {each.stored.key: each.stored for each in found.arrivals}
     wanted = {member.message for each in found.sets for member in each.members.values()} - here.keys()
-    _give(found, {**here, **tx.messages.find_many(sorted(wanted))})
+    more = tx.messages.find_many(sorted(wanted))
+    _give(found, {**here, **more}, {key for key, stored in more.items() if not stored.sound})
 
 
-def _give(found: Look, known: Mapping[int, Stored]) -> None:
+def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()) -> None:
     for each in found.sets:
         for sketch, member in each.members.items():
             stored = known.get(member.message)
             if stored is None or stored.position != member.position:
                 raise Stale
             each.stored[sketch] = stored
-            if not stored.sound:
-                each.outcome = Outcome(
-                    code=DAMAGED, why=f"message {key_text(stored.key)} no longer says what was written"
-                )
+            if stored.key in damaged:
+                why = f"message {key_text(stored.key)} no longer says what was written"
+                each.outcome = Outcome(code=DAMAGED, why=why)
+        each.depth = min([marks(stored.properties).depth for stored in each.stored.values()])
         if each.outcome is None and each.depth >= CHAIN_MAX:
             why = f"{each.depth} procedures have handled it one after another, and no person in between"
             each.outcome = Outcome(code=CHAIN, why=why)

@@ -24,6 +24,7 @@ from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.plan import Selected
+from postroom.stations.procedures.search import rows
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.handling import Move, New
@@ -268,7 +269,13 @@ def _remember(tx: Transaction, look: Look) -> None:
     gone = {member.message for each in handled for member in each.members.values()}
     tx.desks.remove(look.kept.id, _stored_rows(look, handled))
     tx.desks.remove(look.kept.id, [each[:4] for each in look.memory.stale])
-    fresh = [each for each in look.memory.added if each.turn <= progress.turn and each.message not in gone]
+    plans = look.desk.plans
+    fresh = [
+        row
+        for chosen, each in look.memory.added
+        if each.turn <= progress.turn and each.message not in gone
+        for row in rows(plans[chosen.plan], chosen.sketch, each)
+    ]
     tx.desks.add(look.kept.id, fresh)
     if progress != look.kept and not tx.desks.advance(progress):
         raise Stale
@@ -293,8 +300,8 @@ def _stored_rows(
             for each in chosen:
                 plan = look.desk.plans[each.plan]
                 if only in (None, plan.name):
-                    for slot, name in enumerate(plan.slot_names[each.sketch]):
-                        yield name, plan.slot_value(each.sketch, slot, each.values), member.turn, stored.key
+                    for row in rows(plan, each.sketch, member._replace(values=each.values)):
+                        yield row[:4]
 
 
 def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None) -> None:

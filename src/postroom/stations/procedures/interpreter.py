@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic, perf_counter
@@ -57,6 +57,7 @@ class Interpreter:
         self._network = network
         self._procedures = procedures
         self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
+        self._untidy: set[str] = set()  # nodes where candidates may be left of messages that have moved
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         version, desks = turn.store.read(lambda tx: (tx.definitions.version(), self._procedures.now(tx)))
@@ -71,6 +72,13 @@ class Interpreter:
                 own, after = self._network.look(homes[station], partial(_unseen, desk))
                 count += own + control.read(partial(_behind, mailbox(station), after))
         return count
+
+    def tidy(self) -> None:
+        """Forget candidates whose messages have moved on; searches pass over them until then."""
+        for node in sorted(self._untidy):
+            with suppress(NodeDown):
+                self._network.store(node).transact("sweep", _tidied)
+        self._untidy.clear()
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
         if store.read(self._procedures.now) and self.evaluate is None:
@@ -89,7 +97,9 @@ class Interpreter:
                 continue
             try:
                 step = _Steps(self._network, self._procedures, turn, version, node, homes, self.evaluate)
-                yield from step.run(some)
+                for result in step.run(some):
+                    self._untidy.add(node)
+                    yield result
             except NodeDown:
                 self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
 
@@ -360,6 +370,10 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
     began = perf_counter()
     yield
     seconds[what] = perf_counter() - began
+
+
+def _tidied(tx: Transaction) -> int:
+    return sum(map(tx.desks.tidy, tx.desks.all()))
 
 
 def _unseen(desk: Desk, tx: Transaction) -> tuple[int, int]:

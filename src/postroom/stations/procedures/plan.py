@@ -96,10 +96,8 @@ class Picked:
 
 def _value(said: Mapping[str, Any], name: str, kind: Kind) -> str | None:
     given = said.get(name)
-    if given is None or given == "":
+    if given is None or given == "" or type(given) is list:  # a list is from a time when the field was one
         return None
-    if type(given) is list:  # from a time when the field was one
-        return _keyed(kind, given[0]) if given else None
     return _keyed(kind, given)
 
 
@@ -130,6 +128,11 @@ class Plan:
         return self.procedure.name
 
     @cached_property
+    def slot_places(self) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
+        """Of each sketch: its slots by name, and which of the compared values each is about."""
+        return tuple(tuple(zip(*both, strict=True)) for both in zip(self.slot_names, self.slots, strict=True))
+
+    @cached_property
     def own_probes(self) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
         """From each sketch: the slots that its own values lead to, and which of them."""
         return tuple(
@@ -153,9 +156,6 @@ class Plan:
 
     def slot_name(self, sketch: int, slot: int) -> str:
         return self.slot_names[sketch][slot]
-
-    def slot_value(self, sketch: int, slot: int, values: Sequence[str]) -> str:
-        return joined([values[each] for each in self.slots[sketch][slot]])
 
 
 def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:

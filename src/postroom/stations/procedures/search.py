@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from postroom.limits import CANDIDATE_ROWS, SEARCH_TRIES_MAX
 from postroom.stations.procedures.plan import Desk, Find, Plan, Selected, compare, joined
@@ -22,53 +23,79 @@ class Memory:
     """The candidates of a station during a step: those in the store, as they are asked for, and the new ones."""
 
     desk: Desk
-    look_up: LookUp
+    look_up: LookUp | None  # None if there are none in the store
     gone: set[int] = field(default_factory=set)  # messages that are no candidates any more
     stale: list[Candidate] = field(default_factory=list)  # that were found in the store, and whose messages have moved
-    _stored: dict[tuple[str, str], tuple[list[Candidate], bool]] = field(default_factory=dict)
+    added: list[tuple[Selected, Candidate]] = field(default_factory=list)  # the new ones
+    _stored: dict[tuple[str, str], _Known] = field(default_factory=dict)
     _added: dict[tuple[str, str], list[Candidate]] = field(default_factory=dict)
 
     def know(self, slot: str, values: Iterable[str], found: Mapping[str, Sequence[Candidate]]) -> None:
         """All candidates of a slot with any of these values, which someone has looked up for us."""
         for value in values:
-            some = found.get(value, ())
-            here = [each for each in some if each.is_there]
-            if len(here) < len(some):
-                self.stale += [each for each in some if not each.is_there]
-            self._stored[slot, value] = (here, True)
+            self._keep((slot, value), found.get(value, ()), is_all=True)
 
-    def add(self, candidates: Sequence[Candidate]) -> None:
-        for each in candidates:
-            self._added.setdefault((each.slot, each.value), []).append(each)
+    def add(self, chosen: Selected, candidate: Candidate) -> None:
+        """A message has come that fits a sketch: it is found by each of the slots that lead there."""
+        self.added.append((chosen, candidate))
+        plan, values = self.desk.plans[chosen.plan], chosen.values
+        for name, places in plan.slot_places[chosen.sketch]:
+            key = (name, joined([values[place] for place in places]))
+            others = self._added.get(key)
+            if others is None:
+                self._added[key] = [candidate]
+            else:
+                others.append(candidate)
 
-    @property
-    def added(self) -> list[Candidate]:
-        """All new candidates."""
-        return [each for some in self._added.values() for each in some]
+    def is_empty(self, slot: str, value: str) -> bool:
+        """Whether there is surely nobody."""
+        if (slot, value) in self._added:
+            return False
+        if self.look_up is None:
+            return True
+        known = self._stored.get((slot, value))
+        return known is not None and known.is_all and not known.here
 
     def candidates(self, slot: str, value: str) -> Iterator[Candidate]:
-        at = 0
-        while True:
-            known, is_all = self._stored.get((slot, value), ([], False))
-            while at < len(known):
-                if known[at].message not in self.gone:
-                    yield known[at]
-                at += 1
-            if is_all:
-                break
-            self._keep(slot, value, self.look_up(slot, value, known[-1].turn if known else 0))
-        for each in self._added.get((slot, value), ()):
+        key = (slot, value)
+        if self.look_up is not None:
+            yield from self._in_store(key, self.look_up)
+        for each in self._added.get(key, ()):
             if each.message not in self.gone:
                 yield each
 
-    def _keep(self, slot: str, value: str, found: Sequence[Candidate]) -> None:
-        known, _ = self._stored.get((slot, value), ([], False))
-        self.stale += [each for each in found if not each.is_there]
-        # A page ends where a turn may not be complete; each turn is one message, which stands in a slot once.
-        is_all = len(found) < CANDIDATE_ROWS
-        self._stored[slot, value] = ([*known, *(each for each in found if each.is_there)], is_all)
-        if not is_all and not any(each.is_there for each in found):
-            self._keep(slot, value, self.look_up(slot, value, found[-1].turn))
+    def _in_store(self, key: tuple[str, str], look_up: LookUp) -> Iterator[Candidate]:
+        at = 0
+        while True:
+            known = self._stored.get(key, _NOTHING)
+            while at < len(known.here):
+                if known.here[at].message not in self.gone:
+                    yield known.here[at]
+                at += 1
+            if known.is_all:
+                return
+            page = look_up(*key, known.until)
+            self._keep(key, page, is_all=len(page) < CANDIDATE_ROWS)
+
+    def _keep(self, key: tuple[str, str], found: Sequence[Candidate], *, is_all: bool) -> None:
+        before = self._stored.get(key, _NOTHING)
+        here = [each for each in found if each.is_there]
+        if len(here) < len(found):
+            self.stale += [each for each in found if not each.is_there]
+        # Each turn is one message, which stands in a slot once: so a page ends between two turns.
+        until = found[-1].turn if found else before.until
+        self._stored[key] = _Known([*before.here, *here], until, is_all)
+
+
+class _Known(NamedTuple):
+    """What is known of the store's candidates of one slot and value: those up to a turn."""
+
+    here: list[Candidate]
+    until: int
+    is_all: bool
+
+
+_NOTHING = _Known([], 0, False)
 
 
 def probes(plan: Plan, chosen: Selected) -> Iterator[tuple[str, str]]:
@@ -78,16 +105,12 @@ def probes(plan: Plan, chosen: Selected) -> Iterator[tuple[str, str]]:
         yield slot, joined([values[place] for place in places])
 
 
-def rows(
-    desk: Desk, chosen: Selected, turn: int, message: int, position: int, remote: bool, since: int
-) -> list[Candidate]:
-    """Where others will look for a message that fits a sketch."""
-    plan = desk.plans[chosen.plan]
-    about = (turn, message, position, int(remote), since, chosen.values, True)
-    new = tuple.__new__  # the constructor's half cost counts here
+def rows(plan: Plan, sketch: int, candidate: Candidate) -> list[Candidate]:
+    """A candidate as the store keeps it: once for each slot."""
+    values = candidate.values
     return [
-        new(Candidate, (name, plan.slot_value(chosen.sketch, slot, chosen.values), *about))
-        for slot, name in enumerate(plan.slot_names[chosen.sketch])
+        candidate._replace(slot=name, value=joined([values[place] for place in places]))
+        for name, places in plan.slot_places[sketch]
     ]
 
 
@@ -96,8 +119,12 @@ def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> 
 
     Of several sets it is the one whose messages are the oldest, in the order in which the search asks for them.
     """
-    search = _Search(plan, memory, {chosen.sketch: first})
-    return search.bound if search.fill(plan.searches[chosen.sketch]) else None
+    way = plan.searches[chosen.sketch]
+    bound = {chosen.sketch: first}
+    if way and memory.is_empty(plan.slot_names[way[0].sketch][way[0].slot], probe(way[0], bound)):
+        return None
+    search = _Search(plan, memory, bound)
+    return search.bound if search.fill(way) else None
 
 
 def probe(find: Find, bound: Mapping[int, Candidate]) -> str:

@@ -51,10 +51,14 @@ def prepared(sets: Sequence[WorkingSet], forms: Used, now: int) -> tuple[Bench, 
 
 def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes: Mapping[str, str]) -> None:
     """Give every set its outcome, unless it is to go where nothing can go."""
+    known: dict[int, Outcome | None] = {}  # by goals, which many sets have in common
     for number, each in enumerate(sets):
         each.outcome = outcomes[number]
         if not each.outcome.failed:
-            each.outcome = _misdirected(each, homes) or each.outcome
+            id_ = id(each.goals)
+            if id_ not in known:
+                known[id_] = _misdirected(each, homes)
+            each.outcome = known[id_] or each.outcome
 
 
 def _complete(number: int, working: WorkingSet, now: int) -> Complete:
