@@ -519,3 +519,18 @@ def test_a_slot_with_more_candidates_than_a_page_is_searched_to_its_end(url: str
         ann.create("BILL", No=1, Amount="448")
         run(room)
         assert room.locate(orders[449]) == "mailbox:bob"
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_what_was_refused_is_no_partner_any_more(url: str, tmp_path: Path, size: int) -> None:
+    text = JOIN.replace("Status: paid", "Status: broken_by(?order.No)")
+    with office(url, tmp_path, text) as room:
+        ann = room._station("ann")
+        ann.create("ORDER", No=1)
+        ann.create("BILL", No=1)
+        run(room, size)
+        assert (len(ann.dossier("errors")), room.waiting()) == (1, [])
+        bill = ann.create("BILL", No=1)
+        run(room, size)
+        assert [each.has for each in room.waiting()] == [{"bill": bill}]
+        assert len(ann.dossier("errors")) == 1

@@ -267,13 +267,18 @@ def _remember(tx: Transaction, look: Look) -> None:
     progress = look.progress
     handled = [each for each in look.sets if each.arrival < look.until]
     gone = {member.message for each in handled for member in each.members.values()}
+    refused = {
+        (each.plan.name, member.message) for each in look.sets[len(handled) :] for member in each.members.values()
+    }
     tx.desks.remove(look.kept.id, _stored_rows(look, handled))
     tx.desks.remove(look.kept.id, [each[:4] for each in look.memory.stale])
     plans = look.desk.plans
     fresh = [
         row
         for chosen, each in look.memory.added
-        if each.turn <= progress.turn and each.message not in gone
+        if each.turn <= progress.turn
+        and each.message not in gone
+        and (plans[chosen.plan].name, each.message) not in refused
         for row in rows(plans[chosen.plan], chosen.sketch, each)
     ]
     tx.desks.add(look.kept.id, fresh)
