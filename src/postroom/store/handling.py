@@ -59,7 +59,7 @@ class Handling:
             return []
         seqs = self._session.journal_numbers(len(changes))
         numbers = self._numbers(changes)
-        now = self._session.now
+        now, new = self._session.now, tuple.__new__  # the constructor's half cost counts here
         made: list[Stored] = []
         journal: list[tuple[Any, ...]] = []
         written: list[tuple[Any, ...]] = []
@@ -68,19 +68,15 @@ class Handling:
         for seq, each in zip(seqs, changes, strict=True):
             if type(each) is Move:
                 old, source, target, verb, body, properties, actor, detail = each
-                hash = message_hash(old.key, old.created, old.cause, body, old.format, old.type, properties)
+                key, _, created, _, kind, form, said, _, before, cause, position, _, last = old
+                hash = message_hash(key, created, cause, body, form, kind, properties)
                 number = next(numbers[target.id])
-                written.append((target.id, seq, number, body, properties, hash, old.key, source.id, old.position))
-                if body != old.body:
-                    editions.append((old.key, seq, old.body, old.properties))
-                journal.append((seq, now, verb, old.key, old.last, source.id, target.id, actor, detail))
-                made.append(
-                    Stored(
-                        old.key, target.name, old.created, None, old.type, old.format, body, hash, properties,
-                        old.cause, seq, number, seq,
-                    )
-                )  # fmt: skip
-                self._counts.depart(source, old.number, kept=False)
+                written.append((target.id, seq, number, body, properties, hash, key, source.id, position))
+                journal.append((seq, now, verb, key, last, source.id, target.id, actor, detail))
+                if body != said:
+                    editions.append((key, seq, said, before))
+                about = (created, None, kind, form, body, hash, properties, cause, seq, number, seq)
+                made.append(new(Stored, (key, target.name, *about)))
             else:
                 assert type(each) is New
                 key, queue, kind, properties, body, cause, actor, detail = each
@@ -88,15 +84,27 @@ class Handling:
                 number = next(numbers[queue.id])
                 fresh.append((key, queue.id, seq, number, now, body, "json", kind, properties, hash, cause))
                 journal.append((seq, now, "create", key, None, None, queue.id, actor, detail))
-                made.append(
-                    Stored(key, queue.name, now, None, kind, "json", body, hash, properties, cause, seq, number, seq)
-                )
+                about = (now, None, kind, "json", body, hash, properties, cause, seq, number, seq)
+                made.append(new(Stored, (key, queue.name, *about)))
+        self._depart(changes)
         if written and self._session.many(_WRITE, written) != len(written):
             raise Stale
         self._session.many(INSERT, fresh)
         self._session.many(JOURNAL, journal)
         self._session.many(_KEEP_EDITION, editions)
         return made
+
+    def _depart(self, changes: Sequence[Move | New]) -> None:
+        """Count who has left each queue."""
+        gone: dict[int, tuple[Queue, list[int]]] = {}
+        for each in changes:
+            if type(each) is Move:
+                source = each.source
+                if source.id not in gone:
+                    gone[source.id] = (source, [])
+                gone[source.id][1].append(each.stored.number)
+        for queue, some in gone.values():
+            self._counts.depart(queue, max(some), len(some), kept=False)
 
     def _numbers(self, changes: Sequence[Move | New]) -> dict[int, count[int]]:
         """The numbers of arrivals in each queue; a message that stays in its own is the newest there, too."""

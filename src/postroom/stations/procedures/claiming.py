@@ -16,7 +16,7 @@ from postroom.model.message import Stored
 from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import Outcome
 from postroom.stations.procedures.goals import Goals
-from postroom.stations.procedures.plan import Desk, Plan, Selected
+from postroom.stations.procedures.plan import Desk, Plan, Selected, selected
 from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
@@ -99,7 +99,7 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
     it. Two stores have no common order: then mail comes after what is here.
     """
     found = [*(Arrival(each, False) for each in own), *(Arrival(each, True) for each in mail)]
-    if apart:
+    if apart or not mail:
         return found[:size]
     ends = [page[-1].position for page in (own, mail) if len(page) >= size]
     found = [each for each in found if not ends or each.stored.position <= min(ends)]
@@ -116,8 +116,8 @@ def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart:
     withdrawn = tx.desks.withdrawn(kept.id, [each.stored.key for each in some])
     chosen = [_chosen(desk, each, withdrawn) for each in some]
     _know(tx, found, chosen)
-    for number, (arrival, selected) in enumerate(zip(some, chosen, strict=True)):
-        if not _look_at(found, number, arrival, selected, apart=apart):
+    for number, (arrival, fits) in enumerate(zip(some, chosen, strict=True)):
+        if not _look_at(found, number, arrival, fits, apart=apart):
             break
         found.until = number + 1
     _fill(tx, found)
@@ -137,10 +137,11 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
 def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int]) -> list[Selected]:
     stored = arrival.stored
     about = marks(stored.properties)
-    if not desk.wants(stored.type or "", about.handled) or not stored.sound:
+    wanted = desk.wants(stored.type or "", about.handled)
+    if not wanted or not stored.sound:
         return []  # nobody asks for it, or what it said is not known
     origin = about.sender or ("" if arrival.mail else desk.station)
-    found = desk.selected(stored.type or "", stored.body, origin, about.handled)
+    found = selected(wanted, stored.body, origin)
     if not withdrawn:
         return found
     return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
@@ -152,8 +153,8 @@ def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) ->
     if not found.kept.turn:
         return  # nobody is there
     wanted: dict[str, dict[str, None]] = {}
-    for selected in chosen:
-        for each in selected:
+    for fits in chosen:
+        for each in fits:
             for slot, value in probes(plans[each.plan], each):
                 wanted.setdefault(slot, {})[value] = None
     for slot, values in wanted.items():
@@ -162,16 +163,18 @@ def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) ->
             found.memory.know(slot, values, known)
 
 
-def _look_at(found: Look, number: int, arrival: Arrival, selected: Sequence[Selected], *, apart: bool) -> bool:
+def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected], *, apart: bool) -> bool:
     """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
+    if not fits:
+        return True
     desk, memory, stored, turn = found.desk, found.memory, arrival.stored, found.turn(number)
     remote = int(arrival.mail and apart)
     firsts = [
-        Candidate("", "", turn, stored.key, stored.position, remote, stored.created, each.values) for each in selected
+        Candidate("", "", turn, stored.key, stored.position, remote, stored.created, each.values) for each in fits
     ]
-    for each, first in zip(selected, firsts, strict=True):
+    for each, first in zip(fits, firsts, strict=True):
         memory.add(each, first)
-    for each, first in zip(selected, firsts, strict=True):
+    for each, first in zip(fits, firsts, strict=True):
         plan = desk.plans[each.plan]
         try:
             members = complete(plan, each, first, memory)

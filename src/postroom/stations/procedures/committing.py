@@ -23,7 +23,7 @@ from postroom.stations.procedures.claiming import Look, WorkingSet
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
-from postroom.stations.procedures.plan import Selected
+from postroom.stations.procedures.plan import Selected, selected
 from postroom.stations.procedures.search import rows
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
@@ -75,6 +75,7 @@ class _Step:
         self._sets: list[tuple[Look, WorkingSet]] = []
         self.changes: list[Move | New] = []
         self.parcels: list[Parcel] = []
+        self._known: dict[tuple[int, str, int], _By] = {}
         self._goals: list[tuple[_By, Goal]] = []  # beside the changes: by whom, where to
 
     def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
@@ -112,40 +113,46 @@ class _Step:
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
-        outcome, plan, where = working.outcome, working.plan, working.goals
+        outcome, plan, stored = working.outcome, working.plan, working.stored
         assert outcome is not None
-        depth, stored = working.depth + 1, working.stored
+        where = working.goals
+        by = self._by(look, plan.name, working.depth + 1)
         keys = [key_text(stored[sketch].key) for sketch in range(len(plan.sketches))]
-        by = _By(look, plan.name, depth)
         for sketch, picked in enumerate(plan.sketches):
-            goal = where.get((picked.name, 0), LEAVE)
             said = by.said
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
                 said += f',"with":["{others}"]'
             if outcome.fields[sketch]:
                 said += f',"fields":{_json(outcome.fields[sketch])}'
-            self._move(by, stored[sketch], goal, outcome.bodies[sketch], said)
+            self._move(by, stored[sketch], where.get((picked.name, 0), LEAVE), outcome.bodies[sketch], said)
         cause = look.arrivals[working.arrival].stored.key
         for key, made in zip(working.keys, outcome.made, strict=True):
             self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)
 
+    def _by(self, look: Look, procedure: str, depth: int) -> _By:
+        """Most sets of a step are handled by few procedures."""
+        known = self._known.get((look.kept.id, procedure, depth))
+        if known is None:
+            known = self._known[look.kept.id, procedure, depth] = _By(look, procedure, depth)
+        return known
+
     def _move(self, by: _By, stored: Stored, goal: Goal, body: str | None, said: str) -> None:
-        station, to = by.station, goal.ships
         source = self._queues[stored.queue]
+        to = goal.ships
         if to is not None and self._node == CONTROL:
             verb = "ship"
-            said += f',"from":{_json(station)},"to":{_json(to)}'
+            said += f',"from":{_json(by.station)},"to":{_json(to)}'
         elif source.kind == MAILBOX:
             verb = "get"
-            said += f',"from":{_json(stored.queue)},"to":{_json(station)}'
+            said += f',"from":{_json(stored.queue)},"to":{_json(by.station)}'
         else:
             verb = "leave" if body is None or body == stored.body else "modify"
         if goal.operation is Operation.DOSSIER:
             said += f',"dossier":{_json(goal.where)}'
-        new = by.marks(marks(stored.properties), goal)
-        about = (verb, stored.body if body is None else body, new, by.actor, "{" + said + "}")
-        self.changes.append(Move(stored, source, self._target(station, to), *about))
+        target = self._target(by.station, to)
+        about = (verb, stored.body if body is None else body, by.marks(stored.properties, goal), by.actor)
+        self.changes.append(tuple.__new__(Move, (stored, source, target, *about, "{" + said + "}")))
         self._goals.append((by, goal))
 
     def _new(self, by: _By, key: int, made: Made, goal: Goal, cause: int) -> None:
@@ -154,7 +161,7 @@ class _Step:
             said += f',"from":{_json(by.station)},"to":{_json(goal.ships)}'
         elif goal.operation is Operation.DOSSIER:
             said += f',"dossier":{_json(goal.where)}'
-        target, new = self._target(by.station, goal.ships), by.marks(Marks(made.form), goal)
+        target, new = self._target(by.station, goal.ships), by.marks(properties(Marks(made.form)), goal)
         self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, "{" + said + "}"))
         self._goals.append((by, goal))
 
@@ -229,7 +236,7 @@ class _Step:
 class _By:
     """Who acts: a procedure at a station."""
 
-    __slots__ = ("actor", "depth", "desk", "procedure", "said", "station")
+    __slots__ = ("_marked", "actor", "depth", "desk", "procedure", "said", "station")
 
     def __init__(self, look: Look, procedure: str, depth: int) -> None:
         self.desk = look.kept.id
@@ -237,10 +244,18 @@ class _By:
         self.procedure = procedure
         self.depth = depth
         self.actor = f"procedure {procedure}"
+        self._marked: dict[tuple[str, bool], str] = {}
         self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
 
-    def marks(self, known: Marks, goal: Goal) -> str:
+    def marks(self, before: str, goal: Goal) -> str:
         """What is shipped comes from here; what is left remembers who has left it."""
+        key = (before, goal.ships is None)
+        found = self._marked.get(key)
+        if found is None:
+            found = self._marked[key] = self._marks_of(marks(before), goal)
+        return found
+
+    def _marks_of(self, known: Marks, goal: Goal) -> str:
         if goal.ships is not None:
             return properties(Marks(known.form, self.station, self.depth))
         form, sender, _, handled = known
@@ -301,7 +316,7 @@ def _stored_rows(
             else:
                 about = marks(stored.properties)
                 origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
-                chosen = look.desk.selected(stored.type or "", stored.body, origin, about.handled)
+                chosen = selected(look.desk.wants(stored.type or "", about.handled), stored.body, origin)
             for each in chosen:
                 plan = look.desk.plans[each.plan]
                 if only in (None, plan.name):

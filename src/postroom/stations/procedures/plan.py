@@ -327,20 +327,6 @@ class Desk:
         wanted = self._by_type().get(type, ())
         return [each for each in wanted if self.plans[each[0]].name not in handled] if handled else wanted
 
-    def selected(self, type: str, body: str, origin: str, handled: Sequence[str]) -> list[Selected]:
-        """The sketches that a message fits."""
-        wanted = self.wants(type, handled)
-        if not wanted:
-            return []
-        said = json.loads(body)
-        found = []
-        for number, place, picked in wanted:
-            if picked.selects(said, origin):
-                values = picked.values(said)
-                if values is not None:
-                    found.append(Selected(number, place, values))
-        return found
-
     def only_sketch(self, type: str) -> tuple[int, int] | None:
         """The plan and sketch of a type, if there is one only: then a candidate's values are all there is of it."""
         wanted = self._by_type().get(type, ())
@@ -355,3 +341,15 @@ class Desk:
                     known.setdefault(picked.type, []).append((number, place, picked))
             self.__dict__["_types"] = known
         return known
+
+
+def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origin: str) -> list[Selected]:
+    """Those of the sketches that a message fits."""
+    said = json.loads(body)
+    found = []
+    for number, place, picked in wanted:
+        if picked.selects(said, origin):
+            values = picked.values(said)
+            if values is not None:
+                found.append(Selected(number, place, values))
+    return found
