@@ -193,11 +193,60 @@ def stations(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
     shell(STATIONS)
 
 
+SHIPPED = "key=$(postroom create {} --as {}) && postroom ship $key {} --as {}"
+PROCEDURES = (
+    Step("John is on holiday: Figures 5 to 8 of the 1982 text.", "tail -7 holiday.form"),
+    Step(
+        "At a purchase desk three messages belong together.", "sed -n '/^procedure approve/,/Amount:/p' purchase.form"
+    ),
+    Step("Load them with the types that they handle.", "postroom load meeting.form holiday.form purchase.form"),
+    Step(
+        "Five desks.",
+        "export POSTROOM_PASSWORD=secret; "
+        "for s in John Mary Oscar purchasing accounts; do postroom station add $s; done",
+    ),
+    Step("Mary announces a meeting to John.", SHIPPED.format(f"{TYPE} To=John Subject=rooms", "Mary", "John", "Mary")),
+    Step(
+        "Paper is ordered …",
+        "postroom create ORDER 'Order No=17' Supplier=Oscar Item=paper Amount=12.50 --as purchasing",
+    ),
+    Step("… and delivered.", SHIPPED.format("'DELIVERY NOTE' 'Order No=17'", "Oscar", "purchasing", "Oscar")),
+    Step("The engine offers them to the procedures. Nobody is logged in.", "postroom run --until-idle --json"),
+    Step("Mary has an answer …", "postroom get --as Mary && postroom show 00001.00001"),
+    Step("… and John a copy for later.", "postroom dossier show missed --as John"),
+    Step("The order waits for its invoice.", "postroom waiting approve"),
+    Step("How is it looked for, whichever comes last?", "postroom explain approve | grep -A5 joins"),
+    Step(
+        "The invoice is too high …", SHIPPED.format("INVOICE 'Order No=17' Amount=13", "Oscar", "purchasing", "Oscar")
+    ),
+    Step("… the next is right.", SHIPPED.format("INVOICE 'Order No=17' Amount=12.5", "Oscar", "purchasing", "Oscar")),
+    Step("Again.", "postroom run --until-idle --json"),
+    Step("One has come back, with the reason.", "postroom get --as Oscar && postroom show 00001.00005"),
+    Step("The other is approved and went on, with the order and the note.", "postroom mail --as accounts"),
+    Step("Nothing waits.", "postroom waiting"),
+    Step("Where has the order been?", "postroom trace 00001.00002 | cut -c30-120"),
+    Step("John is back.", "postroom procedure disable holiday; postroom procedure list"),
+    Step(
+        "What is wrong is found when it is loaded, with its place.",
+        "sed s/Response:/From:/ holiday.form > wrong.form; postroom load wrong.form",
+        1,
+    ),
+)
+
+
+def procedures(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
+    """Chapter 5: what stations do by themselves."""
+    for name in ("office/meeting.form", "office/holiday.form", "purchasing/purchase.form"):
+        (folder / Path(name).name).write_text((EXAMPLES / name).read_text())
+    shell(PROCEDURES)
+
+
 CHAPTERS: dict[str, tuple[str, Callable[[Callable[[Sequence[Step]], None], Path], None]]] = {
     "queues": ("Chapter 1. Queues", queues),
     "rules": ("Chapter 2. Rules", rules),
     "flows": ("Chapter 3. Flows", flows),
     "stations": ("Chapter 4. Stations", stations),
+    "procedures": ("Chapter 5. Procedures", procedures),
 }
 
 
@@ -246,7 +295,8 @@ def main(wanted: Sequence[str]) -> None:
             print(f"\n{title}\n{'=' * len(title)}")
             with tempfile.TemporaryDirectory(prefix="postroom-tour-") as folder, shell_in(Path(folder)) as shell:
                 chapter(shell, Path(folder))
-    print("\nThe tour is over; its rooms are gone. Next: docs/guide/queues.md, rules.md, flows.md and stations.md")
+    guides = ", ".join(f"{name}.md" for name in CHAPTERS)
+    print(f"\nThe tour is over; its rooms are gone. Next, in docs/guide: {guides}")
 
 
 if __name__ == "__main__":

@@ -99,10 +99,10 @@ def nearly_out_of_keys(room: postroom.Postroom) -> None:
     store.transact("create", spend)
 
 
-def query(room: postroom.Postroom) -> list[str]:
+def query(room: postroom.Postroom, type: str = "NOTE") -> list[str]:
     """A global query, read here and not on Spark."""
     network = room._network
-    asked = _Query(network, Plan("NOTE", ()), Scope(tuple(network.nodes()), None), room._owner, 30)
+    asked = _Query(network, Plan(type, ()), Scope(tuple(network.nodes()), None), room._owner, 30)
     try:
         asked.open()
         parts = [Part(node, url, STATIONS) for node, url in network.nodes().items()]

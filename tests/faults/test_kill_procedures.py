@@ -68,7 +68,7 @@ def check(urls: list[str], said: str) -> None:
             assert (found[order], found[bill]) == ("bob", "ann"), f"{order} {bill}: {found[order]} {found[bill]}"
             check_pair(room, order, bill)
         done = {image.key for image in room._station("bob").dossier("done")} if pairs else set()
-        slips = Counter(image.fields["Note"] for image in room._station("cid").messages("BILL"))
+        slips: Counter[object] = Counter(image.fields["Note"] for image in room._station("cid").messages("BILL"))
         slips.update(_mail(room, "cid", "BILL", "Note"))
         copies = Counter(image.fields["No"] for image in room._station("dan").messages("ORDER"))
         if pairs:

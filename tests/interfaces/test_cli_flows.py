@@ -137,7 +137,7 @@ def test_the_graph_is_listed_drawn_and_explained(desk: Run, tmp_path: Path) -> N
     told = desk("explain", "big", "--no-plan")
     assert "condition: event.`price` > 75L\n" in told.out
     assert desk("explain", "big", "--no-plan", "--json").json["binds"] == {"p": "int"}
-    assert "nothing named rule or arc none is defined here" in desk("explain", "none", "--no-plan").err
+    assert "nothing named rule, arc or procedure none is defined here" in desk("explain", "none", "--no-plan").err
     assert desk("catalog", "big", "--json").json["definitions"][0]["name"] == "big in trading"
 
 

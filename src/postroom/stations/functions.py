@@ -15,7 +15,7 @@ from postroom.errors import ArgumentInvalid
 from postroom.model.types import FieldValue
 
 Function = Callable[[Mapping[str, FieldValue]], Any]
-F = TypeVar("F", bound=Function)
+F = TypeVar("F", bound=Callable[..., Any])
 
 _registered: dict[str, Function] = {}
 _imported: set[str] = set()

@@ -82,7 +82,7 @@ class Network:
             )
         where = absolute(url)
         mark = secrets.token_hex(16)
-        with_store = open_store(where, actor="control")
+        with_store = open_store(where, actor="control", clock=self.control.session.clock)
         try:
             head, latest = self.control.transact("node", lambda tx: self._list(tx, Node(name, where, mark)))
             try:
@@ -179,7 +179,7 @@ class Network:
 
     def _checked(self, name: str, url: str, mark: str) -> Store:
         try:
-            store = open_store(url, actor=self.control.actor, create=False)
+            store = open_store(url, actor=self.control.actor, create=False, clock=self.control.session.clock)
         except RoomMissing:
             raise NodeDown(node=name, why=f"there is no store at {url}") from None
         except StoreError as error:

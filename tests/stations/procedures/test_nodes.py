@@ -162,22 +162,11 @@ def test_global_queries_see_every_message_once_while_procedures_move_them(urls: 
         def look(_: object) -> None:
             totals["steps"] += 1
             if totals["steps"] < 12:
-                seen.append(sorted(_orders(room, query)))
+                seen.append(sorted(query(room, "ORDER")))
 
         other.run_until_idle(step_messages=7, progress=look)
         assert len(seen) == 11
         assert all(found == keys for found in seen), [len(found) for found in seen]
-
-
-def _orders(room: Postroom, query: object) -> list[str]:
-    import tests.faults.station_workload as workload
-
-    before = workload.Plan
-    workload.Plan = lambda _, fields: before("ORDER", fields)  # type: ignore[assignment,misc]
-    try:
-        return workload.query(room)
-    finally:
-        workload.Plan = before  # type: ignore[misc]
 
 
 def test_on_spark_it_is_the_same(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> None:

@@ -45,6 +45,14 @@ class Procedures:
     def __init__(self, forms: Forms) -> None:
         self.forms = forms
         self._known: dict[int, dict[str, Desk]] = {}
+        self._any: dict[int, bool] = {}
+
+    def any(self, tx: Transaction) -> bool:
+        """Whether there are procedures at all, enabled or not."""
+        version = tx.definitions.version()
+        if version not in self._any:
+            self._any = {version: bool(tx.definitions.of_kind(KIND))}
+        return self._any[version]
 
     def now(self, tx: Transaction) -> dict[str, Desk]:
         """By station, what is enabled."""
@@ -58,8 +66,16 @@ class Procedures:
 
 
 def kept(tx: Transaction) -> list[Kept]:
-    """Every procedure, in the order of definition."""
-    return [_kept(each) for each in tx.definitions.of_kind(KIND)]
+    """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
+    found = [(_first(tx, each.name), _kept(each)) for each in tx.definitions.of_kind(KIND)]
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+
+
+def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
+    """When and where a procedure was first defined."""
+    first = tx.definitions.history(KIND, name)[0]
+    place = first.position
+    return first.since, "" if place is None else place.file, 0 if place is None else place.line
 
 
 def named(tx: Transaction, name: str) -> Kept:

@@ -60,8 +60,10 @@ class Interpreter:
         self._untidy: set[str] = set()  # nodes where candidates may be left of messages that have moved
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
-        version, desks = turn.store.read(lambda tx: (tx.definitions.version(), self._procedures.now(tx)))
-        return self._run(turn, version, desks)
+        def work(tx: Transaction) -> tuple[int, dict[str, Desk], bool]:
+            return tx.definitions.version(), self._procedures.now(tx), self._procedures.any(tx)
+
+        return self._run(turn, *turn.store.read(work))
 
     def lag(self) -> int:
         """How many messages have come to stations with procedures, and were not looked at."""
@@ -69,8 +71,9 @@ class Interpreter:
         count = 0
         for station, desk in control.read(self._procedures.now).items():
             if station in homes:
-                own, after = self._network.look(homes[station], partial(_unseen, desk))
-                count += own + control.read(partial(_behind, mailbox(station), after))
+                with suppress(NodeDown):  # what is there is not known
+                    own, after = self._network.look(homes[station], partial(_unseen, desk))
+                    count += own + control.read(partial(_behind, mailbox(station), after))
         return count
 
     def tidy(self) -> None:
@@ -86,9 +89,10 @@ class Interpreter:
 
             keep_warm(spark())
 
-    def _run(self, turn: Turn, version: int, desks: Mapping[str, Desk]) -> Generator[Result]:
+    def _run(self, turn: Turn, version: int, desks: Mapping[str, Desk], known: bool) -> Generator[Result]:
         homes = self._network.stations()
-        by_node: dict[str, list[Desk]] = {CONTROL: []}
+        # A node where nothing is enabled may have messages that are to be shipped later.
+        by_node: dict[str, list[Desk]] = {CONTROL: [], **{node: [] for node in homes.values() if known}}
         for station, desk in desks.items():
             if station in homes:
                 by_node.setdefault(homes[station], []).append(desk)

@@ -188,6 +188,8 @@ def expression(said: str, position: Position) -> Expression:
     """A value: in quotes, a reference, a call; anything else is the text itself."""
     text = said.strip()
     if not (text.startswith('"') or _REFERENCE.match(text) or _CALL.match(text)):
+        if text.startswith("?"):
+            _fail(position, f"a reference is ?SKETCH.FIELD, not {text!r}; put a text in quotes", "syntax")
         return Constant(text)
     found, end = _value(text, 0, position, 0)
     if text[end:].strip():
