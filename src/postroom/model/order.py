@@ -40,11 +40,22 @@ def sortable(kind: Kind, value: Scalar) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return value
+    if type(value) is int:
+        return _whole(value)
     return _number(Decimal(repr(value)) if isinstance(value, float) else Decimal(value))
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+def _whole(value: int) -> str:
+    """As ``_number``, without a detour: most numbers are whole ones."""
+    if not value:
+        return _ZERO
+    digits = str(abs(value))
+    said = f"{len(digits) - 1 + _EXPONENT:07d}{digits.rstrip('0')}"
+    return f"2{said}" if value > 0 else f"0{said.translate(_NINES)}~"
 
 
 def _number(value: Decimal) -> str:

@@ -68,6 +68,11 @@ class Look:
     until: int = 0  # so many of the arrivals have been looked at
     fetch: dict[int, int] = field(default_factory=dict)  # mail of another store that is needed here, with its position
 
+    with_mail: bool = field(init=False)  # whether mail may be among its working sets: it has come now, or before
+
+    def __post_init__(self) -> None:
+        self.with_mail = self.kept.mail > 0 or any(each.mail for each in self.arrivals)
+
     @property
     def progress(self) -> Kept:
         """How far the station's messages have been looked at."""

@@ -100,14 +100,15 @@ class _Step:
         """Every queue that is taken from or put into, in the order of numbers."""
         names: dict[str, str] = {}
         boxes = mailbox("")
+        seen: set[int] = set()
         for look, working in self._sets:
             names[database(look.desk.station)] = STATION
-            for each in working.stored.values():
-                if each.queue.startswith(boxes):
-                    names[each.queue] = MAILBOX
-            for goal in working.goals.values():
-                if goal.ships is not None and self._node == CONTROL:
-                    names[mailbox(goal.ships)] = MAILBOX
+            if look.with_mail:
+                names |= {each.queue: MAILBOX for each in working.stored.values() if each.queue.startswith(boxes)}
+            goals = working.goals  # those of many sets are one
+            if id(goals) not in seen and self._node == CONTROL:
+                seen.add(id(goals))
+                names |= {mailbox(goal.ships): MAILBOX for goal in goals.values() if goal.ships is not None}
         present = {name: self._tx.queues.named_to_read(name) for name in names}
         found = [queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}

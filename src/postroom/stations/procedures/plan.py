@@ -104,6 +104,8 @@ def _value(said: Mapping[str, Any], name: str, kind: Kind) -> str | None:
 @lru_cache(maxsize=100_000, typed=True)
 def _keyed(kind: Kind, given: Any) -> str | None:
     """A value in the one order of all values; those that join messages come several times."""
+    if kind is Kind.INT and type(given) is int:
+        return sortable(kind, given)
     found = scalars(kind, given)
     return sortable(kind, found[0]) if found else None
 
