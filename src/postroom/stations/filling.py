@@ -67,7 +67,7 @@ def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
         changed.append(name)
     if not changed:
         return body, []
-    if any(field.rule is Rule.AUTOMATIC and _is_ours(field.function) for field in form.fields):
+    if any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields):
         found, past = _worked_out(form, wanted), form.type.record(before)
         return body_of(form, found), [name for name in found if found[name] != past[name]]
     kept = {field.name: wanted.get(field.name) for field in form.fields}
@@ -144,7 +144,7 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
     """The typed values of all fields, those of functions from the others."""
     found = {field.name: _value(form, field, said.get(field.name)) for field in form.fields}
     for field in form.fields:
-        if field.rule is not Rule.AUTOMATIC or not _is_ours(field.function):
+        if field.rule is not Rule.AUTOMATIC or not is_ours(field.function):
             continue
         assert field.function is not None
         known = functions.find(field.function)
@@ -160,7 +160,7 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
     return found
 
 
-def _is_ours(function: str | None) -> bool:
+def is_ours(function: str | None) -> bool:
     """Whether a function is registered by whoever runs the room, and not the system's."""
     return function not in (None, "key", "date", "time", "signature")
 

@@ -57,7 +57,7 @@ ON CONFLICT (desk, message, procedure) DO UPDATE SET position = excluded.positio
 """
 _ANY_WITHDRAWN = "SELECT 1 FROM withdrawn WHERE desk = ? LIMIT 1"
 _WITHDRAWN = "SELECT procedure, position FROM withdrawn WHERE desk = ? AND message = ?"
-_KEEP_WITHDRAWN = "UPDATE withdrawn SET position = ? WHERE desk = ? AND message = ?"
+_KEEP_WITHDRAWN = "UPDATE withdrawn SET position = ? WHERE desk = ? AND message = ? AND position = ?"
 _STALE = """
 DELETE FROM candidates WHERE desk = ? AND mail = 0 AND NOT EXISTS (
     SELECT 1 FROM messages m WHERE m.key = candidates.message AND m.state = 1 AND m.position = candidates.position
@@ -193,10 +193,10 @@ class Desks:
         found = self._session.each(_WITHDRAWN, [(desk, key) for key in messages])
         return {(row[0], key): row[1] for key, rows in zip(messages, found, strict=True) for row in rows}
 
-    def keep_withdrawn(self, desk: int, messages: Sequence[tuple[int, int]]) -> None:
-        """Messages, by key and new position, that another procedure has left there: they stay withdrawn."""
+    def keep_withdrawn(self, desk: int, messages: Sequence[tuple[int, int, int]]) -> None:
+        """Messages, by key, old and new position, that another procedure has left there: they stay withdrawn."""
         if messages and self._session.row(_ANY_WITHDRAWN, (desk,)) is not None:
-            self._session.many(_KEEP_WITHDRAWN, [(position, desk, key) for key, position in messages])
+            self._session.many(_KEEP_WITHDRAWN, [(new, desk, key, old) for key, old, new in messages])
 
     def tidy(self, desk: Desk) -> int:
         """Forget candidates that have moved on since; answers with how many."""

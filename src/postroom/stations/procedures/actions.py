@@ -6,15 +6,16 @@ This runs where Spark has put it. It knows the set and the plan, and nothing of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, time
 from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 from postroom.errors import PostroomError
 from postroom.model.body import check_text
-from postroom.model.types import FieldValue, Kind, text
+from postroom.model.types import FieldValue, Kind, in_xml, text
 from postroom.stations.catalog import Edition
-from postroom.stations.filling import copied, created, modified, values
+from postroom.stations.filling import copied, created, is_ours, modified, values
 from postroom.stations.forms import Form
 from postroom.stations.procedures.definitions import Call, Constant, Expression, Operation, Reference
 from postroom.stations.procedures.plan import Plan
@@ -92,9 +93,9 @@ class Bench:
         try:
             return _Work(self, complete).done()
         except _Failed as failed:
-            return Outcome(code=_CODE, why=str(failed))
+            return Outcome(code=_CODE, why=_told(failed))
         except PostroomError as refusal:
-            return Outcome(code=refusal.code, why=str(refusal))
+            return Outcome(code=refusal.code, why=_told(refusal))
 
 
 class _Work:
@@ -150,6 +151,9 @@ class _Work:
     def _read(self, reference: Reference) -> FieldValue:
         sketch, known = reference.sketch, self._original
         if reference.updated and sketch in self._given:
+            field = self._form(sketch).field(reference.field)
+            if field is None or not is_ours(field.function):
+                return self._written(sketch, reference.field)
             known = self._updated
             if sketch not in known:
                 self._write(sketch)
@@ -157,6 +161,14 @@ class _Work:
         elif sketch not in known:
             known[sketch] = values(self._form(sketch), self._members[sketch].body)
         return known[sketch].get(reference.field)
+
+    def _written(self, sketch: str, name: str) -> FieldValue:
+        """One field as it will be: others may not be written yet, so functions of the message have to wait."""
+        form, body = self._form(sketch), self._members[sketch].body
+        plain = replace(form, fields=tuple(each for each in form.fields if not is_ours(each.function)))
+        if name in self._given[sketch]:
+            body, _ = modified(plain, body, {name: self._given[sketch][name]})
+        return values(plain, body).get(name)
 
     def _called(self, call: Call) -> Any:
         function = self._bench.functions.get(call.function)
@@ -174,7 +186,9 @@ class _Work:
         found = self._value(expression)
         if found is None or found == "":
             raise _Failed(f"{operation} {expression}: there is no value")
-        if not isinstance(found, (str, int, float, bool, Decimal)) and not hasattr(found, "isoformat"):
+        if isinstance(found, str) and not in_xml(found):
+            raise _Failed(f"{operation} {expression}: there is a character that no name has")
+        if not isinstance(found, str) and not _is_scalar(found):
             raise _Failed(f"{operation} {expression}: a name is one value, not {type(found).__name__}")
         return text(found)
 
@@ -213,7 +227,18 @@ def _sayable(value: Any, form: Form, name: str) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [_sayable(each, form, name) for each in value]
-    return value if isinstance(value, str) else text(value)
+    if isinstance(value, str):
+        return value
+    return text(value) if _is_scalar(value) else value  # what is no value at all, the field refuses
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal, date, time))
+
+
+def _told(why: object) -> str:
+    """Words of others as an error message can have them."""
+    return "".join(each if in_xml(each) else "\N{REPLACEMENT CHARACTER}" for each in str(why))
 
 
 def functions_of(plans: Iterable[Plan], forms: Iterable[Form], find: Find) -> Functions:

@@ -15,6 +15,7 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import Outcome
+from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Plan, Selected, selected
 from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes
@@ -143,6 +144,8 @@ def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], in
     stored = arrival.stored
     about = marks(stored.properties)
     wanted = desk.wants(stored.type or "", about.handled)
+    if stored.type == ERROR.name and about.depth > CHAIN_MAX:
+        return []  # errors about errors end here
     if not wanted or not stored.sound:
         return []  # nobody asks for it, or what it said is not known
     origin = about.sender or ("" if arrival.mail else desk.station)

@@ -208,11 +208,12 @@ class _Step:
         """Dossiers, and what is to be shipped later or to another store."""
         kept: list[tuple[Queue, str, int, int]] = []
         gone: list[int] = []
-        stays: dict[int, list[tuple[int, int]]] = {}
-        for now, (by, goal) in zip(made, self._goals, strict=True):
+        stays: dict[int, list[tuple[int, int, int]]] = {}
+        for change, now, (by, goal) in zip(self.changes, made, self._goals, strict=True):
             to = goal.ships
             if to is None:
-                stays.setdefault(by.desk, []).append((now.key, now.position))
+                if isinstance(change, Move):
+                    stays.setdefault(by.desk, []).append((now.key, change.stored.position, now.position))
                 if goal.operation is Operation.DOSSIER:
                     kept.append((self._queues[database(by.station)], goal.where, now.key, now.position))
                 elif goal.delay_seconds is not None:
