@@ -39,7 +39,7 @@ class Complete(NamedTuple):
 
     order: int
     plan: str  # the procedure's name
-    members: tuple[Member, ...]  # in the order of the sketches
+    members: tuple[Member, ...]  # those that are read, written on or copied
     keys: tuple[int, ...]  # for copies and new messages
     now: int
     failure: str | None = None  # why it cannot be evaluated: it killed its worker
@@ -61,8 +61,7 @@ class Made(NamedTuple):
 class Outcome(NamedTuple):
     """What a working set leads to, or why to nothing."""
 
-    bodies: tuple[str | None, ...] = ()  # of its messages that are written on, in the order of the sketches
-    fields: tuple[tuple[str, ...], ...] = ()  # of each, those that changed
+    written: Mapping[str, tuple[str, tuple[str, ...]]] = {}  # by sketch, the new body, and which fields changed
     made: tuple[Made, ...] = ()  # in the order of the keys
     where: tuple[str | None, ...] = ()  # of each destination
     code: str = ""
@@ -121,13 +120,10 @@ class _Work:
             self._write(sketch)
         made = self._made()
         where = tuple(self._where(each.operation, each.where) for each in self._plan.procedure.destinations)
-        members = self._complete.members
-        return Outcome(
-            tuple(self._bodies[each.sketch] if self._fields.get(each.sketch) else None for each in members),
-            tuple(tuple(self._fields.get(each.sketch, ())) for each in members),
-            made,
-            where,
-        )
+        written = {
+            sketch: (self._bodies[sketch], tuple(changed)) for sketch, changed in self._fields.items() if changed
+        }
+        return Outcome(written, made, where)
 
     def _form(self, sketch: str) -> Form:
         member = self._members[sketch]

@@ -33,6 +33,7 @@ from postroom.store.tracking import MAILBOXES, STATIONS
 from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
 
+_AS_IT_WAS: tuple[str | None, tuple[str, ...]] = (None, ())  # of a message that nothing is written on
 TIMER = "ship"  # the kind of a message that is to be shipped later
 
 
@@ -124,9 +125,10 @@ class _Step:
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
                 said += f',"with":["{others}"]'
-            if outcome.fields[sketch]:
-                said += f',"fields":{_json(outcome.fields[sketch])}'
-            self._move(by, stored[sketch], where.get((picked.name, 0), LEAVE), outcome.bodies[sketch], said)
+            body, fields = outcome.written.get(picked.name, _AS_IT_WAS)
+            if fields:
+                said += f',"fields":{_json(fields)}'
+            self._move(by, stored[sketch], where.get((picked.name, 0), LEAVE), body, said)
         cause = look.arrivals[working.arrival].stored.key
         for key, made in zip(working.keys, outcome.made, strict=True):
             self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)

@@ -122,7 +122,7 @@ class Plan:
     functions: tuple[str, ...]
     new_messages: int  # copies and creations: each needs a key
     slot_names: tuple[tuple[str, ...], ...]  # of each sketch
-    used: frozenset[int]  # the sketches whose messages actions read or write, or make copies of
+    used: tuple[int, ...]  # the sketches whose messages actions read or write, or make copies of
     links: tuple[str, ...]  # the join graph, to be read
 
     @cached_property
@@ -183,7 +183,7 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
             tuple(f"{procedure.name}.{name}.{slot}" for slot in range(len(some)))
             for name, some in zip(names, slots, strict=True)
         ),
-        frozenset(place for place, name in enumerate(names) if name in used),
+        tuple(place for place, name in enumerate(names) if name in used),
         joins.links(),
     )
 

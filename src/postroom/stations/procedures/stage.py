@@ -95,9 +95,10 @@ def packed(chunk: Sequence[Complete]) -> bytes:
 
 def unpacked(answer: bytes) -> dict[int, Outcome]:
     found = {}
-    for order, (bodies, fields, made, where, code, why) in json.loads(answer):
+    for order, (written, made, where, code, why) in json.loads(answer):
         new = tuple(Made(*each) for each in made)
-        found[order] = Outcome(tuple(bodies), tuple(map(tuple, fields)), new, tuple(where), code, why)
+        changed = {sketch: (body, tuple(fields)) for sketch, (body, fields) in written.items()}
+        found[order] = Outcome(changed, new, tuple(where), code, why)
     return found
 
 

@@ -79,7 +79,7 @@ def _handled(station: str, working: WorkingSet, key: int) -> Handled:
     where, actions = working.goals, []
     for sketch, picked in enumerate(working.plan.sketches):
         stored = working.stored[sketch]
-        body = outcome.bodies[sketch] or stored.body
+        body, _ = outcome.written.get(picked.name, (stored.body, ()))
         actions.append(_action(name, where.get((picked.name, 0), LEAVE), station, key_text(stored.key), body))
     for made in outcome.made:
         actions.append(_action(name, where.get((made.sketch, made.copy), LEAVE), station, "new", made.body))

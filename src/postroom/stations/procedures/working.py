@@ -30,7 +30,7 @@ class Used(NamedTuple):
 
 def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
     """Read at the control node."""
-    versions = {_version(each, sketch) for each in sets for sketch in each.stored}
+    versions = {_version(each, sketch) for each in sets for sketch in each.plan.used}
     types = {new.type for each in sets for new in each.plan.procedure.creations}
     made_with = {version: forms.at(tx, *version).form for version in versions}
     return Used(made_with, {type: forms.named(tx, type) for type in types})
@@ -62,12 +62,11 @@ def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes:
 
 
 def _complete(number: int, working: WorkingSet, now: int) -> Complete:
-    used = working.plan.used
-    members = tuple(
-        Member(picked.name, *_version(working, sketch), working.stored[sketch].body if sketch in used else "")
-        for sketch, picked in enumerate(working.plan.sketches)
-    )
-    return Complete(number, working.plan.name, members, working.keys, now)
+    plan, stored = working.plan, working.stored
+    members = [
+        Member(plan.sketches[sketch].name, *_version(working, sketch), stored[sketch].body) for sketch in plan.used
+    ]
+    return Complete(number, plan.name, tuple(members), working.keys, now)
 
 
 def _version(working: WorkingSet, sketch: int) -> tuple[str, int]:
