@@ -49,6 +49,25 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+def plain_number(said: str) -> str | None:
+    """The same of a number that is written with digits and a point alone; None of any other.
+
+    >>> plain_number("12.50") == sortable(Kind.DECIMAL, Decimal("12.50"))
+    True
+    """
+    whole, _, part = said.partition(".")
+    if not (whole.isascii() and whole.isdecimal() and (not part or (part.isascii() and part.isdecimal()))):
+        return None
+    if said.endswith("."):
+        return None
+    ahead = whole.lstrip("0")
+    digits = (ahead + part).lstrip("0")
+    if not digits:
+        return _ZERO
+    magnitude = len(ahead) - 1 if ahead else len(digits) - len(part) - 1
+    return f"2{magnitude + _EXPONENT:07d}{digits.rstrip('0')}"
+
+
 def _whole(value: int) -> str:
     """As ``_number``, without a detour: most numbers are whole ones."""
     if not value:

@@ -177,9 +177,8 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
         return True
     desk, memory, stored, turn = found.desk, found.memory, arrival.stored, found.turn(number)
     remote = int(arrival.mail and apart)
-    firsts = [
-        Candidate("", "", turn, stored.key, stored.position, remote, stored.created, each.values) for each in fits
-    ]
+    about = ("", "", turn, stored.key, stored.position, remote, stored.created)
+    firsts = [tuple.__new__(Candidate, (*about, each.values, True)) for each in fits]
     for each, first in zip(fits, firsts, strict=True):
         memory.add(each, first)
     for each, first in zip(fits, firsts, strict=True):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from postroom.model.order import sortable
+from postroom.model.order import plain_number, sortable
 from postroom.model.types import Kind, scalars
 from postroom.stations import conditions
 from postroom.stations.conditions import Condition, any_holds
@@ -22,6 +22,7 @@ from postroom.stations.procedures.definitions import ME, Procedure, Written, cal
 from postroom.stations.procedures.goals import Goals, goals
 from postroom.stations.procedures.ordering import ordered
 
+_decode = json.JSONDecoder().raw_decode
 _GOALS_KEPT = 1_000
 APART = "\x1f"  # no field holds this character
 
@@ -106,6 +107,10 @@ def _keyed(kind: Kind, given: Any) -> str | None:
     """A value in the one order of all values; those that join messages come several times."""
     if kind is Kind.INT and type(given) is int:
         return sortable(kind, given)
+    if kind is Kind.DECIMAL and type(given) is str:
+        plain = plain_number(given)
+        if plain is not None:
+            return plain
     found = scalars(kind, given)
     return sortable(kind, found[0]) if found else None
 
@@ -347,7 +352,7 @@ class Desk:
 
 def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origin: str) -> list[Selected]:
     """Those of the sketches that a message fits."""
-    said = json.loads(body)
+    said, _ = _decode(body)  # it is ours, so there is nothing before it or behind
     found = []
     for number, place, picked in wanted:
         if picked.selects(said, origin):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from postroom.limits import CANDIDATE_ROWS, SEARCH_TRIES_MAX
@@ -56,21 +57,19 @@ class Memory:
         known = self._stored.get((slot, value))
         return known is not None and known.is_all and not known.here
 
-    def candidates(self, slot: str, value: str) -> Iterator[Candidate]:
-        key = (slot, value)
-        if self.look_up is not None:
-            yield from self._in_store(key, self.look_up)
-        for each in self._added.get(key, ()):
-            if each.message not in self.gone:
-                yield each
+    def candidates(self, slot: str, value: str) -> Iterable[Candidate]:
+        """Those of a slot and value, the oldest first; some may be gone."""
+        added = self._added.get((slot, value), ())
+        if self.look_up is None:
+            return added
+        return chain(self._in_store((slot, value), self.look_up), added)
 
     def _in_store(self, key: tuple[str, str], look_up: LookUp) -> Iterator[Candidate]:
         at = 0
         while True:
             known = self._stored.get(key, _NOTHING)
             while at < len(known.here):
-                if known.here[at].message not in self.gone:
-                    yield known.here[at]
+                yield known.here[at]
                 at += 1
             if known.is_all:
                 return
@@ -121,10 +120,13 @@ def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> 
     """
     way = plan.searches[chosen.sketch]
     bound = {chosen.sketch: first}
-    if way and memory.is_empty(plan.slot_names[way[0].sketch][way[0].slot], probe(way[0], bound)):
+    if not way:
+        return bound
+    value = probe(way[0], bound)
+    if memory.is_empty(plan.slot_names[way[0].sketch][way[0].slot], value):
         return None
-    search = _Search(plan, memory, bound)
-    return search.bound if search.fill(way) else None
+    search = _Search(plan, memory, way, bound)
+    return bound if search.fill(0, value) else None
 
 
 def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
@@ -133,25 +135,25 @@ def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
 
 
 class _Search:
-    def __init__(self, plan: Plan, memory: Memory, bound: dict[int, Candidate]) -> None:
+    def __init__(self, plan: Plan, memory: Memory, way: Sequence[Find], bound: dict[int, Candidate]) -> None:
         self._plan = plan
         self._memory = memory
+        self._way = way
         self._tries = SEARCH_TRIES_MAX
-        self.bound = bound
+        self._bound = bound
 
-    def fill(self, way: Sequence[Find]) -> bool:
-        if not way:
-            return True
-        find, *rest = way
-        plan, bound = self._plan, self.bound
-        value = probe(find, bound)
-        for each in self._memory.candidates(plan.slot_names[find.sketch][find.slot], value):
+    def fill(self, place: int, value: str) -> bool:
+        """Find partners from one place of the way on, among those with a value."""
+        find, bound, gone = self._way[place], self._bound, self._memory.gone
+        for each in self._memory.candidates(self._plan.slot_names[find.sketch][find.slot], value):
+            if each.message in gone:
+                continue
             self._tries -= 1
             if self._tries < 0:
                 raise TooManyTries
             if self._fits(find, each, bound):
                 bound[find.sketch] = each
-                if self.fill(rest):
+                if place + 1 == len(self._way) or self.fill(place + 1, probe(self._way[place + 1], bound)):
                     return True
                 del bound[find.sketch]
         return False
@@ -162,7 +164,8 @@ class _Search:
         for other in bound.values():
             if other.message == each.message:
                 return False
+        values = each.values
         for ours, sign, sketch, theirs in find.checks:
-            if not compare(each.values[ours], sign, bound[sketch].values[theirs]):
+            if not compare(values[ours], sign, bound[sketch].values[theirs]):
                 return False
         return True
