@@ -34,9 +34,13 @@ def _entries(tx: Transaction, messages: Iterable[Stored]) -> list[tuple[int, Ent
     found = []
     for stored in messages:
         type = stored.type or ""
-        if type not in known:
-            known[type] = tx.filings.of_type(type) or [tx.filings.declare(type, "", "", ready=True)]
-        found += [(stored.key, entry) for entry in entries(known[type], stored)]
+        filings = known.get(type)
+        if filings is None:
+            filings = known[type] = tx.filings.of_type(type) or [tx.filings.declare(type, "", "", ready=True)]
+        if len(filings) == 1:  # by its type alone, as most are
+            found.append((stored.key, Entry(filings[0].id, key_value(stored.key))))
+        else:
+            found += [(stored.key, entry) for entry in entries(filings, stored)]
     return found
 
 

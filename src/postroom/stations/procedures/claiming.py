@@ -38,7 +38,7 @@ class Arrival(NamedTuple):
     mail: bool
 
 
-@dataclass
+@dataclass(slots=True)
 class WorkingSet:
     """A complete one."""
 
@@ -192,11 +192,11 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
             return True
         if members is None:
             continue
-        if any(member.remote for member in members.values()):
+        if apart and any(member.remote for member in members.values()):
             found.fetch = {member.message: member.position for member in members.values() if member.remote}
             return False
         found.sets.append(WorkingSet(plan, number, members))
-        memory.gone.update(member.message for member in members.values())
+        memory.gone.update([member.message for member in members.values()])
         break
     return True
 

@@ -115,23 +115,23 @@ class _Step:
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
-        outcome, plan, stored = working.outcome, working.plan, working.stored
+        outcome, plan, stored, where = working.outcome, working.plan, working.stored, working.goals
         assert outcome is not None
-        where = working.goals
         by = self._by(look, plan.name, working.depth + 1)
         keys = [key_text(stored[sketch].key) for sketch in range(len(plan.sketches))]
         for sketch, picked in enumerate(plan.sketches):
             said = by.said
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
-                said += f',"with":["{others}"]'
+                said = f'{said},"with":["{others}"]'
             body, fields = outcome.written.get(picked.name, _AS_IT_WAS)
             if fields:
-                said += f',"fields":{_json(fields)}'
+                said = f'{said},"fields":{_json(fields)}'
             self._move(by, stored[sketch], where.get((picked.name, 0), LEAVE), body, said)
-        cause = look.arrivals[working.arrival].stored.key
-        for key, made in zip(working.keys, outcome.made, strict=True):
-            self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)
+        if working.keys:
+            cause = look.arrivals[working.arrival].stored.key
+            for key, made in zip(working.keys, outcome.made, strict=True):
+                self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)
 
     def _by(self, look: Look, procedure: str, depth: int) -> _By:
         """Most sets of a step are handled by few procedures."""
@@ -141,36 +141,35 @@ class _Step:
         return known
 
     def _move(self, by: _By, stored: Stored, goal: Goal, body: str | None, said: str) -> None:
-        source = self._queues[stored.queue]
-        to = goal.ships
+        source, to, before = self._queues[stored.queue], goal.ships, stored.body
         if to is not None and self._node == CONTROL:
-            verb = "ship"
-            said += f',"from":{_json(by.station)},"to":{_json(to)}'
-        elif source.kind == MAILBOX:
-            verb = "get"
-            said += f',"from":{_json(stored.queue)},"to":{_json(by.station)}'
+            verb, target = "ship", self._queues[mailbox(to)]
+            said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
         else:
-            verb = "leave" if body is None or body == stored.body else "modify"
+            target = self._queues[by.queue]  # from another node it is handed over after it was written on
+            if source is not target:
+                verb = "get"
+                said = f'{said},"from":{_json(stored.queue)},"to":{_json(by.station)}'
+            else:
+                verb = "leave" if body is None or body == before else "modify"
         if goal.operation is Operation.DOSSIER:
-            said += f',"dossier":{_json(goal.where)}'
-        target = self._target(by.station, to)
-        about = (verb, stored.body if body is None else body, by.marks(stored.properties, goal), by.actor)
-        self.changes.append(tuple.__new__(Move, (stored, source, target, *about, "{" + said + "}")))
+            said = f'{said},"dossier":{_json(goal.where)}'
+        new = by.marks(stored.properties, to is None)
+        written = before if body is None else body
+        self.changes.append(tuple.__new__(Move, (stored, source, target, verb, written, new, by.actor, f"{{{said}}}")))
         self._goals.append((by, goal))
 
     def _new(self, by: _By, key: int, made: Made, goal: Goal, cause: int) -> None:
-        said = by.said
-        if goal.ships is not None and self._node == CONTROL:
-            said += f',"from":{_json(by.station)},"to":{_json(goal.ships)}'
+        said, to = by.said, goal.ships
+        target = self._queues[by.queue]
+        if to is not None and self._node == CONTROL:
+            target = self._queues[mailbox(to)]
+            said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
         elif goal.operation is Operation.DOSSIER:
-            said += f',"dossier":{_json(goal.where)}'
-        target, new = self._target(by.station, goal.ships), by.marks(properties(Marks(made.form)), goal)
-        self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, "{" + said + "}"))
+            said = f'{said},"dossier":{_json(goal.where)}'
+        new = by.marks(properties(Marks(made.form)), to is None)
+        self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, f"{{{said}}}"))
         self._goals.append((by, goal))
-
-    def _target(self, station: str, to: str | None) -> Queue:
-        """Mailboxes are at the control node; elsewhere a message is handed over after it was written on."""
-        return self._queues[mailbox(to) if to is not None and self._node == CONTROL else database(station)]
 
     def _track(self, made: Sequence[Stored]) -> None:
         """Tell queries that are being read what has changed under them."""
@@ -217,13 +216,13 @@ class _Step:
                 if isinstance(change, Move):
                     stays.setdefault(by.desk, []).append((now.key, change.stored.position, now.position))
                 if goal.operation is Operation.DOSSIER:
-                    kept.append((self._queues[database(by.station)], goal.where, now.key, now.position))
+                    kept.append((self._queues[by.queue], goal.where, now.key, now.position))
                 elif goal.delay_seconds is not None:
                     self._ship_later(by, now, goal)
             elif self._node == CONTROL:
                 gone.append(now.key)
             else:
-                queue = self._queues[database(by.station)]
+                queue = self._queues[by.queue]
                 self.parcels.append(ship_one(self._tx, queue, now, by.station, self._node, to, now.properties))
         for desk, some in stays.items():
             self._tx.desks.keep_withdrawn(desk, some)
@@ -240,27 +239,27 @@ class _Step:
 class _By:
     """Who acts: a procedure at a station."""
 
-    __slots__ = ("_marked", "actor", "depth", "desk", "procedure", "said", "station")
+    __slots__ = ("_marked", "actor", "depth", "desk", "procedure", "queue", "said", "station")
 
     def __init__(self, look: Look, procedure: str, depth: int) -> None:
         self.desk = look.kept.id
         self.station = look.desk.station
+        self.queue = database(self.station)
         self.procedure = procedure
         self.depth = depth
         self.actor = f"procedure {procedure}"
         self._marked: dict[tuple[str, bool], str] = {}
         self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
 
-    def marks(self, before: str, goal: Goal) -> str:
+    def marks(self, before: str, stays: bool) -> str:
         """What is shipped comes from here; what is left remembers who has left it."""
-        key = (before, goal.ships is None)
-        found = self._marked.get(key)
+        found = self._marked.get((before, stays))
         if found is None:
-            found = self._marked[key] = self._marks_of(marks(before), goal)
+            found = self._marked[before, stays] = self._marks_of(marks(before), stays)
         return found
 
-    def _marks_of(self, known: Marks, goal: Goal) -> str:
-        if goal.ships is not None:
+    def _marks_of(self, known: Marks, stays: bool) -> str:
+        if not stays:
             return properties(Marks(known.form, self.station, self.depth))
         form, sender, _, handled = known
         if self.procedure not in handled:

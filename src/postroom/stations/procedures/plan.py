@@ -73,6 +73,11 @@ class Picked:
     stations: frozenset[str] | None = None  # it comes from these
     refused: frozenset[str] = frozenset()  # and not from these
 
+    @cached_property
+    def takes_all(self) -> bool:
+        """Whether every message of the type is selected."""
+        return not (self.conditions or self.relations or self.refused) and self.stations is None
+
     def selects(self, said: Mapping[str, Any], origin: str) -> bool:
         """Selection first, then the origin."""
         for name, kind, wanted in self.conditions:
@@ -355,7 +360,7 @@ def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origin: str) 
     said, _ = _decode(body)  # it is ours, so there is nothing before it or behind
     found = []
     for number, place, picked in wanted:
-        if picked.selects(said, origin):
+        if picked.takes_all or picked.selects(said, origin):
             values = picked.values(said)
             if values is not None:
                 found.append(Selected(number, place, values))
