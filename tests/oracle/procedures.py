@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from itertools import product
+from math import ceil, log2
 from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
@@ -338,18 +339,23 @@ class Oracle:
             codes = work.try_all()
         if codes:
             last.turn = None  # it is looked at again, without this procedure
-            self._withdrawn |= {(procedure.name, each.key, each.position) for each in members.values()}
+            names = [procedure.name]
+            if CHAIN in codes:  # then no procedure of the station may go on with them
+                names = [name for name in self.enabled if self.known[name].station == procedure.station]
+            self._withdrawn |= {(name, each.key, each.position) for name in names for each in members.values()}
             return Failure(procedure.name, procedure.station, [each.key for each in members.values()], codes, depth + 1)
         after = {name: work.after(name) for name in members}
+        more = len(work.made) / len(members)  # who makes two of one counts for six
+        deeper = depth + max(1, ceil(6 * log2(1 + more)))
         for sketch in procedure.preconditions:
             message = members[sketch.name]
             message.said = after[sketch.name]
-            self._send(procedure, message, work.goals.get((sketch.name, 0)), depth + 1)
+            self._send(procedure, message, work.goals.get((sketch.name, 0)), deeper)
         for name, copy, type, said in work.made:
             key = self.fresh_key()
             message = Message(key, type, self._copied(type, said, key), procedure.station, False, 0)
             self.messages[key] = message
-            self._send(procedure, message, work.goals.get((name, copy)), depth + 1)
+            self._send(procedure, message, work.goals.get((name, copy)), deeper)
         return None
 
     def _send(self, procedure: Procedure, message: Message, goal: tuple[Operation, str] | None, depth: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postroom.model.catalog import Loaded
+from postroom.errors import FormInvalid
+from postroom.model.catalog import Loaded, Problem, refuse
 from postroom.stations import catalog
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.forms import Form
@@ -17,6 +18,9 @@ from postroom.store.transaction import Transaction
 def check(tx: Transaction | None, office: Office) -> None:
     """What can only be checked where it is to be used: functions, and types that are there already."""
     catalog.check(office.forms)
+    for form in office.forms:
+        if form.name == ERROR.name and str(form) != str(ERROR):  # errors could not be written any more
+            refuse(FormInvalid, [Problem(form.position, f"type {form.name} is the system's own", "type-reserved")])
     known: dict[str, Form] = {}
     if tx is not None:
         known = {name: edition.form for name, edition in Forms().now(tx).items()}
@@ -35,7 +39,8 @@ def load_within(tx: Transaction, office: Office, files: Sequence[str]) -> Loaded
     check(tx, office)
     forms = list(office.forms)
     if office.procedures and ERROR.name not in [form.name for form in forms]:
-        forms += [] if ERROR.name in Forms().now(tx) else [ERROR]
+        present = Forms().now(tx).get(ERROR.name)
+        forms += [] if present is not None and str(present.form) == str(ERROR) else [ERROR]
     loaded = catalog.load_within(tx, forms, files)
     if not office.procedures:
         return loaded

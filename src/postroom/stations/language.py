@@ -30,7 +30,7 @@ from postroom.stations.procedures.language import procedures
 #: What an automatic field may be, with the kind that its values have. Others are registered functions.
 AUTOMATIC = {"key": Kind.KEY, "date": Kind.DATE, "time": Kind.TIME, "signature": Kind.STRING}
 _LIST = ("list", "of")
-_UNCOMMENTED = re.compile(r'(?:[^#"]|"(?:[^"\\]|\\.)*"|"(?![^"]*"))*')
+_UNCOMMENTED = re.compile(r'(?:[^#"]|"(?:[^"\\]|\\.)*"|")*')
 
 
 @dataclass(frozen=True)

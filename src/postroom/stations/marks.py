@@ -2,7 +2,7 @@
 
 ``form`` is the version of the form that it was made with, ``from`` the station that sent it last. ``depth`` counts the
 procedures that have handled it one after another with nothing new from a person; ``handled`` are those that have left
-it where it is.
+it where it is, and ``due`` is when one of them will ship it on, unless someone moves it or writes on it before.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ class Marks(NamedTuple):
     sender: str | None = None
     depth: int = 0
     handled: tuple[str, ...] = ()
+    due: int = 0  # when a procedure will ship it, if nobody moves it or writes on it before
 
 
 @lru_cache(maxsize=10_000)
 def marks(properties: str) -> Marks:
     said: dict[str, Any] = json.loads(properties)
     handled = tuple(str(said.get("handled", "")).split())
-    return Marks(int(said.get("form", 0)), said.get("from"), int(said.get("depth", 0)), handled)
+    return Marks(
+        int(said.get("form", 0)), said.get("from"), int(said.get("depth", 0)), handled, int(said.get("due", 0))
+    )
 
 
 @lru_cache(maxsize=10_000)
 def properties(marks: Marks) -> str:
     said: dict[str, Any] = {"form": marks.form}
-    more = {"from": marks.sender, "depth": marks.depth, "handled": " ".join(marks.handled)}
+    more = {"from": marks.sender, "depth": marks.depth, "handled": " ".join(marks.handled), "due": marks.due}
     said |= {name: value for name, value in more.items() if value}
     return json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 

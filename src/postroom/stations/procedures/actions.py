@@ -95,6 +95,8 @@ class Bench:
             return Outcome(code=_CODE, why=_told(failed))
         except PostroomError as refusal:
             return Outcome(code=refusal.code, why=_told(refusal))
+        except Exception as error:  # values that cannot be written, such as whole numbers of 5,000 digits
+            return Outcome(code=_CODE, why=_told(f"a value cannot be written: {type(error).__name__}: {error}"))
 
 
 class _Work:
@@ -174,7 +176,11 @@ class _Work:
         try:
             return function(*arguments)
         except Exception as error:
-            raise _Failed(f"the function {call.function} failed: {type(error).__name__}: {error}") from error
+            try:
+                said = str(error)
+            except Exception:  # someone else's code, too
+                said = "it does not say why"
+            raise _Failed(f"the function {call.function} failed: {type(error).__name__}: {said}") from error
 
     def _where(self, operation: Operation, expression: Expression | None) -> str | None:
         if expression is None:

@@ -97,17 +97,20 @@ def parsed(text: str, file: str) -> list[Procedure]:
 
 def desks(known: Iterable[Kept], forms: Mapping[str, Edition]) -> dict[str, Desk]:
     plain = {name: edition.form for name, edition in forms.items()}
-    by_station: dict[str, list[Plan]] = {}
+    by_station: dict[str, list[tuple[int, Plan]]] = {}
     for each in known:
         if each.enabled:
-            by_station.setdefault(each.procedure.station, []).append(planned(each.procedure, plain))
-    return {station: Desk(station, tuple(plans), _edition(plans, forms)) for station, plans in by_station.items()}
+            by_station.setdefault(each.procedure.station, []).append((each.since, planned(each.procedure, plain)))
+    return {
+        station: Desk(station, tuple(plan for _, plan in plans), _edition(plans, forms))
+        for station, plans in by_station.items()
+    }
 
 
-def _edition(plans: Sequence[Plan], forms: Mapping[str, Edition]) -> str:
-    """What the candidates of a station depend on: its procedures, and the types of what they collect."""
-    said = [str(plan.procedure) for plan in plans]
-    said += sorted({str(forms[each.type].form) for plan in plans for each in plan.sketches})
+def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) -> str:
+    """What the candidates of a station depend on: its procedures since when, and the types of what they collect."""
+    said = [f"{since} {plan.procedure}" for since, plan in plans]
+    said += sorted({str(forms[each.type].form) for _, plan in plans for each in plan.sketches})
     return blake2b("\0".join(said).encode(), digest_size=16).hexdigest()
 
 

@@ -232,10 +232,12 @@ def destination_copies(subject: Subject) -> Found:
         elif each.copy > PROCEDURE_COPIES_MAX:
             yield each.position, f"copy {each.copy}; at most {PROCEDURE_COPIES_MAX} are made"
         copies.append(each.copy)
+    there = {sketch: set(copies) for sketch, copies in by_sketch.items()}
     for each in subject.procedure.destinations:
-        missing = [number for number in range(1, each.copy) if number not in by_sketch[each.sketch]]
+        known = there[each.sketch]
+        missing = next((number for number in range(1, min(each.copy, PROCEDURE_COPIES_MAX)) if number not in known), 0)
         if missing:
-            yield each.position, f"copy {each.copy} of {each.sketch}, and there is no copy {missing[0]}"
+            yield each.position, f"copy {each.copy} of {each.sketch}, and there is no copy {missing}"
 
 
 def destination_value(subject: Subject) -> Found:

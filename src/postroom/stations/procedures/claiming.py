@@ -126,6 +126,10 @@ def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart:
         if not _look_at(found, number, arrival, fits, apart=apart):
             break
         found.until = number + 1
+        if found.sets and found.sets[-1].outcome is not None:
+            break  # a search that was too long ends the step: what comes behind it is looked at again
+        if found.memory.tries > SEARCH_TRIES_MAX:
+            break  # enough for one step
     _fill(tx, found)
     return found
 
@@ -142,12 +146,12 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
 
 def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int]) -> list[Selected]:
     stored = arrival.stored
+    if not desk.wants(stored.type or "", ()) or not stored.sound:
+        return []  # nobody asks for it, or what it said is not known
     about = marks(stored.properties)
     wanted = desk.wants(stored.type or "", about.handled)
-    if stored.type == ERROR.name and about.depth > CHAIN_MAX:
-        return []  # errors about errors end here
-    if not wanted or not stored.sound:
-        return []  # nobody asks for it, or what it said is not known
+    if not wanted or (stored.type == ERROR.name and about.depth > CHAIN_MAX):
+        return []  # it is dealt with; errors about errors end here
     origin = about.sender or ("" if arrival.mail else desk.station)
     found = selected(wanted, stored.body, origin)
     if not withdrawn:
@@ -219,7 +223,8 @@ def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = (
             if stored.key in damaged:
                 why = f"message {key_text(stored.key)} no longer says what was written"
                 each.outcome = Outcome(code=DAMAGED, why=why)
-        each.depth = min([marks(stored.properties).depth for stored in each.stored.values()])
+        sound = [stored for stored in each.stored.values() if stored.key not in damaged]
+        each.depth = min([marks(stored.properties).depth for stored in sound], default=0)
         if each.outcome is None and each.depth >= CHAIN_MAX:
             why = f"{each.depth} procedures have handled it one after another, and no person in between"
             each.outcome = Outcome(code=CHAIN, why=why)

@@ -19,7 +19,7 @@ from postroom.stations.mail import queue_of, ship_one
 from postroom.stations.marks import Marks, marks, properties
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.actions import Made
-from postroom.stations.procedures.claiming import Look, WorkingSet
+from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
@@ -117,7 +117,7 @@ class _Step:
     def _gather(self, look: Look, working: WorkingSet) -> None:
         outcome, plan, stored, where = working.outcome, working.plan, working.stored, working.goals
         assert outcome is not None
-        by = self._by(look, plan.name, working.depth + 1)
+        by = self._by(look, plan.name, working.depth + plan.weight)
         keys = [key_text(stored[sketch].key) for sketch in range(len(plan.sketches))]
         for sketch, picked in enumerate(plan.sketches):
             said = by.said
@@ -137,7 +137,7 @@ class _Step:
         """Most sets of a step are handled by few procedures."""
         known = self._known.get((look.kept.id, procedure, depth))
         if known is None:
-            known = self._known[look.kept.id, procedure, depth] = _By(look, procedure, depth)
+            known = self._known[look.kept.id, procedure, depth] = _By(look, procedure, depth, self._tx.now)
         return known
 
     def _move(self, by: _By, stored: Stored, goal: Goal, body: str | None, said: str) -> None:
@@ -154,7 +154,7 @@ class _Step:
                 verb = "leave" if body is None or body == before else "modify"
         if goal.operation is Operation.DOSSIER:
             said = f'{said},"dossier":{_json(goal.where)}'
-        new = by.marks(stored.properties, to is None)
+        new = by.marks(stored.properties, goal)
         written = before if body is None else body
         self.changes.append(tuple.__new__(Move, (stored, source, target, verb, written, new, by.actor, f"{{{said}}}")))
         self._goals.append((by, goal))
@@ -167,7 +167,7 @@ class _Step:
             said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
         elif goal.operation is Operation.DOSSIER:
             said = f'{said},"dossier":{_json(goal.where)}'
-        new = by.marks(properties(Marks(made.form)), to is None)
+        new = by.marks(properties(Marks(made.form)), goal)
         self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, f"{{{said}}}"))
         self._goals.append((by, goal))
 
@@ -232,39 +232,43 @@ class _Step:
     def _ship_later(self, by: _By, now: Stored, goal: Goal) -> None:
         assert goal.delay_seconds is not None
         about = {"station": by.station, "to": goal.where, "procedure": by.procedure}
-        payload = {"message": now.key, "position": now.position, **about}
+        payload = {"message": now.key, **about}
         self._tx.timers.add(self._tx.now + goal.delay_seconds * 1_000_000, TIMER, payload)
 
 
 class _By:
     """Who acts: a procedure at a station."""
 
-    __slots__ = ("_marked", "actor", "depth", "desk", "procedure", "queue", "said", "station")
+    __slots__ = ("_marked", "actor", "depth", "desk", "now", "procedure", "queue", "said", "station")
 
-    def __init__(self, look: Look, procedure: str, depth: int) -> None:
+    def __init__(self, look: Look, procedure: str, depth: int, now: int) -> None:
+        self.now = now
         self.desk = look.kept.id
         self.station = look.desk.station
         self.queue = database(self.station)
         self.procedure = procedure
         self.depth = depth
         self.actor = f"procedure {procedure}"
-        self._marked: dict[tuple[str, bool], str] = {}
+        self._marked: dict[tuple[str, bool, int | None], str] = {}
         self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
 
-    def marks(self, before: str, stays: bool) -> str:
-        """What is shipped comes from here; what is left remembers who has left it."""
-        found = self._marked.get((before, stays))
+    def marks(self, before: str, goal: Goal) -> str:
+        """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
+        key = (before, goal.ships is None, goal.delay_seconds)
+        found = self._marked.get(key)
         if found is None:
-            found = self._marked[before, stays] = self._marks_of(marks(before), stays)
+            found = self._marked[key] = self._marks_of(marks(before), goal)
         return found
 
-    def _marks_of(self, known: Marks, stays: bool) -> str:
-        if not stays:
+    def _marks_of(self, known: Marks, goal: Goal) -> str:
+        if goal.ships is not None:
             return properties(Marks(known.form, self.station, self.depth))
-        form, sender, _, handled = known
+        form, sender, _, handled, due = known
         if self.procedure not in handled:
             handled = (*handled, self.procedure)
-        return properties(Marks(form, sender, self.depth, handled))
+        if goal.delay_seconds is not None:
+            due = self.now + goal.delay_seconds * 1_000_000
+        return properties(Marks(form, sender, self.depth, handled, due))
 
 
 def _place(queue: Queue) -> str:
@@ -286,7 +290,10 @@ def _remember(tx: Transaction, look: Look) -> None:
     handled = [each for each in look.sets if each.arrival < look.until]
     gone = {member.message for each in handled for member in each.members.values()}
     refused = {
-        (each.plan.name, member.message) for each in look.sets[len(handled) :] for member in each.members.values()
+        (plan.name, member.message)
+        for each in look.sets[len(handled) :]
+        for plan in (look.desk.plans if each.outcome and each.outcome.code == CHAIN else [each.plan])
+        for member in each.members.values()
     }
     tx.desks.remove(look.kept.id, _stored_rows(look, handled))
     tx.desks.remove(look.kept.id, [each[:4] for each in look.memory.stale])
@@ -314,6 +321,8 @@ def _stored_rows(
                 continue
             stored = working.stored[sketch]
             sole = look.desk.only_sketch(stored.type or "")
+            if sole is None and working.outcome is not None and working.outcome.code == DAMAGED and not stored.sound:
+                sole = (look.desk.plans.index(working.plan), sketch)  # nothing else is known of it
             if sole is not None:
                 chosen = [Selected(*sole, member.values)]
             else:
@@ -331,14 +340,16 @@ def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None
     """Leave the messages as they are, keep them from the procedure, and say why in the station's dossier of errors."""
     assert working.outcome is not None
     name, station = working.plan.name, look.desk.station
-    tx.desks.remove(look.kept.id, _stored_rows(look, [working], name))
-    tx.desks.withdraw(look.kept.id, name, [(each.key, each.position) for each in working.stored.values()])
+    ended = working.outcome.code == CHAIN  # then no procedure of the station may go on with them
+    tx.desks.remove(look.kept.id, _stored_rows(look, [working], None if ended else name))
+    for each in [plan.name for plan in look.desk.plans] if ended else [name]:
+        tx.desks.withdraw(look.kept.id, each, [(one.key, one.position) for one in working.stored.values()])
     keys = [key_text(each.key) for each in working.stored.values()]
     tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
     for stored in working.stored.values():
         queue = tx.queues.named_to_read(stored.queue)
-        assert queue is not None
-        tx.journal.add_to(stored.key, "refused", queue.id, {"procedure": name, "code": working.outcome.code})
+        if queue is not None:  # mail in another store is told of by the error message alone
+            tx.journal.add_to(stored.key, "refused", queue.id, {"procedure": name, "code": working.outcome.code})
 
 
 def tell(

@@ -35,6 +35,8 @@ class Constant:
     value: str | int | Decimal
 
     def __str__(self) -> str:
+        if isinstance(self.value, Decimal):
+            return f"{self.value:f}"  # 1E-7 would be read as a text
         return quoted(self.value) if isinstance(self.value, str) else str(self.value)
 
 

@@ -157,12 +157,15 @@ def waiting(
 
 def _messages(tx: Transaction, desk: int) -> Iterator[list[Candidate]]:
     """The candidates of a desk, all rows of a message together."""
-    after = (0, 0)
+    after, limit = (0, 0), PAGE_ROWS
     while True:
-        page = tx.desks.candidates(desk, after, PAGE_ROWS)
+        page = tx.desks.candidates(desk, after, limit)
         some = [list(rows) for _, rows in groupby(page, key=lambda each: (each.turn, each.message))]
-        full = len(page) >= PAGE_ROWS
-        whole = some[:-1] if full and len(some) > 1 else some  # of the last message there may be more
+        full = len(page) >= limit
+        if full and len(some) == 1:  # a message that very many procedures wait with
+            limit *= 2
+            continue
+        whole = some[:-1] if full else some  # of the last message there may be more
         yield from whole
         if not full:
             return

@@ -20,13 +20,14 @@ from postroom.engine.stage import Result, Turn
 from postroom.engine.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
 from postroom.limits import NODE_PAUSE_SECONDS, PIPELINE_STEPS
+from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
 from postroom.stations.marks import Marks, marks, properties
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.procedures.actions import Bench, Complete, Outcome
 from postroom.stations.procedures.catalog import Procedures
-from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look
+from postroom.stations.procedures.claiming import DAMAGED, Look, WorkingSet, arrivals, look
 from postroom.stations.procedures.committing import TIMER, commit, tell
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.plan import Desk
@@ -303,6 +304,7 @@ class _Steps:
             self._fence(tx)
             if not self._apart:
                 tx.definitions.lock()  # a load comes before this step or after it, never in between
+                tx.nodes.lock()  # and so does a station that comes or goes
                 self._unchanged(tx)
             return commit(tx, looks, self._node, form)
 
@@ -313,7 +315,7 @@ class _Steps:
         return self._network.with_keys(self._node, attempt)
 
     def _unchanged(self, tx: Transaction) -> None:
-        if tx.definitions.version() != self._version:
+        if tx.definitions.version() != self._version or tx.nodes.stations() != self._homes:
             raise Stale
 
     def _deliver(self, parcels: Sequence[Parcel]) -> None:
@@ -349,10 +351,19 @@ class _Steps:
                 said = timer.payload
                 station, to = said["station"], said["to"]
                 stored = tx.messages.find(said["message"])
-                if stored is None or stored.queue != database(station) or stored.position != said["position"]:
+                if stored is None or stored.queue != database(station):
+                    continue
+                keys = [key_text(stored.key)]
+                if not stored.sound:
+                    why = f"message {keys[0]} no longer says what was written"
+                    tell(tx, station, said["procedure"], DAMAGED, why, keys, form, 1)
+                    continue
+                due = marks(stored.properties).due
+                if not due or due != timer.due:  # someone has moved it, or written on it
                     continue
                 if to not in homes:
-                    tell(tx, station, said["procedure"], StationUnknown.code, unknown_station(to, homes), [], form, 1)
+                    why = unknown_station(to, homes)
+                    tell(tx, station, said["procedure"], StationUnknown.code, why, keys, form, 1)
                     continue
                 queue = mail.queue_of(tx, database(station), STATION)
                 known = marks(stored.properties)

@@ -53,7 +53,9 @@ _DESTINATION = re.compile(
 _AFTER = re.compile(r"(?P<where>.*\S)\s+after\s+(?P<count>\d{1,6})\s+(?P<unit>second|minute|hour|day)s?")
 _FIELD = re.compile(r'(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^:"]+?))\s*:\s*(?P<said>.*)')
 _OTHER = re.compile(rf"(?P<sign><>|<=|>=|<|>|=)?\s*(?=\?{_ID}\.)(?P<reference>.+)")
-_REFERENCE = re.compile(rf"\?(?P<sketch>{_ID})\.(?P<field>[A-Za-z_][A-Za-z0-9 ._-]*?)\s*(?P<updated>')?\s*(?=$|[,)])")
+_REFERENCE = re.compile(
+    rf"\?(?P<sketch>{_ID})\.(?P<field>[A-Za-z_][A-Za-z0-9._-]*(?: +[A-Za-z0-9._-]+)*)\s*(?P<updated>'\s*)?(?=$|[,)])"
+)
 _QUOTED = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"\s*')
 _CALL = re.compile(rf"(?P<name>{_ID})\s*\(\s*")
 _BARE = re.compile(r'[^,()"]+')
@@ -146,7 +148,7 @@ class _Reader:
 
     def _origin(self, position: Position, row: str) -> None:
         match = _matched(_ORIGIN, row, "origin", position)
-        stations = tuple(" ".join(part.split()) for part in match["stations"].split(","))
+        stations = tuple(part.strip() for part in match["stations"].split(","))
         if not all(stations):
             _fail(position, "a station is missing between commas", "syntax")
         made = Origin(match["name"], match["sketch"], stations, match["not"] is not None, position)

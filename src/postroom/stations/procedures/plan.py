@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import ceil, log2
 from typing import Any, NamedTuple
 
 from postroom.model.order import plain_number, sortable
@@ -138,6 +139,11 @@ class Plan:
     @cached_property
     def name(self) -> str:
         return self.procedure.name
+
+    @cached_property
+    def weight(self) -> int:
+        """What it adds to a chain: who makes two of one counts for six, so that no chain makes more than some 2**17."""
+        return max(1, ceil(6 * log2(1 + self.new_messages / len(self.sketches))))
 
     @cached_property
     def slot_places(self) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:

@@ -30,6 +30,8 @@ class Memory:
     added: list[tuple[Selected, Candidate]] = field(default_factory=list)  # the new ones
     _stored: dict[tuple[str, str], _Known] = field(default_factory=dict)
     _added: dict[tuple[str, str], list[Candidate]] = field(default_factory=dict)
+    _passed: dict[tuple[str, str, bool], int] = field(default_factory=dict)  # how many from the first one on are gone
+    tries: int = 0  # candidates that were compared
 
     def know(self, slot: str, values: Iterable[str], found: Mapping[str, Sequence[Candidate]]) -> None:
         """All candidates of a slot with any of these values, which someone has looked up for us."""
@@ -59,13 +61,24 @@ class Memory:
 
     def candidates(self, slot: str, value: str) -> Iterable[Candidate]:
         """Those of a slot and value, the oldest first; some may be gone."""
-        added = self._added.get((slot, value), ())
+        added: Iterable[Candidate] = self._added.get((slot, value), ())
+        if added and self.gone:
+            some = self._added[slot, value]
+            added = map(some.__getitem__, range(self._first((slot, value, True), some), len(some)))
         if self.look_up is None:
             return added
         return chain(self._in_store((slot, value), self.look_up), added)
 
+    def _first(self, key: tuple[str, str, bool], some: Sequence[Candidate]) -> int:
+        """Where to begin: the oldest are taken first, and need not be passed over again and again."""
+        at = self._passed.get(key, 0)
+        while at < len(some) and some[at].message in self.gone:
+            at += 1
+        self._passed[key] = at
+        return at
+
     def _in_store(self, key: tuple[str, str], look_up: LookUp) -> Iterator[Candidate]:
-        at = 0
+        at = self._first((*key, False), self._stored.get(key, _NOTHING).here)
         while True:
             known = self._stored.get(key, _NOTHING)
             while at < len(known.here):
@@ -149,6 +162,7 @@ class _Search:
             if each.message in gone:
                 continue
             self._tries -= 1
+            self._memory.tries += 1
             if self._tries < 0:
                 raise TooManyTries
             if self._fits(find, each, bound):
