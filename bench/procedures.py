@@ -75,7 +75,7 @@ class Sizes:
     fresh: int  # orders that come while these wait
 
 
-FULL = Sizes(33_333, 100, 3, 8_000, (100, 100_000), 2_000)
+FULL = Sizes(33_333, 100, 3, 20_000, (100, 100_000), 2_000)
 QUICK = Sizes(600, 10, 2, 500, (100, 1_000), 100)
 
 
