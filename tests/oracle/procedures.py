@@ -98,6 +98,7 @@ class Desk:
 
     procedures: tuple[str, ...] = ()
     turn: int = 0
+    since: tuple[int, ...] = ()  # the version that each procedure has been enabled with
 
 
 class Refused(Exception):
@@ -126,6 +127,7 @@ class Oracle:
         self.forms: dict[str, Form] = {ERROR.name: ERROR, **{form.name: form for form in known.forms}}
         self.known = {each.name: each for each in known.procedures}
         self.enabled = list(self.known)
+        self.since = dict.fromkeys(self.known, 0)
         self.stations = tuple(stations)
         self.chain_max = chain_max
         self.today = today
@@ -240,15 +242,19 @@ class Oracle:
                     found[procedure.name, sketch.name] = [each.key for each in waiting]
         return found
 
+    def in_force_at(self, station: str) -> tuple[str, ...]:
+        return tuple(name for name in self.enabled if self.known[name].station == station)
+
     def _in_force(self) -> list[Procedure]:
         return [self.known[name] for desk in self._desks.values() for name in desk.procedures]
 
     def _open(self) -> None:
         """A station whose procedures are others now looks at everything again."""
         for station, desk in self._desks.items():
-            now = tuple(name for name in self.enabled if self.known[name].station == station)
-            if now != desk.procedures:
-                self._desks[station] = Desk(now)
+            now = self.in_force_at(station)
+            since = tuple(self.since[name] for name in now)
+            if (now, since) != (desk.procedures, desk.since):
+                self._desks[station] = Desk(now, since=since)
                 here = [each for each in self.messages.values() if each.station == station]
                 for each in here:
                     each.turn = None
@@ -262,7 +268,16 @@ class Oracle:
 
     def _unseen(self, station: str) -> list[Message]:
         found = [each for each in self.messages.values() if each.station == station and each.turn is None]
-        return sorted(found, key=lambda each: each.position)
+        return sorted([each for each in found if self._is_wanted(each)], key=lambda each: each.position)
+
+    def _is_wanted(self, message: Message) -> bool:
+        """Whether anyone asks for its type: a look at another changes nothing, whether it is taken or not."""
+        return any(
+            sketch.type == message.type
+            for name in self._desks[message.station].procedures
+            if name not in message.handled
+            for sketch in self.known[name].preconditions
+        )
 
     def _look(self, message: Message) -> Failure | None:
         """One turn: what the message completes is handled at once."""
@@ -341,7 +356,7 @@ class Oracle:
             last.turn = None  # it is looked at again, without this procedure
             names = [procedure.name]
             if CHAIN in codes:  # then no procedure of the station may go on with them
-                names = [name for name in self.enabled if self.known[name].station == procedure.station]
+                names = list(self.in_force_at(procedure.station))
             self._withdrawn |= {(name, each.key, each.position) for name in names for each in members.values()}
             return Failure(procedure.name, procedure.station, [each.key for each in members.values()], codes, depth + 1)
         after = {name: work.after(name) for name in members}

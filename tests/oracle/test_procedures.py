@@ -117,6 +117,7 @@ class Pair:
         kept = self.room.procedures()[deed.which]
         (self.room.disable_procedure if kept.enabled else self.room.enable_procedure)(kept.procedure.name)
         self.oracle.enabled = [each.procedure.name for each in self.room.procedures() if each.enabled]
+        self.oracle.since[kept.procedure.name] += 1
 
     # --- the engine ---
 
@@ -142,7 +143,7 @@ class Pair:
 
         def noted(engine: Any, found: Sequence[claiming.Look]) -> Any:
             answer = commit(engine, found)
-            looks.append([(each.desk.station, each.until + _has_failed(each)) for each in found])
+            looks.append([(each.desk.station, _looks(each)) for each in found])
             return answer
 
         def stop(totals: Totals) -> None:
@@ -227,9 +228,11 @@ class Pair:
 
     def _is_current(self) -> bool:
         """Whether every station has begun with the procedures that are enabled now."""
+        oracle = self.oracle
         return all(
-            desk.procedures == tuple(name for name in self.oracle.enabled if self.oracle.known[name].station == station)
-            for station, desk in self.oracle._desks.items()
+            (desk.procedures, desk.since) == (now, tuple(oracle.since[name] for name in now))
+            for station, desk in oracle._desks.items()
+            for now in [oracle.in_force_at(station)]
         )
 
     def compare_queries(self) -> None:
@@ -253,9 +256,11 @@ def _refusal(work: Callable[[], object]) -> str | None:
     return None
 
 
-def _has_failed(look: claiming.Look) -> bool:
-    """Whether a station's share of a step ends with a set that could not be handled; its message is looked at again."""
-    return any(each.arrival == look.until for each in look.sets)
+def _looks(look: claiming.Look) -> int:
+    """How many messages that someone asks for were looked at; one whose set has failed will be looked at again."""
+    failed = any(each.arrival == look.until for each in look.sets)
+    seen = [each.stored for each in look.arrivals[: look.until + failed]]
+    return sum(bool(look.desk.wants(each.type or "", marks(each.properties).handled)) for each in seen)
 
 
 def _candidates(tx: Transaction) -> list[tuple[str, str, str]]:

@@ -188,14 +188,17 @@ class Desks:
 
     def withdrawn(self, desk: int, messages: Sequence[int]) -> dict[tuple[str, int], int]:
         """By procedure and message: the position at which it was withdrawn."""
-        if self._session.row(_ANY_WITHDRAWN, (desk,)) is None:
+        if not self.any_withdrawn(desk):
             return {}
         found = self._session.each(_WITHDRAWN, [(desk, key) for key in messages])
         return {(row[0], key): row[1] for key, rows in zip(messages, found, strict=True) for row in rows}
 
+    def any_withdrawn(self, desk: int) -> bool:
+        return self._session.row(_ANY_WITHDRAWN, (desk,)) is not None
+
     def keep_withdrawn(self, desk: int, messages: Sequence[tuple[int, int, int]]) -> None:
         """Messages, by key, old and new position, that another procedure has left there: they stay withdrawn."""
-        if messages and self._session.row(_ANY_WITHDRAWN, (desk,)) is not None:
+        if messages:
             self._session.many(_KEEP_WITHDRAWN, [(new, desk, key, old) for key, old, new in messages])
 
     def tidy(self, desk: Desk) -> int:

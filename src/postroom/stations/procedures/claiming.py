@@ -77,12 +77,12 @@ class Look:
     @property
     def progress(self) -> Kept:
         """How far the station's messages have been looked at."""
-        own, mail = self.kept.own, self.kept.mail
-        for each in self.arrivals[: self.until]:
-            if each.mail:
-                mail = max(mail, each.stored.position)
-            else:
-                own = max(own, each.stored.position)
+        seen = self.arrivals[: self.until]
+        # Each of the two queues is read in its order.
+        own = next((each.stored.position for each in reversed(seen) if not each.mail), self.kept.own)
+        mail = self.kept.mail
+        if self.with_mail:
+            mail = next((each.stored.position for each in reversed(seen) if each.mail), mail)
         return self.kept._replace(own=own, mail=mail, turn=self.kept.turn + self.until)
 
     def end_at_failure(self) -> None:
@@ -146,12 +146,15 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
 
 def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int]) -> list[Selected]:
     stored = arrival.stored
-    if not desk.wants(stored.type or "", ()) or not stored.sound:
-        return []  # nobody asks for it, or what it said is not known
-    about = marks(stored.properties)
+    try:
+        about = marks(stored.properties)
+    except ValueError:  # damaged
+        return []
     wanted = desk.wants(stored.type or "", about.handled)
-    if not wanted or (stored.type == ERROR.name and about.depth > CHAIN_MAX):
-        return []  # it is dealt with; errors about errors end here
+    if not wanted or not stored.sound:
+        return []  # nobody asks for it, or what it said is not known
+    if stored.type == ERROR.name and about.depth > CHAIN_MAX:
+        return []  # errors about errors end here
     origin = about.sender or ("" if arrival.mail else desk.station)
     found = selected(wanted, stored.body, origin)
     if not withdrawn:

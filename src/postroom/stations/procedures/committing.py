@@ -57,7 +57,7 @@ def commit(
             if each.outcome is not None and each.outcome.failed and each.arrival == look.until:
                 result.failures += 1
                 _fail(tx, look, each, error_form)
-        _remember(tx, look)
+        _remember(tx, look, step.left.get(look.kept.id, ()))
     if step.changes:
         tx.wake()
     return result, step.parcels
@@ -76,6 +76,7 @@ class _Step:
         self._sets: list[tuple[Look, WorkingSet]] = []
         self.changes: list[Move | New] = []
         self.parcels: list[Parcel] = []
+        self.left: dict[int, list[tuple[Move | New, Stored]]] = {}  # by desk, what stays there
         self._known: dict[tuple[int, str, int], _By] = {}
         self._goals: list[tuple[_By, Goal]] = []  # beside the changes: by whom, where to
 
@@ -209,12 +210,12 @@ class _Step:
         """Dossiers, and what is to be shipped later or to another store."""
         kept: list[tuple[Queue, str, int, int]] = []
         gone: list[int] = []
-        stays: dict[int, list[tuple[int, int, int]]] = {}
         for change, now, (by, goal) in zip(self.changes, made, self._goals, strict=True):
             to = goal.ships
             if to is None:
-                if isinstance(change, Move):
-                    stays.setdefault(by.desk, []).append((now.key, change.stored.position, now.position))
+                if by.desk not in self.left:
+                    self.left[by.desk] = []
+                self.left[by.desk].append((change, now))
                 if goal.operation is Operation.DOSSIER:
                     kept.append((self._queues[by.queue], goal.where, now.key, now.position))
                 elif goal.delay_seconds is not None:
@@ -224,8 +225,6 @@ class _Step:
             else:
                 queue = self._queues[by.queue]
                 self.parcels.append(ship_one(self._tx, queue, now, by.station, self._node, to, now.properties))
-        for desk, some in stays.items():
-            self._tx.desks.keep_withdrawn(desk, some)
         self._tx.dossiers.put(kept)
         self._tx.dossiers.leave_many(gone)
 
@@ -284,9 +283,14 @@ def _json(said: str | tuple[str, ...]) -> str:
 # --- candidates ---
 
 
-def _remember(tx: Transaction, look: Look) -> None:
+def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stored]]) -> None:
     """How far the station has been looked at, and who waits there now."""
     progress = look.progress
+    if left:
+        if tx.desks.any_withdrawn(look.kept.id):
+            moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
+            tx.desks.keep_withdrawn(look.kept.id, moved)
+        progress = progress._replace(own=_looked_at(tx, look, progress.own, [now for _, now in left]))
     handled = [each for each in look.sets if each.arrival < look.until]
     gone = {member.message for each in handled for member in each.members.values()}
     refused = {
@@ -309,6 +313,21 @@ def _remember(tx: Transaction, look: Look) -> None:
     tx.desks.add(look.kept.id, fresh)
     if progress != look.kept and not tx.desks.advance(progress):
         raise Stale
+
+
+def _looked_at(tx: Transaction, look: Look, own: int, left: Sequence[Stored]) -> int:
+    """Up to where the station's own messages need no look: what was left, and nobody asks for, needs none."""
+    wants: dict[tuple[str | None, str], bool] = {}
+    for now in left:
+        key = (now.type, now.properties)
+        if key not in wants:
+            wants[key] = bool(look.desk.wants(now.type or "", marks(now.properties).handled))
+        if wants[key]:
+            return own
+    queue = tx.queues.named_to_read(left[0].queue)
+    assert queue is not None
+    first = tx.messages.positions(queue, own, 1)
+    return left[-1].position if first == [left[0].position] else own  # else others have come before it
 
 
 def _stored_rows(

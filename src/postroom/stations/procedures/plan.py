@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from math import ceil, log2
 from typing import Any, NamedTuple
 
+from postroom.limits import INDEXED_CHARS_MAX
 from postroom.model.order import plain_number, sortable
 from postroom.model.types import Kind, scalars
 from postroom.stations import conditions
@@ -23,6 +24,7 @@ from postroom.stations.procedures.definitions import ME, Procedure, Written, cal
 from postroom.stations.procedures.goals import Goals, goals
 from postroom.stations.procedures.ordering import ordered
 
+_ATOMS = (int, str, float, bool)  # what JSON has for one value; a list is from a time when the field was one
 _decode = json.JSONDecoder().raw_decode
 _GOALS_KEPT = 1_000
 APART = "\x1f"  # no field holds this character
@@ -30,7 +32,8 @@ APART = "\x1f"  # no field holds this character
 
 def joined(values: Sequence[str]) -> str:
     """Several values as one, by which candidates are kept; a long one by its beginning."""
-    return indexed(values[0] if len(values) == 1 else APART.join(values))
+    said = values[0] if len(values) == 1 else APART.join(values)
+    return said if len(said) < INDEXED_CHARS_MAX else indexed(said)
 
 
 def compare(ours: str, sign: str, theirs: str) -> bool:
@@ -94,7 +97,8 @@ class Picked:
         """What joins compare; None if one of these fields is empty: then nothing agrees with it."""
         found = []
         for name, kind in self.compared:
-            value = _value(said, name, kind)
+            given = said.get(name)
+            value = _keyed(kind, given) if type(given) in _ATOMS else None
             if value is None:
                 return None
             found.append(value)
@@ -103,9 +107,7 @@ class Picked:
 
 def _value(said: Mapping[str, Any], name: str, kind: Kind) -> str | None:
     given = said.get(name)
-    if given is None or given == "" or type(given) is list:  # a list is from a time when the field was one
-        return None
-    return _keyed(kind, given)
+    return _keyed(kind, given) if type(given) in _ATOMS else None
 
 
 @lru_cache(maxsize=100_000, typed=True)

@@ -15,6 +15,9 @@ from postroom.store.desks import Candidate
 LookUp = Callable[[str, str, int], Sequence[Candidate]]
 
 
+_FEW = 8  # candidates that are passed over as fast as the place of the first is remembered
+
+
 class TooManyTries(Exception):
     """A message was compared with more candidates than anyone would wait for."""
 
@@ -61,9 +64,9 @@ class Memory:
 
     def candidates(self, slot: str, value: str) -> Iterable[Candidate]:
         """Those of a slot and value, the oldest first; some may be gone."""
-        added: Iterable[Candidate] = self._added.get((slot, value), ())
-        if added and self.gone:
-            some = self._added[slot, value]
+        some = self._added.get((slot, value), ())
+        added: Iterable[Candidate] = some
+        if len(some) > _FEW and self.gone:
             added = map(some.__getitem__, range(self._first((slot, value, True), some), len(some)))
         if self.look_up is None:
             return added
