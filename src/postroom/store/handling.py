@@ -16,12 +16,12 @@ from postroom.store.counts import Counts
 from postroom.store.messages import INSERT
 from postroom.store.queues import Queue
 from postroom.store.session import Session
+from postroom.store.transfers import KEEP_EDITION
 
 _WRITE = """
 UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL, body = ?, properties = ?, hash = ?
 WHERE key = ? AND queue = ? AND state = 1 AND position = ?
 """
-_KEEP_EDITION = "INSERT INTO editions (message, seq, body, properties) VALUES (?, ?, ?, ?)"
 
 
 class Move(NamedTuple):
@@ -91,7 +91,7 @@ class Handling:
             raise Stale
         self._session.many(INSERT, fresh)
         self._session.many(JOURNAL, journal)
-        self._session.many(_KEEP_EDITION, editions)
+        self._session.many(KEEP_EDITION, editions)
         return made
 
     def _depart(self, changes: Sequence[Move | New]) -> None:

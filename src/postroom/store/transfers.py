@@ -27,7 +27,7 @@ _EDIT = """
 UPDATE messages SET body = ?, properties = ?, hash = ?, position = ?, number = ?, last = NULL
 WHERE key = ? AND queue = ? AND state = 1
 """
-_KEEP_EDITION = "INSERT INTO editions (message, seq, body, properties) VALUES (?, ?, ?, ?)"
+KEEP_EDITION = "INSERT INTO editions (message, seq, body, properties) VALUES (?, ?, ?, ?)"
 _EDITIONS = "SELECT seq, body, properties FROM editions WHERE message = ? ORDER BY seq"
 _LAST_VISIT = "SELECT hop, done FROM visits WHERE message = ? ORDER BY hop DESC LIMIT 1"
 _VISIT = "SELECT done FROM visits WHERE message = ? AND hop = ?"
@@ -119,7 +119,7 @@ class Transfers:
         number = self._counts.arrive(queue, 1)  # the newest of a queue has the highest number, so this one is new
         _check_one(self._session.run(_EDIT, (body, properties, hash, seq, number, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
-        self._session.run(_KEEP_EDITION, (stored.key, seq, stored.body, stored.properties))
+        self._session.run(KEEP_EDITION, (stored.key, seq, stored.body, stored.properties))
         return stored._replace(body=body, properties=properties, hash=hash, position=seq, number=number, last=seq)
 
     def editions(self, message: int) -> list[tuple[int, str, str]]:

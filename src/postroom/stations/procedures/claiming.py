@@ -19,15 +19,12 @@ from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Plan, Selected, selected
 from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes
-from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.desks import Candidate
 from postroom.store.desks import Desk as Kept
 from postroom.store.transaction import Transaction
 
 CHAIN, TRIES, DAMAGED = "PP0002", "PP0003", "PP0004"  # chains and searches that are too long, messages unreadable
-
-
 _FIRST_MAX = 10_000  # candidates that are looked up before anyone asks for each
 
 
@@ -68,7 +65,6 @@ class Look:
     sets: list[WorkingSet] = field(default_factory=list)
     until: int = 0  # so many of the arrivals have been looked at
     fetch: dict[int, int] = field(default_factory=dict)  # mail of another store that is needed here, with its position
-
     with_mail: bool = field(init=False)  # whether mail may be among its working sets: it has come now, or before
 
     def __post_init__(self) -> None:
@@ -231,8 +227,3 @@ def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = (
         if each.outcome is None and each.depth >= CHAIN_MAX:
             why = f"{each.depth} procedures have handled it one after another, and no person in between"
             each.outcome = Outcome(code=CHAIN, why=why)
-
-
-def queues(station: str) -> tuple[str, str]:
-    """The names of the two queues that a station's messages are in."""
-    return database(station), mailbox(station)

@@ -15,8 +15,8 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.stations.network import Network
 from postroom.stations.procedures.catalog import Procedures, named
 from postroom.stations.procedures.definitions import Procedure
-from postroom.stations.procedures.plan import Desk, Find, Plan, compare, planned
-from postroom.stations.procedures.search import Memory, probe
+from postroom.stations.procedures.plan import TURNED, Desk, Find, Plan, planned
+from postroom.stations.procedures.search import Memory, fits, probe
 from postroom.store.base import Store
 from postroom.store.desks import Candidate
 from postroom.store.transaction import Transaction
@@ -189,7 +189,7 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
                 tries -= 1
                 if tries < 0:
                     return
-                if _agrees(find, each, bound):
+                if fits(find, each, bound):
                     bound[find.sketch] = each
                     fill(place + 1)
                     del bound[find.sketch]
@@ -197,14 +197,6 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
 
     fill(0)
     return best
-
-
-def _agrees(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
-    if any(other.message == each.message for other in bound.values()):
-        return False
-    return all(
-        compare(each.values[check.ours], check.sign, bound[check.sketch].values[check.theirs]) for check in find.checks
-    )
 
 
 def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, bound: Mapping[int, Candidate]) -> Waiting:
@@ -220,9 +212,6 @@ def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, boun
     return Waiting(plan.name, station, to_iso(to_datetime(since)), has, wants)
 
 
-_TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-
-
 def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What those that are there say of a message that is missing: with ``a = b`` and ``b = c`` also ``a = c``."""
     links = [
@@ -231,7 +220,7 @@ def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, An
         for line in each.lines
         if line.other is not None and line.other.sketch != each.name
     ]
-    links += [(theirs, _TURNED[sign], ours) for ours, sign, theirs in links]
+    links += [(theirs, TURNED[sign], ours) for ours, sign, theirs in links]
     fields = dict.fromkeys(field for (name, field), _, _ in links if name == sketch)
     found = []
     for field in fields:

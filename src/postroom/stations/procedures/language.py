@@ -22,7 +22,6 @@ from postroom.errors import FormInvalid
 from postroom.limits import EXPRESSION_DEPTH_MAX
 from postroom.model.catalog import Position, Problem, refuse
 from postroom.stations.procedures.definitions import (
-    KEYWORDS,
     Action,
     Call,
     Constant,
@@ -92,11 +91,6 @@ def _matched(pattern: re.Pattern[str], row: str, word: str, position: Position) 
     if match is None:
         _fail(position, f"expected: {_SHAPES[word]}", "syntax")
     return match
-
-
-def is_statement(row: str) -> bool:
-    """Whether a line begins a statement, and is not a field whose name begins alike (that stands in quotes)."""
-    return row.split(maxsplit=1)[0] in KEYWORDS
 
 
 class _Reader:

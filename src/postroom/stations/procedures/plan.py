@@ -23,11 +23,11 @@ from postroom.stations.forms import Form
 from postroom.stations.procedures.definitions import ME, Procedure, Written, calls, references
 from postroom.stations.procedures.goals import Goals, goals
 from postroom.stations.procedures.ordering import ordered
+from postroom.store.desks import APART
 
 _ATOMS = (int, str, float, bool)  # what JSON has for one value; a list is from a time when the field was one
 _decode = json.JSONDecoder().raw_decode
 _GOALS_KEPT = 1_000
-APART = "\x1f"  # no field holds this character
 
 
 def joined(values: Sequence[str]) -> str:
@@ -231,7 +231,7 @@ def _picked(procedure: Procedure, forms: Mapping[str, Form], number: int, joins:
     )
 
 
-_TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class _Joins:
@@ -311,7 +311,7 @@ class _Joins:
             Check(ours, sign, theirs, other) for number, ours, sign, theirs, other in self._joins if number == sketch
         ]
         found += [
-            Check(other, _TURNED[sign], number, ours)
+            Check(other, TURNED[sign], number, ours)
             for number, ours, sign, theirs, other in self._joins
             if theirs == sketch
         ]

@@ -150,6 +150,15 @@ def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
     return joined([bound[sketch].values[place] for sketch, place in find.probe])
 
 
+def fits(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
+    """One message does not match two sketches of a working set."""
+    for other in bound.values():
+        if other.message == each.message:
+            return False
+    values = each.values
+    return all(compare(values[ours], sign, bound[sketch].values[theirs]) for ours, sign, sketch, theirs in find.checks)
+
+
 class _Search:
     def __init__(self, plan: Plan, memory: Memory, way: Sequence[Find], bound: dict[int, Candidate]) -> None:
         self._plan = plan
@@ -168,21 +177,9 @@ class _Search:
             self._memory.tries += 1
             if self._tries < 0:
                 raise TooManyTries
-            if self._fits(find, each, bound):
+            if fits(find, each, bound):
                 bound[find.sketch] = each
                 if place + 1 == len(self._way) or self.fill(place + 1, probe(self._way[place + 1], bound)):
                     return True
                 del bound[find.sketch]
         return False
-
-    @staticmethod
-    def _fits(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
-        """One message does not match two sketches of a working set."""
-        for other in bound.values():
-            if other.message == each.message:
-                return False
-        values = each.values
-        for ours, sign, sketch, theirs in find.checks:
-            if not compare(values[ours], sign, bound[sketch].values[theirs]):
-                return False
-        return True

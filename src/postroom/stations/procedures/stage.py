@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +102,6 @@ def unpacked(answer: bytes) -> dict[int, Outcome]:
     return found
 
 
-Evaluate = Callable[[Bench, Sequence[Complete]], Mapping[int, Outcome]]
-
-
 def evaluate_here(bench: Bench, sets: Sequence[Complete]) -> dict[int, Outcome]:
-    """The same in this process: for a dry run of few sets, and for tests that need no Spark."""
+    """The same in this process: for tests that need no Spark."""
     return unpacked(answered(bench, packed(sets)))
