@@ -88,7 +88,7 @@ class ProcedureBench(Bench):
         tell("starting Spark")
         rooms.session(self._master)
         self._office("warm", 2, _messages(200, 2, 0))  # and what it does first takes longer
-        self._run(self._warm, "warm", 600)
+        self._run(self._warm, "warm", 1_000)
         self._close(self._warm)
         yield from self._join()
         yield self._growth()

@@ -290,7 +290,6 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
         if tx.desks.any_withdrawn(look.kept.id):
             moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
             tx.desks.keep_withdrawn(look.kept.id, moved)
-        progress = progress._replace(own=_looked_at(tx, look, progress.own, [now for _, now in left]))
     handled = [each for each in look.sets if each.arrival < look.until]
     gone = {member.message for each in handled for member in each.members.values()}
     refused = {
@@ -313,21 +312,6 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     tx.desks.add(look.kept.id, fresh)
     if progress != look.kept and not tx.desks.advance(progress):
         raise Stale
-
-
-def _looked_at(tx: Transaction, look: Look, own: int, left: Sequence[Stored]) -> int:
-    """Up to where the station's own messages need no look: what was left, and nobody asks for, needs none."""
-    wants: dict[tuple[str | None, str], bool] = {}
-    for now in left:
-        key = (now.type, now.properties)
-        if key not in wants:
-            wants[key] = bool(look.desk.wants(now.type or "", marks(now.properties).handled))
-        if wants[key]:
-            return own
-    queue = tx.queues.named_to_read(left[0].queue)
-    assert queue is not None
-    first = tx.messages.positions(queue, own, 1)
-    return left[-1].position if first == [left[0].position] else own  # else others have come before it
 
 
 def _stored_rows(
