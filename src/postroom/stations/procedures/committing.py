@@ -286,10 +286,9 @@ def _json(said: str | tuple[str, ...]) -> str:
 def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stored]]) -> None:
     """How far the station has been looked at, and who waits there now."""
     progress = look.progress
-    if left:
-        if tx.desks.any_withdrawn(look.kept.id):
-            moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
-            tx.desks.keep_withdrawn(look.kept.id, moved)
+    if left and tx.desks.any_withdrawn(look.kept.id):
+        moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
+        tx.desks.keep_withdrawn(look.kept.id, moved)
     handled = [each for each in look.sets if each.arrival < look.until]
     gone = {member.message for each in handled for member in each.members.values()}
     refused = {
