@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import postroom
+from postroom.engine.worker import Bounds
 from postroom.limits import MESSAGE_ACTIONS_MAX
 from postroom.room import Postroom
-from postroom.rules import stage
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -44,10 +44,15 @@ else do enqueue <r>{string(/m)}</r> into out
 """
 
 
+def allow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """A chunk may take so long from now on."""
+    bounds = Bounds(seconds, memory=800 * 1024**2)
+    monkeypatch.setattr(Bounds, "beside", lambda master: bounds)
+
+
 @pytest.fixture
 def room(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Postroom:
-    monkeypatch.setattr(stage, "EVALUATION_SECONDS", 2.0)
-    monkeypatch.setattr(stage, "WORKER_BYTES_MAX", 800 * 1024**2)
+    allow(monkeypatch, seconds=2.0)
     file = tmp_path / "program.demaq"
     file.write_text(PROGRAM)
     opened = postroom.open(sqlite_url)
@@ -107,7 +112,7 @@ def test_two_guilty_ones_in_one_step_are_both_found(room: Postroom) -> None:
 def test_a_message_whose_answer_is_over_the_budget_is_told_so(
     room: Postroom, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "EVALUATION_SECONDS", 60.0)
+    allow(monkeypatch, seconds=60.0)
     assert MESSAGE_ACTIONS_MAX == 10_000, "the program makes one more"
     bad = send(room, kind)
     assert work_off(room) == (51, 1)
@@ -140,7 +145,7 @@ def seconds_used(process: int) -> float:
 def test_a_lone_message_whose_worker_died_by_another_hand_is_not_blamed(
     room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "EVALUATION_SECONDS", 60.0)
+    allow(monkeypatch, seconds=60.0)
     room.send("in", "<m>first</m>", format="xml")
     assert work_off(room) == (1, 0)
     before = {worker: seconds_used(worker) for worker in workers(spark)}
