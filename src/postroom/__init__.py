@@ -11,6 +11,8 @@ from postroom.model.body import Format
 from postroom.model.message import Message
 from postroom.model.types import Field, Kind, MessageType
 from postroom.room import Postroom, QueueHandle, open
+from postroom.spheres.sending import Compensation
+from postroom.spheres.sphere import Sphere
 from postroom.stations.functions import function
 from postroom.stations.images import Answer, Image
 from postroom.stations.station import Station
@@ -18,6 +20,7 @@ from postroom.version import __version__
 
 __all__ = [
     "Answer",
+    "Compensation",
     "Field",
     "Format",
     "Image",
@@ -27,6 +30,7 @@ __all__ = [
     "Postroom",
     "PostroomError",
     "QueueHandle",
+    "Sphere",
     "Station",
     "__version__",
     "errors",

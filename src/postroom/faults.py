@@ -33,10 +33,27 @@ STATION_LABELS = (
 )
 #: Those of procedures.
 PROCEDURE_LABELS = ("desks", "procedure", "switch")
+#: Those of spheres and other machines of states.
+SPHERE_LABELS = (
+    "machine",
+    "sphere",
+    "sphere-send",
+    "sphere-require",
+    "sphere-join",
+    "sphere-committing",
+    "sphere-committed",
+    "sphere-aborting",
+    "compensate",
+    "acknowledge",
+    "settle",
+    "heartbeat",
+    "check",
+)
 #: Every transaction is labelled, and every label has the three moments around its commit.
 LABELS = (
     *STATION_LABELS,
     *PROCEDURE_LABELS,
+    *SPHERE_LABELS,
     "send",
     "send-many",
     "distribute",

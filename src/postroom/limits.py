@@ -89,6 +89,18 @@ CHAIN_MAX: Final = 100  # procedures that handle a message one after another wit
 WAITING_MAX: Final = 1_000  # working sets shown at once, unless more are asked for
 NODE_PAUSE_SECONDS: Final = 15.0  # before the engine asks a node again that did not answer
 
+# --- spheres ---
+SPHERE_ID_CHARS_MAX: Final = 200  # of a sphere, or of an entity of another machine
+SPHERE_SENDS_MAX: Final = 10_000  # of one sphere; all are undone in one transaction
+REASON_CHARS_MAX: Final = 1_000  # why a sphere was aborted
+STATES_MAX: Final = 100  # of one machine
+HEARTBEAT_SECONDS: Final = 2.0  # unless a sphere says another interval
+HEARTBEAT_SECONDS_MIN: Final = 0.05
+CHECK_SECONDS: Final = 5.0  # the compensation engine looks for owners that have ended, unless it is told otherwise
+CHECK_SECONDS_MAX: Final = 3_600.0
+COMMIT_SECONDS: Final = 60.0  # a commit that takes longer is aborted, unless a sphere says how long it may take
+RETRY_SECONDS: Final = 0.2  # before a commit asks again a queue that is on hold
+
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000
 STEP_CREATED_MAX: Final = 400_000  # new messages of a step; if it led to more, the next one takes fewer

@@ -35,7 +35,13 @@ from postroom.flows.inspection import ArcExplained, GraphShown
 from postroom.flows.meta import By, broker_name
 from postroom.flows.shares import FlowStage
 from postroom.gateways.command import CommandGateway
-from postroom.limits import ACTOR_CHARS_MAX, JOURNAL_ROWS_MAX, WAITING_MAX
+from postroom.limits import (
+    ACTOR_CHARS_MAX,
+    COMMIT_SECONDS,
+    HEARTBEAT_SECONDS,
+    JOURNAL_ROWS_MAX,
+    WAITING_MAX,
+)
 from postroom.loading import File
 from postroom.model.body import Format
 from postroom.model.catalog import Loaded
@@ -54,6 +60,11 @@ from postroom.rules import catalog, inspection, retention, tryout
 from postroom.rules.catalog import Programs
 from postroom.rules.inspection import CatalogEntry, Explanation
 from postroom.rules.shares import RulesStage
+from postroom.spheres import machine as machines
+from postroom.spheres.compensation import Checked, Compensator
+from postroom.spheres.machine import MachineHandle
+from postroom.spheres.monitor import Monitor, SphereShown, SphereTold
+from postroom.spheres.sphere import Sphere
 from postroom.stations import whereabouts
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.network import CONTROL, Network, NodeShown
@@ -124,6 +135,7 @@ class Postroom:
         self._by = By(actor, broker or broker_name())
         doors = Doors(self._programs, self._charts, self._by)
         self._verbs = Verbs(store, User(self._owner, actor), doors)
+        self._monitor = Monitor(store, self._verbs)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
         self._administration = Administration(store)
@@ -147,6 +159,7 @@ class Postroom:
         if not self.store.stopped:
             if self._own_locks:
                 self._verbs.release_locks()
+            self._monitor.close()
             self.store.close()
         self._network.close()
 
@@ -275,7 +288,10 @@ class Postroom:
 
         ``message`` of the answer is None if there was none; the answer itself is then false.
         """
-        return self._verbs.receive(queue, segment=segment, wait=wait)
+        received = self._verbs.receive(queue, segment=segment, wait=wait)
+        if received.message is not None:
+            self._monitor.bind(received.message)
+        return received
 
     def accept(self, *queue: str) -> Accepted:
         """Count messages; without a name, in every queue of the room."""
@@ -546,6 +562,50 @@ class Postroom:
         except TypeUnknown:  # a property of another meaning
             return None
 
+    # --- spheres ---
+
+    def sphere(
+        self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
+    ) -> Sphere:
+        """Start a sphere: messages, databases and the answers of recipients with one outcome.
+
+        Leaving its ``with`` block normally commits it, an exception aborts it, and so does the end of this thread or
+        process: ``heartbeat`` is how often, in seconds, others are told that it lives. An ``id`` is used once.
+        """
+        return self._monitor.start(id, heartbeat=heartbeat, commit_within=commit_within)
+
+    def spheres(self, state: str | None = None) -> list[SphereShown]:
+        """All spheres, or those in a state."""
+        return self._monitor.spheres(state)
+
+    def show_sphere(self, id: str) -> SphereTold:
+        """Everything about a sphere: what it sent, what became of it, what it waits for."""
+        return self._monitor.show(id)
+
+    def abort_sphere(self, id: str, reason: str = "an operator aborted it") -> str:
+        """Let a sphere fail from outside; answers with its state: ABORTED, or ABORTING while something is left."""
+        return self._monitor.abort(id, reason)
+
+    def acknowledge(self, key: str, *, processed: bool = False) -> bool:
+        """Say for a recipient that a message was received or processed; False if no sphere sent it."""
+        return self._monitor.acknowledge(key, processed=processed)
+
+    def settle(self, participant: Any) -> dict[str, str]:
+        """After a crash: end what a database has prepared for spheres, by their state; tells what became of them."""
+        return self._monitor.settle(participant)
+
+    def compensator(self, check: float | None = None) -> Compensator:
+        """The detached engine that finds spheres whose owner has ended; ``run``, ``once`` or ``stop`` it."""
+        return self._monitor.compensator(check)
+
+    def compensate(self, check: float | None = None) -> Checked:
+        """One check of the compensation engine: undo what owners that have ended left behind."""
+        return self._monitor.compensator(check).once()
+
+    def machine(self, states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> MachineHandle:
+        """A state machine whose states are queues: an entity is a token in exactly one of them."""
+        return MachineHandle(self.store, machines.made(states, transitions))
+
     # --- the engine ---
 
     def run(
@@ -574,8 +634,9 @@ class Postroom:
         return totals.messages + totals.effects
 
     def engine_run(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
-        """As ``run``, and answers with everything that was done."""
-        return self._runner.run(spark=lambda: _session(master, conf or {}), **options)
+        """As ``run``, and answers with everything that was done. Spheres are compensated beside it."""
+        with self._monitor.compensator().beside():
+            return self._runner.run(spark=lambda: _session(master, conf or {}), **options)
 
     def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
         """Run until nothing is left to do; takes what ``run`` takes."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from postroom.errors import PropertyInvalid, TextInvalid
+from postroom.errors import NotInSphere, PropertyInvalid, TextInvalid
 from postroom.limits import PROPERTIES_MAX, PROPERTY_BYTES_MAX
 from postroom.model.body import Format, check_body, check_text, is_text, json_text, parse_json
 from postroom.model.key import key_text
@@ -112,14 +112,38 @@ class Stored(NamedTuple):
         return Message(blank, corrupt=True)
 
 
+class Membership(Protocol):
+    """What the recipient of a message can say to the sphere that sent it."""
+
+    id: str
+
+    def acknowledge(self) -> None: ...
+
+    def processed(self) -> None: ...
+
+    def abort(self, reason: str) -> None: ...
+
+    def join(self) -> Any: ...
+
+
+class Taken(datetime):
+    """When a message was taken. Calling it says that what it asked for is done, to the sphere that sent it."""
+
+    message: Message
+
+    def __call__(self) -> None:
+        self.message.membership.processed()
+
+
 class Message:
     """A stored message, as it was read in one moment. Decoded where it is looked at, and never changed."""
 
-    __slots__ = ("_stored", "corrupt")
+    __slots__ = ("_stored", "corrupt", "sphere")
 
     def __init__(self, stored: Stored, corrupt: bool = False) -> None:
         self._stored = stored
         self.corrupt = corrupt  # it no longer matched its hash; what it said is not shown
+        self.sphere: Membership | None = None  # of a message that was received and belongs to a sphere
 
     @property
     def key(self) -> str:
@@ -156,9 +180,26 @@ class Message:
         return to_datetime(self._stored.created)
 
     @property
-    def processed(self) -> datetime | None:
+    def processed(self) -> Taken | None:
+        """When it was taken; called as ``processed()``, it tells the sphere that sent it that the work is done."""
         moment = self._stored.processed
-        return None if moment is None else to_datetime(moment)
+        if moment is None:
+            return None
+        at = to_datetime(moment)
+        taken = Taken(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, at.tzinfo)
+        taken.message = self
+        return taken
+
+    def acknowledge(self) -> None:
+        """Tell the sphere that sent this message that it was received."""
+        self.membership.acknowledge()
+
+    @property
+    def membership(self) -> Membership:
+        """The sphere of a message that must have one."""
+        if self.sphere is None:
+            raise NotInSphere(key=self.key)
+        return self.sphere
 
     @property
     def cause(self) -> str | None:

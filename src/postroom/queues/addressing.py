@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueOwned, QueueUnknown
 from postroom.limits import HIERARCHY_LEVELS_MAX
-from postroom.store.queues import OWNED, Queue
+from postroom.store.queues import ALIVE, OWNED, STATE, UNDO, Queue
 from postroom.store.transaction import Transaction
 
 Names = tuple[str, ...]
@@ -79,10 +79,15 @@ def live(tx: Transaction, found: Queue, names: Names) -> Queue:
     return unowned(queue)
 
 
+_STATION = "a station, and only its own commands reach it: create, list, ship, get, query"
+_SPHERES = "the spheres of this room, which put and take its messages; look at it with: postroom info"
+_OWNERS = {STATE: "a machine of states, which moves its messages", UNDO: _SPHERES, ALIVE: _SPHERES}
+
+
 def unowned(queue: Queue) -> Queue:
-    """A queue that anyone may change; a station's database and its mailbox are its own."""
+    """A queue that anyone may change; a station's database and its mailbox are its own, and so are the spheres'."""
     if queue.kind in OWNED:
-        raise QueueOwned(queue=queue.name)
+        raise QueueOwned(queue=queue.name, owner=_OWNERS.get(queue.kind, _STATION))
     return queue
 
 

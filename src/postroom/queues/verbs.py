@@ -103,18 +103,34 @@ class Verbs:
             self._remember(queue, target.id)
             if draft.type is not None:
                 check_typed(tx, draft)
-            (key,) = self._put(tx, target, [draft])
+            (key,) = self.put(tx, target, [draft])
             if idempotency_key is not None:
                 tx.receipts.add(idempotency_key, key, fingerprint)
             return key
 
         return Sent(self._store.transact("send", work))
 
-    def _put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft]) -> Sequence[int]:
+    def put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
         """Store new messages; where a queue has a door, they get what it works out for them."""
         if target.door:
-            return Batch(tx).write(self._door(tx, target, drafts), 0)
-        return tx.messages.put_many(target, drafts) if len(drafts) != 1 else [tx.messages.put(target, drafts[0])]
+            puts = self._door(tx, target, drafts)
+            return Batch(tx).write(puts if cause is None else [put._replace(cause=cause) for put in puts], 0)
+        if len(drafts) != 1:
+            return tx.messages.put_many(target, drafts, cause)
+        return [tx.messages.put(target, drafts[0], cause)]
+
+    def find(self, tx: Transaction, queue: Names) -> Queue:
+        """The one queue that a reference means, locked for this transaction; also if it is on hold."""
+        return one_queue(tx, names_of(queue))
+
+    def refuse_held(self, tx: Transaction, queue: Queue) -> None:
+        """For those who put messages into queues of their own: an operator may hold these, too."""
+        if queue.hold:
+            raise _held(tx, queue)
+
+    def admit(self, tx: Transaction, queue: Names) -> Queue:
+        """The same, and it takes messages now; for senders that commit more along with them."""
+        return _open_queue(tx, names_of(queue))
 
     def _remember(self, reference: Names, queue: int) -> None:
         if len(self._known) >= REFERENCES_KNOWN_MAX:
@@ -135,7 +151,7 @@ class Verbs:
         for draft in drafts:
             if draft.type is not None:
                 check_typed(tx, draft)
-        return self._put(tx, target, drafts)
+        return self.put(tx, target, drafts)
 
     def distribute(self, destinations: Sequence[Names], draft: Draft) -> Distributed:
         """One message to several queues, as a COBOL SEND does: those that can take it get it, in one commit."""
@@ -150,7 +166,7 @@ class Verbs:
             for names in every:
                 try:
                     target = _open_queue(tx, names)
-                    (number,) = self._put(tx, target, [draft])
+                    (number,) = self.put(tx, target, [draft])
                 except (EntryRefused, EventInvalid, QueueUnknown, QueueNotSingle, QueueHeld, QueueLocked) as refusal:
                     deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
                     answer = max(answer, refusal.status)
@@ -383,11 +399,15 @@ def _open_queue(tx: Transaction, names: Names) -> Queue:
             tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
     queue = one_queue(tx, names)
     if queue.hold:
-        level = _spoken_level(tx, queue.path) or queue.name
-        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept", level=level)
+        raise _held(tx, queue)
     if queue.lock_owner is not None:
         locks.refuse_locked(tx, queue)
     return queue
+
+
+def _held(tx: Transaction, queue: Queue) -> QueueHeld:
+    level = _spoken_level(tx, queue.path) or queue.name
+    return QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept", level=level)
 
 
 def _spoken_level(tx: Transaction, path: str) -> str | None:

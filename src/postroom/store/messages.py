@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from itertools import count
+from typing import Any
 
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
@@ -123,13 +124,26 @@ class Messages:
         _check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=bool(queue.keep))
 
-    def move(self, stored: Stored, source: Queue, target: Queue) -> None:
+    def move(
+        self, stored: Stored, source: Queue, target: Queue, detail: Mapping[str, Any] | None = None, verb: str = "move"
+    ) -> None:
         """Take an unprocessed message out of one queue and append it to another, in one step."""
-        position = self._journal.add("move", message=stored.key, prior=stored.last, source=source.id, target=target.id)
+        position = self._journal.add(
+            verb, message=stored.key, prior=stored.last, source=source.id, target=target.id, detail=detail
+        )
         number = self._counts.arrive(target, 1)
         changed = self._session.run(_MOVE, (target.id, position, number, stored.key, source.id))
         _check_one(changed, stored)
         self._counts.depart(source, stored.number, kept=False)
+
+    def remove(self, queue: Queue, stored: Stored, verb: str) -> None:
+        """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
+        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id)
+        self._session.run(DEPART, (stored.key, last))
+        changed = self._session.run(DISCARD, (stored.key, queue.id))
+        _check_one(changed, stored)
+        self._slices.forget(stored.key)
+        self._counts.depart(queue, stored.number, kept=False)
 
     def set_aside(self, queue: Queue, stored: Stored) -> None:
         """Keep a damaged message out of every receiver's way, without losing what is left of it."""

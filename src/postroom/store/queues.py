@@ -35,9 +35,9 @@ class Keep(IntEnum):
 
 
 #: Kinds of queues that only their own capability puts messages into.
-CLOSED = ("meta", "parked", "station", "mailbox", "leaving")
+CLOSED = ("meta", "parked", "station", "mailbox", "leaving", "state", "undo", "alive")
 #: And those that only it takes messages from: whoever has the desk has what lies on it.
-STATION, MAILBOX, LEAVING = OWNED = CLOSED[2:]
+STATION, MAILBOX, LEAVING, STATE, UNDO, ALIVE = OWNED = CLOSED[2:]
 
 
 class Door(IntFlag):
@@ -96,7 +96,7 @@ _BELOW = _COLUMNS + "WHERE q.path >= ? AND q.path < ? AND q.retired = 0 ORDER BY
 _ALL = _COLUMNS + "WHERE q.retired = 0 ORDER BY q.ordinal, q.id"
 _OF_KIND = _COLUMNS + "WHERE q.kind = ? ORDER BY q.ordinal, q.id"
 _NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
-_OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?, ?, ?, ?) ORDER BY ordinal, id"
+_OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?, ?, ?, ?, ?, ?, ?) ORDER BY ordinal, id"
 _INSERT = """
 INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, arrived, departed, processed)
 VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0, 0) RETURNING id

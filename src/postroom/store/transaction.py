@@ -23,7 +23,9 @@ from postroom.store.retention import Retention
 from postroom.store.scans import Scans
 from postroom.store.session import Session
 from postroom.store.slices import Slices
+from postroom.store.spheres import Spheres
 from postroom.store.timers import Timers
+from postroom.store.tokens import Tokens
 from postroom.store.tracking import Tracking
 from postroom.store.transfers import Transfers
 
@@ -56,6 +58,8 @@ class Transaction:
         self.albums = Albums(session)
         self.desks = Desks(session)
         self.handling = Handling(session, self.counts)
+        self.tokens = Tokens(session)
+        self.spheres = Spheres(session)
         self._wake = False
 
     @property

@@ -6,7 +6,14 @@ is never edited; a change is a new number.
 
 from __future__ import annotations
 
-from postroom.store.migrations import m0001_foundation, m0002_rules, m0003_flows, m0004_stations, m0005_procedures
+from postroom.store.migrations import (
+    m0001_foundation,
+    m0002_rules,
+    m0003_flows,
+    m0004_stations,
+    m0005_procedures,
+    m0006_spheres,
+)
 
 #: The migration with number n stands at index n - 1.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -15,6 +22,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0003_flows.STATEMENTS,
     m0004_stations.STATEMENTS,
     m0005_procedures.STATEMENTS,
+    m0006_spheres.STATEMENTS,
 )
 
 _SQLITE = {

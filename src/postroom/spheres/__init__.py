@@ -1,0 +1,1 @@
+"""Dependency-Spheres: transactions over messages and objects, with guaranteed compensation."""

@@ -1,0 +1,283 @@
+"""Detached compensation: an engine that finds spheres whose owner has ended, and undoes what they did.
+
+It browses the active spheres and ALIVE.Q once in a check interval. An owner whose heartbeat has not changed between two
+looks that are at least an interval apart has ended; so has one whose process is known to be gone. No clock of another
+machine is compared. Engines need not know of each other: a token moves once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+
+from postroom.errors import ArgumentInvalid, CheckTooShort, PostroomError, StoreBusy
+from postroom.limits import CHECK_SECONDS_MAX, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
+from postroom.spheres import outcome
+from postroom.spheres.conditions import failed
+from postroom.spheres.entrance import Entrance
+from postroom.spheres.heartbeat import still
+from postroom.store.base import Store, Waiter
+from postroom.store.owner import described, is_alive
+from postroom.store.queues import Hold
+from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, UNDO, Beat
+from postroom.store.transaction import Transaction
+
+#: Who aborts spheres in the journal.
+ENGINE = "compensation engine"
+
+
+@dataclass
+class Checked:
+    """What one look, or all of them, came to."""
+
+    spheres: int = 0  # that were looked at
+    aborted: int = 0  # because their owner had ended, or their time was up
+    compensated: int = 0  # undone to the last message
+    parked: int = 0  # for which something is left to do, because a queue takes nothing now
+    doubtful: int = 0  # whose owner may have ended: the next look will tell
+
+    def add(self, other: Checked) -> None:
+        self.spheres, self.parked, self.doubtful = other.spheres, other.parked, other.doubtful
+        self.aborted += other.aborted
+        self.compensated += other.compensated
+
+    def as_dict(self) -> dict[str, int]:
+        return {
+            "spheres": self.spheres,
+            "aborted": self.aborted,
+            "compensated": self.compensated,
+            "parked": self.parked,
+        }
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A heartbeat, and since when nothing else was seen."""
+
+    position: int | None
+    since: float
+
+
+class Compensator:
+    def __init__(self, store: Store, entrance: Entrance, check: float) -> None:
+        if not isinstance(check, (int, float)) or not HEARTBEAT_SECONDS_MIN < check <= CHECK_SECONDS_MAX:
+            why = f"seconds above {HEARTBEAT_SECONDS_MIN} and up to {CHECK_SECONDS_MAX:.0f}"
+            raise ArgumentInvalid(argument="check", why=why)
+        self._store = store
+        self._entrance = entrance
+        self._check = float(check)
+        self._seen: dict[str, _Seen] = {}
+        self._stop = threading.Event()
+
+    def announce(self) -> None:
+        """Refuse an interval that is too short for a sphere that is active; new spheres must beat faster than it."""
+        store, microseconds = self._store, int(self._check * 1_000_000)
+        if store.read(lambda tx: tx.spheres.announced() == microseconds and _slowest(tx) is None):
+            return
+
+        def work(tx: Transaction) -> None:
+            slow = _slowest(tx)
+            if slow is not None and slow[1] >= microseconds:
+                raise CheckTooShort(check=self._check, sphere=slow[0], heartbeat=slow[1] / 1_000_000)
+            if tx.spheres.announced() != microseconds:
+                tx.spheres.announce(microseconds)
+
+        store.transact("check", work)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def run(self) -> Checked:
+        """Check until stopped; what is aborted by others meanwhile is undone at once."""
+        self.announce()
+        total = Checked()
+        with self._store.waiter() as waiter:
+            due = monotonic()
+            while not self._stop.is_set():
+                try:
+                    if monotonic() >= due:
+                        due = monotonic() + self._check
+                        total.add(self.check())
+                    else:
+                        total.add(self._finish(Checked(total.spheres, doubtful=total.doubtful)))
+                except StoreBusy:  # there is another look
+                    pass
+                self._rest(waiter, due)
+        return total
+
+    def once(self) -> Checked:
+        """One check. Where only a second look tells whether an owner lives, there is one, an interval later."""
+        self.announce()
+        total = self.check()
+        if total.doubtful:
+            self._stop.wait(self._check)
+            total.add(self.check())
+        return total
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Check in a thread of its own while something else is done."""
+        self.announce()
+        self._stop.clear()
+        thread = threading.Thread(target=self._run_quietly, name="postroom-compensation", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.stop()
+            thread.join()
+
+    def _run_quietly(self) -> None:
+        """A store that is gone stops whoever runs beside, and says why there."""
+        while not self._stop.is_set() and not self._store.stopped:
+            try:
+                self.run()
+            except PostroomError:
+                self._stop.wait(self._check)
+
+    def _rest(self, waiter: Waiter, due: float) -> None:
+        while not self._stop.is_set():
+            left = due - monotonic()
+            if left <= 0 or waiter.wait(min(left, 0.5)):
+                return
+
+    # --- one check ---
+
+    def check(self) -> Checked:
+        """Look at every active sphere once."""
+        checked = Checked()
+        looked = monotonic()
+        owners, beats, parts = self._store.read(_alive_and_active)
+        checked.spheres = sum(count for count, _ in owners.values())
+        watched = {*owners, *(owner for owner, _ in parts)}
+        ended = [owner for owner in watched if self._has_ended(owner, beats.get(owner), looked, checked)]
+        self._seen = {owner: seen for owner, seen in self._seen.items() if owner in watched}
+        for owner in ended:
+            self._abort_all_of(owner, beats.get(owner), looked, parts, checked)
+        self._abort_failed(checked)
+        self._finish(checked)
+        self._tidy(watched, beats)
+        return checked
+
+    def _has_ended(self, owner: str, beat: Beat | None, now: float, checked: Checked) -> bool:
+        if is_alive(owner) is False:
+            return True
+        position = None if beat is None else beat.position
+        seen = self._seen.get(owner)
+        if seen is None or seen.position != position:
+            self._seen[owner] = _Seen(position, now)
+            checked.doubtful += 1
+            return False
+        if now - seen.since >= self._check:
+            return True
+        checked.doubtful += 1
+        return False
+
+    def _abort_all_of(
+        self, owner: str, beat: Beat | None, looked: float, parts: list[tuple[str, str]], checked: Checked
+    ) -> None:
+        why = f"its owner ({described(owner)}) has ended"
+        joined = f"a recipient that took part ({described(owner)}) has ended"
+        for state in (ACTIVE, COMMITTING):
+            for id in self._store.read(partial(_owned, state=state, owner=owner)):
+                checked.aborted += self._abort(id, why, owner, beat, looked)
+        for whose, id in parts:
+            if whose == owner:
+                checked.aborted += self._abort(id, joined, owner, beat, looked)
+
+    def _abort(self, id: str, why: str, owner: str, beat: Beat | None, looked: float) -> bool:
+        def work(tx: Transaction) -> bool:
+            # Who waited long for this transaction has kept others waiting, too: they may be about to beat.
+            late = monotonic() - looked > self._check / 2 and is_alive(owner) is not False
+            if late or tx.spheres.beats().get(owner) != beat:
+                return False
+            return outcome.begin_abort(tx, id, why) in (ACTIVE, COMMITTING)
+
+        with self._store.acting(ENGINE):
+            return self._store.transact("sphere-aborting", work)
+
+    def _abort_failed(self, checked: Checked) -> None:
+        """Spheres whose conditions cannot be met any more, and commits that nobody ends in time."""
+        grace = int(self._check * 1_000_000)
+
+        def look(tx: Transaction) -> list[tuple[str, str]]:
+            found = [(id, failed(tx, id)) for id in tx.spheres.requiring(tx.now)]
+            late = [(id, "its commit took too long") for id in tx.spheres.overdue(tx.now - grace)]
+            return [(id, why) for id, why in found if why is not None] + late
+
+        for id, why in self._store.read(look):
+            with self._store.acting(ENGINE):
+                state = self._store.transact(
+                    "sphere-aborting",
+                    partial(outcome.begin_abort, id=id, reason=why),
+                )
+            checked.aborted += state in (ACTIVE, COMMITTING)
+
+    def _finish(self, checked: Checked) -> Checked:
+        """Undo what the spheres in ABORTING did; each is one transaction."""
+        checked.parked = 0
+        after = 0
+        while page := self._store.read(partial(_aborting, after=after)):
+            for kept, position in page:
+                done = self._compensate(kept)
+                checked.compensated += done is True
+                checked.parked += done is False
+                after = position
+        return checked
+
+    def _compensate(self, id: str) -> bool | None:
+        """None if others have done it meanwhile."""
+
+        def work(tx: Transaction) -> bool | None:
+            if outcome.locked_state(tx, id) == ABORTED:
+                return None
+            return outcome.compensate(tx, id, self._entrance)
+
+        with self._store.acting(ENGINE):
+            return self._store.transact("compensate", work)
+
+    def _tidy(self, watched: set[str], beats: dict[str, Beat]) -> None:
+        """Heartbeats of those who have ended and own nothing."""
+        gone = [beat.key for owner, beat in beats.items() if owner not in watched and is_alive(owner) is False]
+        if gone:
+            self._store.transact("heartbeat", lambda tx: still(tx, gone))
+
+
+def _alive_and_active(tx: Transaction) -> tuple[dict[str, tuple[int, int]], dict[str, Beat], list[tuple[str, str]]]:
+    """Who owns spheres that are not decided, every heartbeat, and who takes part in other's spheres."""
+    owners = tx.spheres.owners(ACTIVE)
+    for owner, (count, slowest) in tx.spheres.owners(COMMITTING).items():
+        before = owners.get(owner, (0, 0))
+        owners[owner] = (before[0] + count, max(before[1], slowest))
+    return owners, tx.spheres.beats(), tx.spheres.part_owners()
+
+
+def _owned(tx: Transaction, state: str, owner: str) -> list[str]:
+    return tx.spheres.owned(state, owner)
+
+
+def _slowest(tx: Transaction) -> tuple[str, int] | None:
+    """The active sphere with the slowest heartbeat."""
+    owners = [(slowest, owner) for owner, (_, slowest) in tx.spheres.owners(ACTIVE).items()]
+    if not owners:
+        return None
+    slowest, owner = max(owners)
+    return next((kept for id in tx.spheres.owned(ACTIVE, owner) if (kept := _beating(tx, id))[1] == slowest), None)
+
+
+def _beating(tx: Transaction, id: str) -> tuple[str, int]:
+    kept = tx.spheres.find(id)
+    return id, 0 if kept is None else kept.heartbeat
+
+
+def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:
+    """The next spheres to be undone; none while an operator holds the queue of those, or that of compensations."""
+    for name in (ABORTING, UNDO):
+        queue = tx.queues.named_to_read(name)
+        if queue is not None and queue.hold == Hold.FULL:
+            return []
+    return [(each.name, each.position) for each in tx.tokens.entities(outcome.SPHERES.name, ABORTING, after, PAGE_ROWS)]

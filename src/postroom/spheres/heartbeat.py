@@ -1,0 +1,165 @@
+"""Heartbeats: a message in ALIVE.Q for every thread that owns spheres, moved to the queue's end while the thread lives.
+
+A heart belongs to one thread of one open room. A thread of its own beats for all of them, and for none whose owner has
+ended: a process that only beats must not look alive.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from postroom.errors import PostroomError
+from postroom.model.message import NO_PROPERTIES, Draft
+from postroom.spheres.machine import own_queue
+from postroom.spheres.outcome import begin_abort
+from postroom.store.base import Store
+from postroom.store.owner import process_token
+from postroom.store.queues import ALIVE as ALIVE_KIND
+from postroom.store.queues import Keep
+from postroom.store.spheres import ALIVE
+from postroom.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_serial = count(1)
+
+
+class Heart:
+    """That of one thread, and the spheres that depend on it."""
+
+    def __init__(self) -> None:
+        self.thread = threading.current_thread()
+        self.owner = f"{process_token()}/{next(_serial)}"
+        self.intervals: dict[str, float] = {}  # by what depends on it
+        self.given_up: set[str] = set()  # spheres whose owner let them go without an end
+        self.due = monotonic()
+        self.beat: int | None = None  # the key of its message in ALIVE.Q
+
+    @property
+    def pause(self) -> float:
+        """Twice in an interval: one late beat is not yet a death."""
+        return min(self.intervals.values(), default=1.0) / 2
+
+
+class Hearts:
+    """All hearts of one open room."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._hearts: dict[int, Heart] = {}  # by thread
+        self._changed = threading.Event()
+        self._beating: threading.Thread | None = None
+        self._process = os.getpid()
+        self._stopped = False
+
+    def mine(self) -> Heart:
+        """That of this thread. It begins to beat when something depends on it."""
+        with self._lock:
+            if self._process != os.getpid():  # a child of the one that opened the room
+                self._process, self._hearts, self._beating = os.getpid(), {}, None
+            ident = threading.get_ident()
+            heart = self._hearts.get(ident)
+            if heart is None or heart.thread is not threading.current_thread():
+                heart = self._hearts[ident] = Heart()
+            return heart
+
+    def depend(self, heart: Heart, what: str, seconds: float) -> None:
+        """Something depends on a heart until ``release``."""
+        with self._lock:
+            heart.intervals[what] = seconds
+            heart.due = min(heart.due, monotonic() + heart.pause)
+            if self._beating is None or not self._beating.is_alive():
+                self._beating = threading.Thread(target=self._beat_on, name="postroom-heart", daemon=True)
+                self._beating.start()
+        self._changed.set()
+
+    def release(self, heart: Heart, what: str) -> None:
+        with self._lock:
+            heart.intervals.pop(what, None)
+
+    def give_up(self, heart: Heart, sphere: str) -> None:
+        """An owner has let its sphere go without an end: it is aborted with the next beat."""
+        with self._lock:
+            if sphere in heart.intervals:
+                heart.given_up.add(sphere)
+
+    def stop(self) -> None:
+        """Beat no more."""
+        with self._lock:
+            self._stopped = True
+            beating = self._beating
+            beats = [heart.beat for heart in self._hearts.values() if heart.beat is not None and not heart.intervals]
+        self._changed.set()
+        if beating is not None and beating is not threading.current_thread():
+            beating.join()
+        if beats:
+            self._store.transact("heartbeat", lambda tx: still(tx, beats))
+
+    def _beat_on(self) -> None:
+        while not self._stopped:
+            self._changed.clear()
+            self._changed.wait(self._pause())
+            due = self._due()
+            if due is None:
+                return
+            if due and not self._stopped:
+                try:
+                    self._store.transact("heartbeat", partial(beat, hearts=due))
+                except PostroomError:  # busy or gone for a moment: there are more beats before anyone worries
+                    if self._store.stopped:
+                        return
+
+    def _pause(self) -> float:
+        with self._lock:
+            now = monotonic()
+            return max(0.0, min((heart.due - now for heart in self._living()), default=1.0))
+
+    def _due(self) -> list[Heart] | None:
+        """The hearts that beat now; None if nothing depends on any, and then the thread ends."""
+        with self._lock:
+            living = self._living()
+            if not living:
+                self._beating = None
+                return None
+            now = monotonic()
+            due = [heart for heart in living if heart.due <= now]
+            for heart in due:
+                heart.due = now + heart.pause
+            return due
+
+    def _living(self) -> list[Heart]:
+        """Those something depends on and whose thread lives; what others own is left to the compensation engine."""
+        dead = [ident for ident, heart in self._hearts.items() if not heart.thread.is_alive()]
+        for ident in dead:
+            del self._hearts[ident]
+        return [heart for heart in self._hearts.values() if heart.intervals]
+
+
+def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
+    """One beat of each heart: its message goes to the end of ALIVE.Q, or is put there."""
+    alive = own_queue(tx, ALIVE, ALIVE_KIND, Keep.NOTHING)
+    for heart in hearts:
+        stored = None if heart.beat is None else tx.messages.find(heart.beat)
+        if stored is None:
+            heart.beat = tx.messages.put(alive, Draft(heart.owner, "text", None, NO_PROPERTIES))
+        else:
+            tx.messages.move(stored, alive, alive, verb="beat")
+        for sphere in list(heart.given_up):
+            with suppress(PostroomError):
+                begin_abort(tx, sphere, "its owner let it go")
+            heart.given_up.discard(sphere)
+
+
+def still(tx: Transaction, beats: Iterable[int]) -> None:
+    """Take heartbeats of those who have ended, or own nothing any more, out of ALIVE.Q."""
+    alive = own_queue(tx, ALIVE, ALIVE_KIND, Keep.NOTHING)
+    for stored in tx.messages.find_many(list(beats)).values():
+        tx.messages.remove(alive, stored, "discard")

@@ -1,0 +1,163 @@
+"""Recoverable state machines: a state is a queue, an entity is a token in exactly one of them.
+
+A transition is one transaction that moves the token. So the state of every entity survives whatever crashes, and the
+set of entities in a state is what its queue holds.
+
+>>> import postroom, tempfile, os
+>>> with tempfile.TemporaryDirectory() as folder, postroom.open(os.path.join(folder, "room.db")) as room:
+...     orders = room.machine(["NEW", "PAID", "SHIPPED"], [("NEW", "PAID"), ("PAID", "SHIPPED")])
+...     orders.start("order-17")
+...     orders.move("order-17", "PAID")
+...     orders.state("order-17"), orders.entities("NEW")
+('PAID', [])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, StateTaken, TransitionRefused
+from postroom.limits import PAGE_ROWS, QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
+from postroom.model.body import is_text
+from postroom.model.message import NO_PROPERTIES, Draft
+from postroom.store.base import Store
+from postroom.store.queues import STATE, Keep, Queue
+from postroom.store.transaction import Transaction
+
+
+class Machine:
+    """States and transitions. The first state is where entities start."""
+
+    def __init__(self, name: str, states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> None:
+        self.name = name
+        self.states = tuple(states)
+        self.transitions = frozenset(transitions)
+
+    def prepare(self, tx: Transaction) -> None:
+        """Make the queues that are not there yet."""
+        for state in self.states:
+            own_queue(tx, state, STATE)
+
+    def start(self, tx: Transaction, entity: str) -> int:
+        """A new entity in the first state; answers with the key of its token."""
+        self.prepare(tx)
+        present = tx.tokens.state(self.name, entity)
+        if present is not None:
+            raise EntityExists(entity=entity, state=present)
+        queue = tx.queues.named(self.states[0])
+        assert queue is not None
+        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES))
+        if not tx.tokens.add(self.name, entity, token):
+            raise EntityExists(entity=entity, state=self.states[0])
+        return token
+
+    def locked(self, tx: Transaction, entity: str) -> str:
+        """The state of an entity, which nobody else changes before this transaction ends."""
+        if tx.tokens.locked(self.name, entity) is None:
+            raise EntityUnknown(entity=entity, states=", ".join(self.states))
+        return self.state(tx, entity)
+
+    def state(self, tx: Transaction, entity: str) -> str:
+        state = tx.tokens.state(self.name, entity)
+        if state is None:
+            raise EntityUnknown(entity=entity, states=", ".join(self.states))
+        return state
+
+    def move(self, tx: Transaction, entity: str, goal: str, reason: str | None = None) -> str:
+        """Let an entity go over into another state; answers with the one that it was in."""
+        state = self.locked(tx, entity)
+        if (state, goal) not in self.transitions:
+            raise TransitionRefused(entity=entity, state=state, goal=goal)
+        token = tx.tokens.locked(self.name, entity)
+        assert token is not None
+        source, target = locked_queues(tx, [state, goal])
+        stored = tx.messages.find(token)
+        assert stored is not None, "a state has found it"
+        tx.messages.move(stored, source, target, {"reason": reason} if reason else None)
+        return state
+
+
+class MachineHandle:
+    """A machine of a room: each call is one transaction."""
+
+    def __init__(self, store: Store, machine: Machine) -> None:
+        self._store = store
+        self._machine = machine
+        store.transact("machine", machine.prepare)
+
+    def start(self, entity: str) -> None:
+        """A new entity in the first state."""
+        check_id("entity", entity)
+        self._store.transact("machine", lambda tx: self._machine.start(tx, entity))
+
+    def move(self, entity: str, state: str, reason: str | None = None) -> str:
+        """Let an entity go over into another state, if a transition leads there; answers with the state before."""
+        if reason is not None:
+            check_reason(reason)
+        return self._store.transact("machine", lambda tx: self._machine.move(tx, entity, state, reason))
+
+    def state(self, entity: str) -> str:
+        return self._store.read(lambda tx: self._machine.state(tx, entity))
+
+    def entities(self, state: str) -> list[str]:
+        """Those in a state, in the order in which they came into it."""
+        if state not in self._machine.states:
+            raise ArgumentInvalid(argument="state", why=f"{state!r} is none of {', '.join(self._machine.states)}")
+        return self._store.read(lambda tx: list(_entities(tx, self._machine.name, state)))
+
+
+def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machine:
+    """A checked machine. Its name is that of its first state, whose queue can belong to no other."""
+    named, arcs = tuple(states), tuple(transitions)
+    if isinstance(states, str) or not 1 <= len(named) <= STATES_MAX or len(set(named)) != len(named):
+        raise ArgumentInvalid(argument="states", why=f"give 1 to {STATES_MAX} different names")
+    for state in named:
+        if not isinstance(state, str) or not state or not state.isprintable() or state != state.strip():
+            raise ArgumentInvalid(argument="states", why=f"{state!r} is not a name")
+        if len(state) > QUEUE_NAME_CHARS_MAX or "/" in state or " " in state:
+            raise ArgumentInvalid(argument="states", why=f"{state!r} is not the name of a queue")
+    for arc in arcs:
+        if not isinstance(arc, tuple) or len(arc) != 2 or not set(arc) <= set(named):
+            raise ArgumentInvalid(argument="transitions", why=f"{arc!r} is not a pair of the states")
+    return Machine(f"machine {named[0]}", named, arcs)
+
+
+def own_queue(tx: Transaction, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
+    """A queue of ours, locked for this transaction; made if there is none of its name."""
+    if tx.queues.named_to_read(name) is None:
+        tx.queues.create(name, kind, path=name, keep=keep)
+    queue = tx.queues.named(name)
+    assert queue is not None
+    if queue.kind != kind or queue.retired:
+        raise StateTaken(queue=name)
+    return queue
+
+
+def locked_queues(tx: Transaction, names: Sequence[str]) -> list[Queue]:
+    """Queues of ours that are there, each locked: in the order of their numbers, so that nobody waits in a circle."""
+    found = {}
+    for name in names:
+        queue = tx.queues.named_to_read(name)
+        assert queue is not None, name
+        found[name] = queue.id
+    locked = {id: tx.queues.locked(id) for id in sorted(found.values())}
+    return [locked[found[name]] for name in names]
+
+
+def check_id(argument: str, id: str) -> None:
+    if not isinstance(id, str) or not 0 < len(id) <= SPHERE_ID_CHARS_MAX or not id.isprintable() or id != id.strip():
+        raise ArgumentInvalid(
+            argument=argument, why=f"1 to {SPHERE_ID_CHARS_MAX} printable characters, no blanks around"
+        )
+
+
+def check_reason(reason: str) -> None:
+    if not isinstance(reason, str) or len(reason) > REASON_CHARS_MAX or not is_text(reason):
+        raise ArgumentInvalid(argument="reason", why=f"text of at most {REASON_CHARS_MAX} characters")
+
+
+def _entities(tx: Transaction, machine: str, state: str) -> Iterable[str]:
+    after = 0
+    while page := tx.tokens.entities(machine, state, after, PAGE_ROWS):
+        yield from (entity.name for entity in page)
+        after = page[-1].position

@@ -1,0 +1,159 @@
+"""The other side: what the recipient of a message can say to the sphere that sent it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from postroom.errors import ArgumentInvalid
+from postroom.limits import HEARTBEAT_SECONDS
+from postroom.model.body import Format
+from postroom.model.key import key_number
+from postroom.model.message import Message, Value
+from postroom.spheres import outcome, sending
+from postroom.spheres.entrance import Entrance
+from postroom.spheres.heartbeat import Heart, Hearts, beat
+from postroom.spheres.machine import check_reason
+from postroom.spheres.sending import SPHERE, Sent
+from postroom.store.base import Store
+from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
+from postroom.store.transaction import Transaction
+
+
+class Membership:
+    """That of one received message. Its sphere counts what it says, and may come to its end by it."""
+
+    def __init__(self, store: Store, entrance: Entrance, hearts: Hearts, id: str, key: str) -> None:
+        self.id = id
+        self.key = key
+        self._store = store
+        self._entrance = entrance
+        self._hearts = hearts
+
+    def __repr__(self) -> str:
+        return f"<sphere {self.id} of message {self.key}>"
+
+    @property
+    def state(self) -> str:
+        return self._store.read(lambda tx: outcome.SPHERES.state(tx, self.id))
+
+    def acknowledge(self) -> None:
+        """The message was received."""
+        self._store.transact("acknowledge", lambda tx: acknowledge(tx, key_number(self.key), processed=False))
+
+    def processed(self) -> None:
+        """What the message asked for is done."""
+        self._store.transact("acknowledge", lambda tx: acknowledge(tx, key_number(self.key), processed=True))
+
+    def abort(self, reason: str) -> None:
+        """Vote against: the whole sphere fails, unless its end is decided. The vote of a recipient needs no second."""
+        abort(self._store, self._entrance, self.id, reason)
+
+    def join(self, heartbeat: float = HEARTBEAT_SECONDS) -> Part:
+        """Take part: the sphere is not committed before this recipient is done, and fails if it ends before that."""
+        heart = self._hearts.mine()
+        number = key_number(self.key)
+
+        def work(tx: Transaction) -> None:
+            outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
+            if not tx.spheres.join(self.id, number, heart.owner):
+                raise ArgumentInvalid(argument="join", why=f"message {self.key} takes part in {self.id} already")
+            beat(tx, [heart])
+
+        self._store.transact("sphere-join", work)
+        self._hearts.depend(heart, f"{self.id} {self.key}", heartbeat)
+        return Part(self, heart)
+
+    def send(self, order: sending.Order) -> Sent:
+        def work(tx: Transaction) -> Sent:
+            outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
+            return sending.send(tx, self.id, order, self._entrance)
+
+        return self._store.transact("sphere-send", work)
+
+    def done(self, heart: Heart) -> None:
+        def work(tx: Transaction) -> None:
+            outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
+            tx.spheres.done(self.id, key_number(self.key))
+            tx.wake()
+
+        try:
+            self._store.transact("sphere-join", work)
+        finally:
+            self._hearts.release(heart, f"{self.id} {self.key}")
+
+
+class Part:
+    """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere."""
+
+    def __init__(self, membership: Membership, heart: Heart) -> None:
+        self._membership = membership
+        self._heart = heart
+
+    def send(
+        self,
+        queue: str | Sequence[str],
+        body: Any,
+        *,
+        when: str = "now",
+        compensation: Any = None,
+        on_commit: str | Sequence[str] | None = None,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> Sent:
+        """Send in the sphere, as its owner does."""
+        return self._membership.send(
+            sending.order(
+                queue,
+                body,
+                when=when,
+                compensation=compensation,
+                on_commit=on_commit,
+                format=format,
+                type=type,
+                properties=properties,
+            )
+        )
+
+    def done(self) -> None:
+        """This recipient's yes."""
+        self._membership.done(self._heart)
+
+    def __enter__(self) -> Part:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.done()
+        else:
+            self._membership.abort(f"{type(error).__name__}: {error}"[:1000])
+            self._membership._hearts.release(self._heart, f"{self._membership.id} {self._membership.key}")
+
+
+def bind(message: Message, store: Store, entrance: Entrance, hearts: Hearts) -> Message:
+    """Give a received message the voice that it has in its sphere, if it was sent in one."""
+    id = message.properties.get(SPHERE)
+    if isinstance(id, str):
+        message.sphere = Membership(store, entrance, hearts, id, message.key)
+    return message
+
+
+def acknowledge(tx: Transaction, message: int, *, processed: bool) -> bool:
+    """Note what a recipient says; False if no sphere waits for it. What has ended stays as it is."""
+    known = (tx.spheres.processed if processed else tx.spheres.received)([message]) > 0
+    if known:
+        tx.wake()
+    return known
+
+
+def abort(store: Store, entrance: Entrance, id: str, reason: str) -> str:
+    """Let a sphere fail and undo what it did; answers with its state before."""
+    check_reason(reason)
+    state = store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, id, reason))
+    if state != COMMITTED:
+        store.transact("compensate", lambda tx: outcome.compensate(tx, id, entrance))
+    return state

@@ -1,0 +1,230 @@
+"""The spheres of a room: start one, look at them, end them from outside, settle what is in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from secrets import token_hex
+from typing import Any
+
+from postroom.errors import ArgumentInvalid, EntityExists, HeartbeatTooSlow, SphereExists, SphereOver, SphereUnknown
+from postroom.limits import (
+    CHECK_SECONDS,
+    COMMIT_SECONDS,
+    HEARTBEAT_SECONDS,
+    HEARTBEAT_SECONDS_MIN,
+    PAGE_ROWS,
+    WAIT_SECONDS_MAX,
+)
+from postroom.model.key import key_number, key_text
+from postroom.model.message import Message
+from postroom.model.moment import to_datetime, to_iso
+from postroom.spheres import membership, outcome
+from postroom.spheres.compensation import Compensator
+from postroom.spheres.entrance import Entrance
+from postroom.spheres.heartbeat import Hearts, beat
+from postroom.spheres.machine import check_id
+from postroom.spheres.settling import settle
+from postroom.spheres.sphere import Sphere
+from postroom.store.base import Store
+from postroom.store.owner import described
+from postroom.store.spheres import ABORTED, ACTIVE, COMMITTED, STATES, Kept, Send
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class SphereShown:
+    """A sphere as it stood when it was looked at."""
+
+    id: str
+    state: str
+    owner: str
+    started: datetime
+    sends: int
+    reason: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "state": self.state,
+            "owner": self.owner,
+            "started": to_iso(self.started),
+            "sends": self.sends,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class SendShown:
+    """One send of a sphere: to whom, and what became of it."""
+
+    when: str
+    recipient: str
+    key: str | None
+    remembered: str | None
+    target: str | None
+    received: datetime | None
+    processed: datetime | None
+    outcome: str
+    why: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "when": self.when,
+            "recipient": self.recipient,
+            "key": self.key,
+            "compensation": self.remembered,
+            "target": self.target,
+            "received": to_iso(self.received) if self.received else None,
+            "processed": to_iso(self.processed) if self.processed else None,
+            "outcome": self.outcome,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class SphereTold:
+    """Everything about one sphere."""
+
+    sphere: SphereShown
+    token: str
+    requires: tuple[str, ...]
+    parts: tuple[tuple[str, str, bool], ...]  # message, who, done
+    sends: tuple[SendShown, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **self.sphere.as_dict(),
+            "token": self.token,
+            "requires": list(self.requires),
+            "parts": [{"message": key, "owner": who, "done": done} for key, who, done in self.parts],
+            "sends": [send.as_dict() for send in self.sends],
+        }
+
+
+class Monitor:
+    def __init__(self, store: Store, entrance: Entrance) -> None:
+        self._store = store
+        self._entrance = entrance
+        self._hearts = Hearts(store)
+
+    def start(
+        self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
+    ) -> Sphere:
+        """A new sphere, owned by this thread."""
+        name = token_hex(8) if id is None else id
+        check_id("sphere", name)
+        for argument, seconds, least in (
+            ("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN),
+            ("commit_within", commit_within, 0),
+        ):
+            if not isinstance(seconds, (int, float)) or not least <= seconds <= WAIT_SECONDS_MAX:
+                raise ArgumentInvalid(argument=argument, why=f"seconds from {least:g} to {WAIT_SECONDS_MAX:.0f}")
+        heart = self._hearts.mine()
+        beating = bool(heart.intervals)
+        microseconds = int(heartbeat * 1_000_000)
+
+        def work(tx: Transaction) -> None:
+            check = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
+            if microseconds >= check:
+                raise HeartbeatTooSlow(heartbeat=heartbeat, check=check / 1_000_000)
+            _refuse_held(tx, self._entrance)
+            outcome.SPHERES.start(tx, name)
+            tx.spheres.add(name, heart.owner, microseconds)
+            if not beating:
+                beat(tx, [heart])
+
+        try:
+            self._store.transact("sphere", work)
+        except EntityExists as exists:
+            raise SphereExists(sphere=name, state=exists.facts["state"]) from None
+        self._hearts.depend(heart, name, heartbeat)
+        return Sphere(self._store, self._entrance, self._hearts, heart, name, commit_within)
+
+    def bind(self, message: Message) -> Message:
+        """A received message with the voice that it has in its sphere."""
+        return membership.bind(message, self._store, self._entrance, self._hearts)
+
+    def acknowledge(self, key: str, *, processed: bool = False) -> bool:
+        """Say for a recipient that a message was received, or processed; False if no sphere waits for that."""
+        number = key_number(key)
+        return self._store.transact("acknowledge", lambda tx: membership.acknowledge(tx, number, processed=processed))
+
+    def abort(self, id: str, reason: str) -> str:
+        """Let a sphere fail; answers with its state afterwards."""
+        state = membership.abort(self._store, self._entrance, id, reason)
+        if state in (COMMITTED, ABORTED):
+            raise SphereOver(sphere=id, state=state, reason="")
+        return self._store.read(lambda tx: outcome.SPHERES.state(tx, id))
+
+    def settle(self, participant: Any) -> dict[str, str]:
+        return settle(self._store, participant)
+
+    def compensator(self, check: float | None = None) -> Compensator:
+        """An engine; without an interval, that of the last one."""
+        if check is None:
+            known = self._store.read(lambda tx: tx.spheres.announced())
+            check = CHECK_SECONDS if known is None else known / 1_000_000
+        return Compensator(self._store, self._entrance, check)
+
+    def spheres(self, state: str | None = None) -> list[SphereShown]:
+        """All spheres, or those in a state; the oldest of each state first."""
+        if state is not None and state not in STATES:
+            raise ArgumentInvalid(argument="state", why=f"{state!r} is none of {', '.join(STATES)}")
+        wanted = STATES if state is None else (state,)
+        return self._store.read(lambda tx: [_shown(kept) for each in wanted for kept in _all(tx, each)])
+
+    def show(self, id: str) -> SphereTold:
+        return self._store.read(lambda tx: _told(tx, id))
+
+    def close(self) -> None:
+        """Beat no more. Spheres that are still open are left to the compensation engine."""
+        self._hearts.stop()
+
+
+def _refuse_held(tx: Transaction, entrance: Entrance) -> None:
+    """An operator who holds the queue of active spheres wants no new ones."""
+    queue = tx.queues.named_to_read(ACTIVE)
+    if queue is not None:
+        entrance.refuse_held(tx, queue)
+
+
+def _all(tx: Transaction, state: str) -> Iterator[Kept]:
+    after = 0
+    while page := tx.tokens.entities(outcome.SPHERES.name, state, after, PAGE_ROWS):
+        found = (tx.spheres.find(each.name) for each in page)
+        yield from (kept for kept in found if kept is not None)
+        after = page[-1].position
+
+
+def _shown(kept: Kept) -> SphereShown:
+    return SphereShown(kept.id, kept.state, described(kept.owner), to_datetime(kept.started), kept.sends, kept.reason)
+
+
+def _told(tx: Transaction, id: str) -> SphereTold:
+    kept = tx.spheres.find(id)
+    if kept is None:
+        raise SphereUnknown(sphere=id)
+    requires = [
+        f"{each.enough} of {', '.join(each.recipients)}: "
+        f"{'processed' if each.processing else 'received'} within {each.within / 1_000_000:g} s"
+        for each in tx.spheres.requirements(id)
+    ]
+    parts = [(key_text(each.message), described(each.owner), each.done) for each in tx.spheres.parts(id)]
+    sends = [_send(each) for each in tx.spheres.sends(id)]
+    return SphereTold(_shown(kept), key_text(kept.token), tuple(requires), tuple(parts), tuple(sends))
+
+
+def _send(send: Send) -> SendShown:
+    return SendShown(
+        send.moment,
+        send.recipient,
+        None if send.message is None else key_text(send.message),
+        None if send.remembered is None else key_text(send.remembered),
+        send.target,
+        None if send.received is None else to_datetime(send.received),
+        None if send.processed is None else to_datetime(send.processed),
+        send.outcome or ("parked" if send.why else "open"),
+        send.why,
+    )

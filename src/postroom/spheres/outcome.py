@@ -1,0 +1,182 @@
+"""How a sphere ends. Each function is a part of one transaction; the token tells who came first.
+
+What a sphere has sent is undone in the reverse order. A primary that nobody has taken disappears together with its
+compensation; one that was taken is compensated. What waits for the commit goes to its queue in the commit itself.
+"""
+
+from __future__ import annotations
+
+from postroom.engine.step import in_use
+from postroom.errors import PostroomError, SphereOver, SphereUnknown, StoreError
+from postroom.limits import REASON_CHARS_MAX
+from postroom.model.message import Draft, Stored
+from postroom.spheres.conditions import fulfilled
+from postroom.spheres.entrance import Entrance
+from postroom.spheres.machine import Machine
+from postroom.store.queues import Queue
+from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES, UNDO, Send
+from postroom.store.transaction import Transaction
+
+SPHERES = Machine(
+    MACHINE,
+    STATES,
+    [(ACTIVE, COMMITTING), (ACTIVE, ABORTING), (COMMITTING, COMMITTED), (COMMITTING, ABORTING), (ABORTING, ABORTED)],
+)
+
+
+def locked_state(tx: Transaction, id: str) -> str:
+    """The state of a sphere, which nobody else changes before this transaction ends."""
+    if tx.tokens.locked(MACHINE, id) is None:
+        raise SphereUnknown(sphere=id)
+    return SPHERES.state(tx, id)
+
+
+def require_state(tx: Transaction, id: str, *states: str) -> None:
+    """Refuse a late owner: its sphere may have been ended by others. It stays as it is until the transaction ends."""
+    locked_state(tx, id)
+    check_state(tx, id, *states)
+
+
+def check_state(tx: Transaction, id: str, *states: str) -> None:
+    """The same for one who only looks."""
+    state = SPHERES.state(tx, id)
+    if state not in states:
+        kept = tx.spheres.find(id)
+        why = f" ({kept.reason})" if kept is not None and kept.reason else ""
+        raise SphereOver(sphere=id, state=state, reason=why)
+
+
+def begin_commit(tx: Transaction, id: str, ends: int, branches: list[str]) -> None:
+    """From now on nothing is added; ``branches`` are what databases call their share."""
+    require_state(tx, id, ACTIVE)
+    tx.spheres.commit_by(id, ends)
+    if branches:
+        tx.spheres.add_branches(id, branches)
+    SPHERES.move(tx, id, COMMITTING)
+
+
+def begin_abort(tx: Transaction, id: str, reason: str) -> str:
+    """Decide that a sphere fails, unless its end is decided; answers with the state that it was in."""
+    state = locked_state(tx, id)
+    if state in (ACTIVE, COMMITTING):
+        said = reason[:REASON_CHARS_MAX]
+        SPHERES.move(tx, id, ABORTING, said)
+        tx.spheres.set_reason(id, said)
+        tx.wake()
+    return state
+
+
+def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
+    """Undo all that can be undone now; a sphere is aborted when nothing is left. False if something is."""
+    if locked_state(tx, id) != ABORTING:
+        return True
+    sends = tx.spheres.open_sends(id)
+    queues = _locked(tx, sends)
+    left = [send for send in sends if not _undone(tx, send, queues, entrance)]
+    if not left:
+        SPHERES.move(tx, id, ABORTED)
+    return not left
+
+
+def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
+    """The point of no return: what waited for the commit is sent, what was for the other case is dropped.
+
+    False, and nothing happens, if someone has joined who is not done.
+    """
+    require_state(tx, id, COMMITTING)
+    if not fulfilled(tx, id):
+        return False
+    sends = tx.spheres.open_sends(id)
+    queues = _locked(tx, sends)
+    for send in reversed(sends):
+        stored = _remembered(tx, send)
+        if send.moment == "commit":
+            _forward(tx, stored, _admitted(tx, send.target, entrance), queues, entrance)
+            tx.spheres.settle(send, "delivered")
+        elif stored is None:
+            tx.spheres.settle(send, "stands")
+        elif send.kept is not None:
+            _forward(tx, stored, _admitted(tx, send.kept, entrance), queues, entrance)
+            tx.spheres.settle(send, "kept")
+        else:
+            tx.messages.remove(queues[UNDO], stored, "discard")
+            tx.spheres.settle(send, "discarded")
+    SPHERES.move(tx, id, COMMITTED)
+    return True
+
+
+def _locked(tx: Transaction, sends: list[Send]) -> dict[str, Queue]:
+    """Every queue that may be touched, in the order of their numbers: nobody waits for another in a circle."""
+    names = {name for send in sends for name in (send.target, send.kept) if name is not None} | {UNDO, *STATES}
+    found = [tx.queues.named_to_read(name) for name in names]
+    ids = {queue.id for queue in found if queue is not None} | {send.queue for send in sends if send.queue is not None}
+    locked = [tx.queues.locked(id) for id in sorted(ids)]
+    return {queue.name: queue for queue in locked}
+
+
+def _undone(tx: Transaction, send: Send, queues: dict[str, Queue], entrance: Entrance) -> bool:
+    """Undo one send; False if its compensation must wait."""
+    stored = _remembered(tx, send)
+    if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, queues)):
+        outcome = "withdrawn"
+    elif stored is None:
+        outcome = "stands"
+    else:
+        return _delivered(tx, send, stored, queues, entrance)
+    if stored is not None:
+        tx.messages.remove(queues[UNDO], stored, "withdraw")
+    tx.spheres.settle(send, outcome)
+    return True
+
+
+def _taken(tx: Transaction, send: Send, queues: dict[str, Queue]) -> bool:
+    """Whether the recipient has a primary, or a part of it; if not, it has disappeared by now."""
+    assert send.message is not None
+    stored = tx.messages.find(send.message)
+    if stored is None or stored.processed is not None:
+        return True
+    queue = queues.get(stored.queue)
+    if queue is None or queue.id != send.queue:
+        return True  # it has gone on
+    if queue.lock_message == stored.key and in_use(tx, queue):
+        return True  # someone reads it by segments
+    if stored.sound:  # a damaged one is never delivered, and kept for those who look for the reason
+        tx.messages.remove(queue, stored, "withdraw")
+    return False
+
+
+def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Queue], entrance: Entrance) -> bool:
+    try:
+        if not stored.sound:
+            tx.spheres.settle(send, None, "the compensation is damaged")
+            return False
+        _forward(tx, stored, _admitted(tx, send.target, entrance), queues, entrance)
+    except StoreError:
+        raise
+    except PostroomError as refusal:  # it waits where it is, and is tried again
+        tx.spheres.settle(send, None, str(refusal))
+        return False
+    tx.spheres.settle(send, "compensated" if send.moment == "now" else "delivered")
+    return True
+
+
+def _remembered(tx: Transaction, send: Send) -> Stored | None:
+    return None if send.remembered is None else tx.messages.find(send.remembered)
+
+
+def _admitted(tx: Transaction, queue: str | None, entrance: Entrance) -> Queue:
+    assert queue is not None
+    return entrance.admit(tx, (queue,))
+
+
+def _forward(
+    tx: Transaction, stored: Stored | None, target: Queue, queues: dict[str, Queue], entrance: Entrance
+) -> None:
+    """A remembered message goes to its queue. Where a door works on messages, it is a new one made of the old."""
+    assert stored is not None, "only we take messages from COMP.Q"
+    undo = queues[UNDO]
+    if target.door:
+        entrance.put(tx, target, [Draft(stored.body, stored.format, stored.type, stored.properties)], stored.key)
+        tx.messages.remove(undo, stored, "deliver")
+    else:
+        tx.messages.move(stored, undo, target)

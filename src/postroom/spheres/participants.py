@@ -1,0 +1,157 @@
+"""Others who share a sphere's outcome: databases and other objects, by two-phase commit.
+
+A participant can ``prepare`` (promise that it can do both), ``commit`` and ``rollback``. Ready are adapters for what
+people have: DB-API connections with two phases, SQLAlchemy sessions, data managers of the ``transaction`` package.
+Whoever has a name for its share (a *branch*) can be settled after a crash, from the state of the sphere's token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from secrets import token_hex
+from typing import Any, Protocol, runtime_checkable
+
+from postroom.errors import ArgumentInvalid
+
+#: What databases call their share begins so: one can see there whose it is. Which sphere's it is, the room knows.
+_PREFIX = "postroom"
+_FORMAT = 0x506F7374
+
+
+#: A branch, and how to commit it and how to roll it back.
+InDoubt = tuple[str, Callable[[], None], Callable[[], None]]
+
+
+@runtime_checkable
+class Participant(Protocol):
+    def prepare(self) -> None:
+        """Promise to be able to commit and to roll back; whoever cannot raises."""
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
+class TwoPhaseConnection:
+    """A DB-API connection with ``tpc_begin``, ``tpc_prepare``, ``tpc_commit``, ``tpc_rollback``."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.branch = f"{_PREFIX}:{token_hex(16)}"
+        connection.tpc_begin(connection.xid(_FORMAT, self.branch, ""))
+
+    def prepare(self) -> None:
+        self._connection.tpc_prepare()
+
+    def commit(self) -> None:
+        self._connection.tpc_commit()
+
+    def rollback(self) -> None:
+        self._connection.tpc_rollback()
+
+
+class Session:
+    """A SQLAlchemy session. With ``twophase=True`` it is prepared; without, it can only promise by its flush."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._two_phase = bool(getattr(session, "twophase", False))
+        self.branch = self._branch() if self._two_phase else None
+
+    def _branch(self) -> str:
+        self._session.connection()  # begins the transaction, which then has a name
+        transaction = self._session.connection().get_transaction()
+        return str(transaction.xid)
+
+    def prepare(self) -> None:
+        if self._two_phase:
+            self._session.prepare()
+        else:
+            self._session.flush()
+
+    def commit(self) -> None:
+        self._session.commit()
+
+    def rollback(self) -> None:
+        self._session.rollback()
+
+
+class DataManager:
+    """A data manager of the ``transaction`` package (``tpc_begin``, ``commit``, ``tpc_vote``, ``tpc_finish`` …)."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+        self._begun = False
+
+    def prepare(self) -> None:
+        self._begun = True
+        self._manager.tpc_begin(self)
+        self._manager.commit(self)
+        self._manager.tpc_vote(self)
+
+    def commit(self) -> None:
+        self._manager.tpc_finish(self)
+
+    def rollback(self) -> None:
+        if self._begun:
+            self._manager.tpc_abort(self)
+        else:
+            self._manager.abort(self)
+
+
+def adapted(thing: Any) -> Participant:
+    """Whatever was enlisted, as a participant of a sphere."""
+    if hasattr(thing, "tpc_vote"):
+        return DataManager(thing)
+    if hasattr(thing, "tpc_begin"):
+        return TwoPhaseConnection(thing)
+    if hasattr(thing, "twophase") and hasattr(thing, "flush"):
+        return Session(thing)
+    if isinstance(thing, Participant):
+        return thing
+    why = (
+        f"{type(thing).__name__} takes no part in two phases: give something with prepare, commit and rollback, "
+        "a DB-API connection with tpc_begin, a SQLAlchemy session, or a data manager of the transaction package"
+    )
+    raise ArgumentInvalid(argument="participant", why=why)
+
+
+def in_doubt(thing: Any) -> list[InDoubt]:
+    """What someone has prepared and not ended."""
+    if hasattr(thing, "tpc_recover") and hasattr(thing, "tpc_commit"):
+        return _of_connection(thing)
+    if hasattr(thing, "connect") and hasattr(thing, "dialect"):
+        return _of_engine(thing)
+    if hasattr(thing, "get_bind") and hasattr(thing, "twophase"):
+        return _of_engine(thing.get_bind())
+    raise ArgumentInvalid(
+        argument="participant",
+        why=f"{type(thing).__name__} cannot tell what it has in doubt; give a DB-API connection with tpc_recover, "
+        "or a SQLAlchemy engine or session",
+    )
+
+
+def can_tell(thing: Any) -> bool:
+    """Whether a connection that is to be enlisted can say what it has in doubt."""
+    return hasattr(thing, "tpc_recover") and hasattr(thing, "tpc_begin")
+
+
+def _of_connection(connection: Any) -> list[InDoubt]:
+    found = connection.tpc_recover()
+    if not getattr(connection, "autocommit", False):
+        connection.rollback()  # having looked began a transaction
+    return [(xid.gtrid, partial(connection.tpc_commit, xid), partial(connection.tpc_rollback, xid)) for xid in found]
+
+
+def _of_engine(engine: Any) -> list[InDoubt]:
+    def end(branch: str, verb: str) -> None:
+        with engine.connect() as connection:
+            getattr(connection, verb)(branch, recover=True)
+
+    with engine.connect() as connection:
+        branches: Sequence[str] = connection.recover_twophase()
+    return [
+        (str(branch), partial(end, branch, "commit_prepared"), partial(end, branch, "rollback_prepared"))
+        for branch in branches
+    ]

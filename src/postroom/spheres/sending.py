@@ -1,0 +1,138 @@
+"""Fire and remember: a message that is sent in a sphere, and what is to be sent when its outcome is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.errors import ArgumentInvalid, PropertyInvalid
+from postroom.limits import SPHERE_SENDS_MAX
+from postroom.model.body import Format
+from postroom.model.key import key_text
+from postroom.model.message import Draft, Value
+from postroom.spheres.entrance import Entrance
+from postroom.spheres.machine import own_queue
+from postroom.store.queues import UNDO as UNDO_KIND
+from postroom.store.queues import Keep
+from postroom.store.spheres import UNDO, Send
+from postroom.store.transaction import Transaction
+from postroom.store.types import check_typed
+
+MOMENTS = ("now", "commit", "abort")
+#: The agreed properties of messages that belong to a sphere.
+SPHERE, RECIPIENT, COMPENSATES = "sphere", "recipient", "compensates"
+
+
+@dataclass(frozen=True)
+class Compensation:
+    """A message that undoes another; without a queue it goes to the one that the other was sent to."""
+
+    body: Any
+    queue: str | Sequence[str] | None = None
+    format: str | Format | None = None
+    type: str | None = None
+    properties: Mapping[str, Value] | None = None
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a send of a sphere has stored."""
+
+    key: str | None  # of the message, if it was sent at once
+    remembered: str | None  # the key of what waits in COMP.Q
+
+
+@dataclass(frozen=True)
+class Order:
+    """A checked send."""
+
+    queue: tuple[str, ...]
+    draft: Draft
+    when: str = "now"
+    compensation: Draft | None = None
+    target: tuple[str, ...] | None = None
+    on_commit: tuple[str, ...] | None = None
+
+
+def order(
+    queue: str | Sequence[str],
+    body: Any,
+    *,
+    when: str,
+    compensation: Any,
+    on_commit: str | Sequence[str] | None,
+    format: str | Format | None,
+    type: str | None,
+    properties: Mapping[str, Value] | None,
+) -> Order:
+    """Check everything that can be checked without the store."""
+    if when not in MOMENTS:
+        raise ArgumentInvalid(argument="when", why=f"{when!r} is none of {', '.join(MOMENTS)}")
+    if compensation is not None and when != "now":
+        raise ArgumentInvalid(argument="compensation", why=f"what is sent on {when} needs none")
+    if on_commit is not None and compensation is None:
+        raise ArgumentInvalid(argument="on_commit", why="it says where a compensation goes, and there is none")
+    draft = Draft.of(body, format, type, properties)
+    if compensation is None:
+        return Order(path(queue), draft, when)
+    undo = compensation if isinstance(compensation, Compensation) else Compensation(compensation, format=format)
+    # A dict is JSON, whatever it undoes.
+    if not isinstance(undo.body, str) and undo.format is format and not isinstance(undo.body, (bytes, bytearray)):
+        undo = Compensation(undo.body, undo.queue, None, undo.type, undo.properties)
+    return Order(
+        path(queue),
+        draft,
+        when,
+        Draft.of(undo.body, undo.format, undo.type, undo.properties),
+        None if undo.queue is None else path(undo.queue),
+        None if on_commit is None else path(on_commit),
+    )
+
+
+def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
+    """Store a message and what undoes it, or what waits for the outcome."""
+    kept = tx.spheres.find(id)
+    assert kept is not None
+    if kept.sends >= SPHERE_SENDS_MAX:
+        raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
+    for draft in (order.draft, order.compensation):
+        if draft is not None and draft.type is not None:
+            check_typed(tx, draft)
+    recipient = entrance.find(tx, order.queue)
+    if order.when != "now":
+        remembered = _remember(tx, id, order.draft, recipient.name, None)
+        note = Send(id, kept.sends, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
+        tx.spheres.remember([note])
+        return Sent(None, key_text(remembered))
+    target = recipient if order.target is None else entrance.find(tx, order.target)
+    kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
+    queue = entrance.admit(tx, order.queue)
+    (key,) = entrance.put(tx, queue, [marked(order.draft, {SPHERE: id})])
+    undo = None if order.compensation is None else _remember(tx, id, order.compensation, target.name, key)
+    goal = None if undo is None else target.name
+    tx.spheres.remember([Send(id, kept.sends, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now)])
+    return Sent(key_text(key), None if undo is None else key_text(undo))
+
+
+def _remember(tx: Transaction, id: str, draft: Draft, recipient: str, primary: int | None) -> int:
+    """Put a message into COMP.Q, with whom it is for."""
+    said: dict[str, Value] = {SPHERE: id, RECIPIENT: recipient}
+    if primary is not None:
+        said[COMPENSATES] = key_text(primary)
+    return tx.messages.put(own_queue(tx, UNDO, UNDO_KIND, Keep.NOTHING), marked(draft, said), primary)
+
+
+def marked(draft: Draft, said: Mapping[str, Value]) -> Draft:
+    """A draft with the agreed properties, which nobody else may set."""
+    own = json.loads(draft.properties)
+    for name in said:
+        if name in own:
+            raise PropertyInvalid(name=name, why="the sphere sets it")
+    properties = json.dumps(dict(sorted({**own, **said}.items())), ensure_ascii=False, separators=(",", ":"))
+    return draft._replace(properties=properties)
+
+
+def path(queue: str | Sequence[str]) -> tuple[str, ...]:
+    return (queue,) if isinstance(queue, str) else tuple(queue)

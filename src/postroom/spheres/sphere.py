@@ -1,0 +1,270 @@
+"""A sphere in the hands of its owner.
+
+Leaving the ``with`` block normally commits, an exception aborts. Whoever comes late, because others have ended the
+sphere meanwhile, is told so at the next call and changes nothing.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Any
+
+from postroom.errors import (
+    ArgumentInvalid,
+    ParticipantInDoubt,
+    PostroomError,
+    SphereAborted,
+    SphereOver,
+    StoreBusy,
+    StoreError,
+)
+from postroom.limits import RETRY_SECONDS
+from postroom.model.body import Format
+from postroom.model.message import Value
+from postroom.spheres import outcome, sending
+from postroom.spheres.conditions import failed, fulfilled
+from postroom.spheres.entrance import Entrance
+from postroom.spheres.heartbeat import Heart, Hearts
+from postroom.spheres.machine import check_reason
+from postroom.spheres.participants import Participant, adapted, can_tell
+from postroom.spheres.sending import Sent
+from postroom.spheres.settling import settle
+from postroom.store.base import Store
+from postroom.store.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
+from postroom.store.transaction import Transaction
+
+
+class Sphere:
+    """What an owner can do with its sphere. Made by ``room.sphere``."""
+
+    def __init__(self, store: Store, entrance: Entrance, hearts: Hearts, heart: Heart, id: str, within: float) -> None:
+        self.id = id
+        self._store = store
+        self._entrance = entrance
+        self._within = within
+        self._participants: list[Participant] = []
+        self._over = False
+        self._let_go = weakref.finalize(self, hearts.give_up, heart, id)
+        self._let_go.atexit = False
+        self._hearts, self._heart = hearts, heart
+
+    def __repr__(self) -> str:
+        return f"<sphere {self.id}>"
+
+    # --- while it is active ---
+
+    def send(
+        self,
+        queue: str | Sequence[str],
+        body: Any,
+        *,
+        when: str = "now",
+        compensation: Any = None,
+        on_commit: str | Sequence[str] | None = None,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> Sent:
+        """Send a message: ``now``, visible at once, or when the outcome is known, on ``commit`` or on ``abort``.
+
+        ``compensation`` undoes a message that is sent now: a body, or a ``Compensation`` with a queue of its own. It is
+        stored in the same commit. When the sphere commits it is dropped, or moved to the queue ``on_commit``.
+        """
+        asked = sending.order(
+            queue,
+            body,
+            when=when,
+            compensation=compensation,
+            on_commit=on_commit,
+            format=format,
+            type=type,
+            properties=properties,
+        )
+
+        def work(tx: Transaction) -> Sent:
+            outcome.require_state(tx, self.id, ACTIVE)
+            return sending.send(tx, self.id, asked, self._entrance)
+
+        return self._store.transact("sphere-send", work)
+
+    def require(
+        self,
+        *recipients: str | Sequence[str],
+        receipt_within: float | None = None,
+        processing_within: float | None = None,
+        at_least: int | None = None,
+    ) -> None:
+        """Succeed only if recipients, named by queue, say in time that they have received or processed what was sent.
+
+        All of them must, or ``at_least`` so many. The time counts from this call, or from a later send.
+        """
+        if not recipients:
+            raise ArgumentInvalid(argument="recipients", why="name at least one queue")
+        if (receipt_within is None) == (processing_within is None):
+            raise ArgumentInvalid(argument="require", why="give receipt_within or processing_within")
+        seconds = receipt_within if receipt_within is not None else processing_within
+        if not isinstance(seconds, (int, float)) or not 0 < seconds < 1e9:
+            raise ArgumentInvalid(argument="require", why="give a time in seconds")
+        enough = len(recipients) if at_least is None else at_least
+        if not isinstance(enough, int) or not 0 < enough <= len(recipients):
+            raise ArgumentInvalid(argument="at_least", why=f"1 to {len(recipients)}, the number of recipients")
+
+        def work(tx: Transaction) -> None:
+            outcome.require_state(tx, self.id, ACTIVE)
+            names = [self._entrance.find(tx, sending.path(queue)).name for queue in recipients]
+            tx.spheres.require(
+                self.id, names, processing_within is not None, enough, int(float(seconds or 0) * 1_000_000)
+            )
+
+        self._store.transact("sphere-require", work)
+
+    def enlist(self, participant: Any) -> Any:
+        """Let a database or another object share the outcome. What it had in doubt before is settled first."""
+        self._store.read(lambda tx: outcome.check_state(tx, self.id, ACTIVE))
+        if can_tell(participant):
+            settle(self._store, participant)
+        self._participants.append(adapted(participant))
+        return participant
+
+    @property
+    def state(self) -> str:
+        return self._store.read(lambda tx: outcome.SPHERES.state(tx, self.id))
+
+    # --- its end ---
+
+    def commit(self) -> None:
+        """End well: conditions are met, participants prepared, and everything takes effect. Otherwise it is aborted."""
+        branches = [branch for each in self._participants if (branch := getattr(each, "branch", None))]
+        ends = monotonic() + self._within
+        try:
+            moment = int(self._within * 1_000_000)
+            self._store.transact(
+                "sphere-committing", lambda tx: outcome.begin_commit(tx, self.id, tx.now + moment, branches)
+            )
+            self._fulfil(ends)
+            self._prepare()
+            self._conclude(ends)
+        except BaseException as error:
+            self._fail(error)
+            raise
+        self._end()
+        self._finish(branches)
+
+    def abort(self, reason: str = "its owner aborted it") -> None:
+        """End badly: all that was sent is undone. Compensations whose queue takes nothing now follow later."""
+        check_reason(reason)
+        try:
+            state = self._store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, self.id, reason))
+        finally:
+            self._roll_back()
+        if state == COMMITTED:
+            raise SphereOver(sphere=self.id, state=state, reason="")
+        self._end()
+        if state != ABORTED:
+            self._store.transact("compensate", lambda tx: outcome.compensate(tx, self.id, self._entrance))
+
+    def __enter__(self) -> Sphere:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._over:
+            return
+        if error is None:
+            self.commit()
+            return
+        try:
+            self.abort(_said(error))
+        except PostroomError as failure:
+            error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); the compensation engine will")
+
+    # --- commit, in its parts ---
+
+    def _fulfil(self, ends: float) -> None:
+        """Wait until the conditions are met."""
+        if self._store.read(self._look):
+            return
+        with self._store.waiter() as waiter:
+            while not self._store.read(self._look):
+                left = ends - monotonic()
+                if left <= 0:
+                    raise SphereAborted(sphere=self.id, reason=f"its commit took longer than {self._within:g} s")
+                waiter.wait(min(left, RETRY_SECONDS))
+
+    def _look(self, tx: Transaction) -> bool:
+        outcome.check_state(tx, self.id, COMMITTING)
+        why = failed(tx, self.id)
+        if why is not None:
+            raise SphereAborted(sphere=self.id, reason=why)
+        return fulfilled(tx, self.id)
+
+    def _prepare(self) -> None:
+        for participant in self._participants:
+            try:
+                participant.prepare()
+            except Exception as error:
+                why = f"{type(participant).__name__} is not prepared: {_said(error)}"
+                raise SphereAborted(sphere=self.id, reason=why) from error
+
+    def _conclude(self, ends: float) -> None:
+        """The point of no return; a queue on hold may keep us waiting, until the time is up."""
+        while True:
+            try:
+                if self._store.transact("sphere-committed", lambda tx: outcome.conclude(tx, self.id, self._entrance)):
+                    return
+                why = "someone who takes part is not done"
+            except SphereOver:
+                raise
+            except PostroomError as refusal:
+                if isinstance(refusal, StoreError) and not isinstance(refusal, StoreBusy):
+                    raise
+                why = str(refusal)
+            if monotonic() > ends:
+                raise SphereAborted(sphere=self.id, reason=f"its commit took longer than {self._within:g} s: {why}")
+            sleep(RETRY_SECONDS)
+            self._store.read(self._look)
+
+    def _fail(self, error: BaseException) -> None:
+        """The commit has failed: nothing of it may stand. If nobody knows whether it has, participants wait."""
+        if isinstance(error, PostroomError) and error.happened == "unknown":
+            return
+        reason = error.facts["reason"] if isinstance(error, SphereAborted) else _said(error)
+        try:
+            self.abort(str(reason)[:1000])
+        except PostroomError as failure:
+            error.add_note(f"and it could not be aborted at once: {failure}")
+
+    def _finish(self, branches: list[str]) -> None:
+        doubtful: list[tuple[Participant, Exception]] = []
+        for participant in self._participants:
+            try:
+                participant.commit()
+            except Exception as error:  # whatever a foreign database may raise
+                doubtful.append((participant, error))
+        if doubtful:
+            first, why = doubtful[0]
+            raise ParticipantInDoubt(sphere=self.id, participant=type(first).__name__, why=why) from why
+        if branches:
+            self._store.transact("settle", lambda tx: tx.spheres.forget_branches(self.id))
+
+    def _roll_back(self) -> None:
+        """Participants follow; one that cannot has nothing that would be committed."""
+        for participant in self._participants:
+            try:
+                participant.rollback()
+            except Exception:  # noqa: S112  # its transaction ends with its connection, or is settled later
+                continue
+        self._participants = []
+
+    def _end(self) -> None:
+        self._over = True
+        self._let_go.detach()
+        self._hearts.release(self._heart, self.id)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,252 @@
+"""What a sphere has sent and remembers, what it requires, and who takes part. Its state is where its token is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from postroom.store.session import Session
+
+#: The machine of spheres, and the queues that are its states.
+MACHINE = "sphere"
+ACTIVE, COMMITTING, ABORTING, COMMITTED, ABORTED = STATES = ("ACTIVE", "COMMITTING", "ABORTING", "COMMITTED", "ABORTED")
+UNDO = "COMP.Q"
+ALIVE = "ALIVE.Q"
+
+_ADD = "INSERT INTO spheres (id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, 0)"
+_NUMBER = "UPDATE spheres SET sends = sends + ? WHERE id = ?"
+_ENDS = "UPDATE spheres SET ends = ? WHERE id = ?"
+_REASON = "UPDATE spheres SET reason = ? WHERE id = ?"
+_COLUMNS = "SELECT s.id, q.name, s.owner, s.heartbeat, s.started, s.sends, s.ends, s.reason, t.message"
+_JOINED = """
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
+    JOIN tokens t ON t.message = m.key AND t.machine = 'sphere' JOIN spheres s ON s.id = t.entity
+"""
+_FIND = (
+    _COLUMNS
+    + """
+FROM spheres s JOIN tokens t ON t.machine = 'sphere' AND t.entity = s.id
+    JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
+WHERE s.id = ?
+"""
+)
+_IN_STATE = _COLUMNS + _JOINED + "WHERE q.name = ? AND m.position > ? ORDER BY m.position LIMIT ?"
+_OWNERS = "SELECT s.owner, count(*), max(s.heartbeat)" + _JOINED + "WHERE q.name = ? GROUP BY s.owner"
+_OWNED = "SELECT s.id" + _JOINED + "WHERE q.name = ? AND s.owner = ? ORDER BY m.position"
+_OVERDUE = "SELECT s.id" + _JOINED + "WHERE q.name = 'COMMITTING' AND s.ends < ?"
+_REQUIRING = """
+SELECT DISTINCT r.sphere FROM requirements r JOIN tokens t ON t.machine = 'sphere' AND t.entity = r.sphere
+    JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
+WHERE q.name = 'ACTIVE' AND r.since + r.within < ?
+"""
+_BEATS = """
+SELECT m.body, m.position, m.key
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 WHERE q.name = 'ALIVE.Q'
+"""
+_SEND = """
+INSERT INTO sends (sphere, number, moment, recipient, message, queue, remembered, target, kept, sent)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SENDS = """
+SELECT sphere, number, moment, recipient, message, queue, remembered, target, kept, sent, received, processed,
+    outcome, why
+FROM sends WHERE sphere = ?
+"""
+_OPEN_SENDS = _SENDS + " AND outcome IS NULL ORDER BY number DESC"
+_ALL_SENDS = _SENDS + " ORDER BY number"
+_OUTCOME = "UPDATE sends SET outcome = ?, why = ? WHERE sphere = ? AND number = ?"
+_RECEIVED = "UPDATE sends SET received = coalesce(received, ?) WHERE message = ?"
+_PROCESSED = "UPDATE sends SET received = coalesce(received, ?), processed = coalesce(processed, ?) WHERE message = ?"
+_REQUIRE = """
+INSERT INTO requirements (sphere, number, recipients, processing, enough, since, within)
+SELECT ?, count(*), ?, ?, ?, ?, ? FROM requirements WHERE sphere = ?
+"""
+_REQUIREMENTS = """
+SELECT recipients, processing, enough, since, within FROM requirements WHERE sphere = ? ORDER BY number
+"""
+_JOIN = "INSERT INTO parts (sphere, message, owner, done) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
+_DONE = "UPDATE parts SET done = 1 WHERE sphere = ? AND message = ?"
+_PARTS = "SELECT message, owner, done FROM parts WHERE sphere = ? ORDER BY message"
+_PART_OWNERS = """
+SELECT p.owner, p.sphere FROM parts p JOIN tokens t ON t.machine = 'sphere' AND t.entity = p.sphere
+    JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
+WHERE p.done = 0 AND q.name IN ('ACTIVE', 'COMMITTING')
+"""
+_BRANCH = "INSERT INTO branches (branch, sphere) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_SPHERE_OF = "SELECT sphere FROM branches WHERE branch = ?"
+_FORGET_BRANCHES = "DELETE FROM branches WHERE sphere = ?"
+_CHECK = """
+INSERT INTO checks (engine, microseconds) VALUES ('compensation', ?)
+ON CONFLICT (engine) DO UPDATE SET microseconds = excluded.microseconds
+"""
+_CHECKED = "SELECT microseconds FROM checks WHERE engine = 'compensation'"
+
+
+class Kept(NamedTuple):
+    """A sphere as it stands."""
+
+    id: str
+    state: str
+    owner: str
+    heartbeat: int
+    started: int
+    sends: int
+    ends: int | None  # when its commit times out
+    reason: str | None
+    token: int
+
+
+class Beat(NamedTuple):
+    position: int  # the number in the journal of the last beat
+    key: int
+
+
+class Send(NamedTuple):
+    """One send of a sphere, and what became of it."""
+
+    sphere: str
+    number: int
+    moment: str  # now, commit, abort
+    recipient: str  # the path of the queue
+    message: int | None  # the primary
+    queue: int | None  # where it was put
+    remembered: int | None  # in COMP.Q
+    target: str | None  # the path of the queue that the remembered message is for
+    kept: str | None  # where it goes on commit, if it is not discarded
+    sent: int
+    received: int | None = None
+    processed: int | None = None
+    outcome: str | None = None
+    why: str | None = None
+
+
+class Requirement(NamedTuple):
+    recipients: tuple[str, ...]
+    processing: bool  # else receipt is enough
+    enough: int  # of the recipients
+    since: int
+    within: int
+
+
+class Part(NamedTuple):
+    message: int
+    owner: str
+    done: bool
+
+
+class Spheres:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- spheres ---
+
+    def add(self, id: str, owner: str, heartbeat: int) -> None:
+        self._session.run(_ADD, (id, owner, heartbeat, self._session.now))
+
+    def find(self, id: str) -> Kept | None:
+        row = self._session.row(_FIND, (id,))
+        return None if row is None else Kept(*row)
+
+    def in_state(self, state: str, after: int, limit: int) -> list[Kept]:
+        """Those in a state, from behind a number of the journal, in the order in which they came into it."""
+        return [Kept(*row) for row in self._session.rows(_IN_STATE, (state, after, limit))]
+
+    def commit_by(self, id: str, ends: int) -> None:
+        self._session.run(_ENDS, (ends, id))
+
+    def set_reason(self, id: str, reason: str) -> None:
+        self._session.run(_REASON, (reason, id))
+
+    # --- owners ---
+
+    def owners(self, state: str) -> dict[str, tuple[int, int]]:
+        """Who owns spheres in a state: how many, and their slowest heartbeat."""
+        return {owner: (count, slowest) for owner, count, slowest in self._session.rows(_OWNERS, (state,))}
+
+    def owned(self, state: str, owner: str) -> list[str]:
+        return [row[0] for row in self._session.rows(_OWNED, (state, owner))]
+
+    def beats(self) -> dict[str, Beat]:
+        """The newest heartbeat of every owner."""
+        return {owner: Beat(position, key) for owner, position, key in self._session.rows(_BEATS)}
+
+    def announce(self, microseconds: int) -> None:
+        """How often an engine looks whether owners live."""
+        self._session.run(_CHECK, (microseconds,))
+
+    def announced(self) -> int | None:
+        row = self._session.row(_CHECKED)
+        return None if row is None else int(row[0])
+
+    def overdue(self, moment: int) -> list[str]:
+        """Spheres whose commit should have ended before."""
+        return [row[0] for row in self._session.rows(_OVERDUE, (moment,))]
+
+    # --- sends ---
+
+    def remember(self, sends: Sequence[Send]) -> None:
+        """Note new sends of one sphere; their numbers count on from those it has."""
+        self._session.many(_SEND, [send[:10] for send in sends])
+        self._session.run(_NUMBER, (len(sends), sends[0].sphere))
+
+    def open_sends(self, id: str) -> list[Send]:
+        """Those whose outcome is not settled, the newest first."""
+        return [Send(*row) for row in self._session.rows(_OPEN_SENDS, (id,))]
+
+    def sends(self, id: str) -> list[Send]:
+        return [Send(*row) for row in self._session.rows(_ALL_SENDS, (id,))]
+
+    def settle(self, send: Send, outcome: str | None, why: str | None = None) -> None:
+        """What became of a send; None if it is still to be done, and why it could not be."""
+        self._session.run(_OUTCOME, (outcome, why, send.sphere, send.number))
+
+    def received(self, messages: Iterable[int]) -> int:
+        """Recipients say that they have these messages; answers with how many of them a sphere has sent."""
+        now = self._session.now
+        return self._session.many(_RECEIVED, [(now, key) for key in messages])
+
+    def processed(self, messages: Iterable[int]) -> int:
+        """Recipients say that they are done with these messages."""
+        now = self._session.now
+        return self._session.many(_PROCESSED, [(now, now, key) for key in messages])
+
+    # --- conditions ---
+
+    def require(self, id: str, recipients: Sequence[str], processing: bool, enough: int, within: int) -> None:
+        said = json.dumps(list(recipients), ensure_ascii=False)
+        self._session.run(_REQUIRE, (id, said, int(processing), enough, self._session.now, within, id))
+
+    def requirements(self, id: str) -> list[Requirement]:
+        rows = self._session.rows(_REQUIREMENTS, (id,))
+        return [Requirement(tuple(json.loads(names)), bool(processing), *rest) for names, processing, *rest in rows]
+
+    def requiring(self, moment: int) -> list[str]:
+        """Active spheres with a requirement whose time may have run out."""
+        return [row[0] for row in self._session.rows(_REQUIRING, (moment,))]
+
+    # --- who takes part ---
+
+    def join(self, id: str, message: int, owner: str) -> bool:
+        return self._session.run(_JOIN, (id, message, owner)) == 1
+
+    def done(self, id: str, message: int) -> None:
+        self._session.run(_DONE, (id, message))
+
+    def parts(self, id: str) -> list[Part]:
+        rows = self._session.rows(_PARTS, (id,))
+        return [Part(message, owner, bool(done)) for message, owner, done in rows]
+
+    def part_owners(self) -> list[tuple[str, str]]:
+        """Recipients that take part and are not done: who, and in which sphere."""
+        return [(row[0], row[1]) for row in self._session.rows(_PART_OWNERS)]
+
+    def add_branches(self, id: str, branches: Iterable[str]) -> None:
+        self._session.many(_BRANCH, [(branch, id) for branch in branches])
+
+    def sphere_of(self, branch: str) -> str | None:
+        row = self._session.row(_SPHERE_OF, (branch,))
+        return None if row is None else row[0]
+
+    def forget_branches(self, id: str) -> None:
+        self._session.run(_FORGET_BRANCHES, (id,))

@@ -1,0 +1,48 @@
+"""Tokens: each stands for an entity, and the queue that it is in is the entity's state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from postroom.store.session import Session
+
+_ADD = "INSERT INTO tokens (machine, entity, message) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_FIND = "SELECT t.message FROM tokens t WHERE t.machine = ? AND t.entity = ?"
+_LOCK = _FIND + " /*for update*/"
+_STATE = """
+SELECT q.name FROM tokens t JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
+WHERE t.machine = ? AND t.entity = ?
+"""
+_ENTITIES = """
+SELECT t.entity, m.position FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
+    JOIN tokens t ON t.message = m.key AND t.machine = ?
+WHERE q.name = ? AND m.position > ? ORDER BY m.position LIMIT ?
+"""
+
+
+class Entity(NamedTuple):
+    name: str
+    position: int  # the number in the journal by which it came into its state
+
+
+class Tokens:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, machine: str, entity: str, message: int) -> bool:
+        """False if the entity has a token already."""
+        return self._session.run(_ADD, (machine, entity, message)) == 1
+
+    def locked(self, machine: str, entity: str) -> int | None:
+        """The token's key; nobody else moves it before this transaction ends."""
+        row = self._session.row(_LOCK, (machine, entity))
+        return None if row is None else int(row[0])
+
+    def state(self, machine: str, entity: str) -> str | None:
+        """The queue that the token is in."""
+        row = self._session.row(_STATE, (machine, entity))
+        return None if row is None else row[0]
+
+    def entities(self, machine: str, state: str, after: int, limit: int) -> list[Entity]:
+        """Those whose token is in a queue, in the order in which they came there."""
+        return [Entity(*row) for row in self._session.rows(_ENTITIES, (machine, state, after, limit))]
