@@ -64,6 +64,7 @@ class Enqueue(NamedTuple):
     delay: int | None = None  # microseconds, for an echo queue
     failed: bool = False  # an error message in the place of what the message should have led to
     passed: bool = False  # kept as processed from the start: what it leads to is among the same effects
+    compensates: bool = False  # the message before it: remembered by the sphere that both are sent in
 
     @property
     def document(self) -> Document:
@@ -96,6 +97,8 @@ def changes(at: int, effects: Effects) -> Iterator[tuple[Granule, Change]]:
     for place, action in enumerate(effects):
         if isinstance(action, ResetSlice):
             yield Granule("slice", action.slicing, action.value), Change(at, None)
+            continue
+        if action.compensates:  # nobody sees it before its sphere fails
             continue
         change = Change(at, action.document._replace(place=place))
         yield Granule("queue", action.queue), change

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.serial import Timeline, settle
+from postroom.engine.spheres import Bonds
 from postroom.engine.stage import Result, Share
 from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
@@ -246,20 +247,23 @@ class _Commit:
         self._claimed = claimed
         self._effects = effects
         self._agent = claimed.share.agent
+        self._bonds = Bonds(tx)
         self._slicings = tx.slices.ids("slicing")
         self._indexes = tx.slices.ids("index")
 
     def write(self, settled: int) -> Result:
-        queues = self._queues(settled)
-        sources = {stored.queue for stored in self._claimed.stored[:settled]}
+        steps = self._bonds.untied(
+            [
+                (stored, self._effects[arrival.order])
+                for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False)
+            ]
+        )
+        queues = self._queues(steps)
+        sources = {stored.queue for stored, _ in steps}
         if not all(releases(self._tx, queues[name]) for name in sources):
             raise Stale  # put on hold since the claim, or someone began to read
         held = {name for name, queue in queues.items() if queue.hold or in_use(self._tx, queue)}
         result = Result()
-        steps = [
-            (stored, self._effects[arrival.order])
-            for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False)
-        ]
         if any(queue.door & ~self._passed for queue in queues.values()):
             steps = [(stored, self._let_in(stored, made, queues)) for stored, made in steps]
         for number, (stored, made) in enumerate(steps if held else ()):
@@ -280,7 +284,7 @@ class _Commit:
             if stored.key in timers:
                 self._tx.timers.remove(timers[stored.key])
         passed = sum([action.passed for _, made in steps for action in made if type(action) is Enqueue])
-        batch.reserve(len(steps) + result.created + passed, result.created - resets)
+        keys = batch.reserve(len(steps) + result.created + passed, result.created - resets)
         for stored, made in steps:
             batch.take(queues[stored.queue], stored, stored.queue in sliced)
             for action in made:
@@ -288,12 +292,12 @@ class _Commit:
             if made and type(made[0]) is Enqueue and made[0].failed:
                 result.failures += 1
         batch.finish(self._claimed.snapshot)
+        self._bonds.settle(steps, keys, queues)
 
-    def _queues(self, settled: int) -> dict[str, Queue]:
+    def _queues(self, steps: Sequence[tuple[Stored, Effects]]) -> dict[str, Queue]:
         """Every queue that is taken from or put into, locked in the order of numbers."""
-        names = {stored.queue for stored in self._claimed.stored[:settled]}
-        made = [self._effects[arrival.order] for arrival in self._claimed.arrivals[:settled]]
-        names |= {action.queue for actions in made for action in actions if type(action) is Enqueue}
+        names = {stored.queue for stored, _ in steps}
+        names |= {action.queue for _, actions in steps for action in actions if type(action) is Enqueue}
         found = [self._living(name) for name in names]
         if SYSTEM_ERRORS not in names and any(queue.door & ~self._passed for queue in found):
             found.append(self._living(SYSTEM_ERRORS))
@@ -337,7 +341,7 @@ class _Commit:
             actor = f"{self._agent} {action.rule}"
             batch.reset(self._slicings[action.slicing], action.value, action.slicing, actor)
             return
-        rule, queue, form, type_, properties, body, slices, entries, delay, _, passed = action
+        rule, queue, form, type_, properties, body, slices, entries, delay, _, passed, _ = action
         places = NOWHERE
         if slices or entries:
             places = Places(

@@ -24,6 +24,17 @@ class With:
 
 
 @dataclass(frozen=True, slots=True)
+class Compensate:
+    """``compensate with E into Q``; ``keyword`` is its first two words, ``into`` its last two."""
+
+    keyword: Span
+    value: Span
+    into: Span
+    queue: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Enqueue:
     """``do enqueue E into Q`` and what follows; ``keyword`` is ``do enqueue``, ``into`` is ``into Q``."""
 
@@ -34,6 +45,12 @@ class Enqueue:
     queue: str
     offset: int
     properties: tuple[With, ...]
+    compensation: Compensate | None = None
+
+    @property
+    def sent(self) -> tuple[Enqueue | Compensate, ...]:
+        """Whatever goes into a queue."""
+        return (self,) if self.compensation is None else (self, self.compensation)
 
 
 @dataclass(frozen=True, slots=True)

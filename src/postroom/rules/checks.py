@@ -191,10 +191,10 @@ def only_actions(subject: Subject) -> Found:
 
 def queue_known(subject: Subject) -> Found:
     for rule, body in subject.rules():
-        for enqueue in body.enqueues:
-            if enqueue.queue not in subject.known_queues:
-                close = nearest(enqueue.queue, subject.known_queues)
-                yield at(rule, rule.body, enqueue.offset), f"rule {rule.name}: no queue {enqueue.queue}{close}"
+        for each in (each for enqueue in body.enqueues for each in enqueue.sent):
+            if each.queue not in subject.known_queues:
+                close = nearest(each.queue, subject.known_queues)
+                yield at(rule, rule.body, each.offset), f"rule {rule.name}: no queue {each.queue}{close}"
 
 
 def property_settable(subject: Subject) -> Found:

@@ -22,7 +22,7 @@ from postroom.limits import (
     TASK_ROUNDS_MAX,
 )
 from postroom.model.key import key_text
-from postroom.model.message import check_properties
+from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.moment import to_datetime, to_iso
 from postroom.model.xmltext import attribute
 from postroom.rules import admission
@@ -180,6 +180,8 @@ class _Chunk:
     def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any]) -> Enqueue | Failure:
         if self._plan.known and made.queue not in self._plan.known:
             return Failure("system", "PR0007", f"the queue {made.queue} is gone", rule)
+        if made.compensates:  # it is worked on where it enters its queue, if it ever does
+            return Enqueue(rule, made.queue, made.format, None, NO_PROPERTIES, made.body, compensates=True)
         target = self._plan.target(made.queue)
         if target.plain and "connection" not in trigger and len(made.body) < _SMALL:  # most messages of most programs
             try:

@@ -46,6 +46,7 @@ class Made(NamedTuple):
     entries: Sequence[tuple[str, str]] = ()
     slicing: str | None = None
     value: str = ""  # of the slice
+    compensates: bool = False  # the message made before it
 
 
 @dataclass(slots=True)
@@ -88,11 +89,12 @@ def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
             template, _, body = piece.partition("?>")
             known = templates[int(template)]
             found.made.append(Made(known.rule, known.queue, "xml", body, known.properties))
-        elif tag == "e":
+        elif tag in "eu":
             # Names of queues and numbers: none of them has a quote or a bracket in it.
             attributes, _, body = piece.partition("/>")
             _, queue, _, rule, _, form, _ = attributes.split('"')
-            found.made.append(Made(int(rule), queue, _FORMATS[form], body if form == "x" else _plain(body)))
+            said = body if form == "x" else _plain(body)
+            found.made.append(Made(int(rule), queue, _FORMATS[form], said, compensates=tag == "u"))
         else:
             _detail(tag, [_plain(value) for value in _VALUES.findall(piece)[: _ATTRIBUTES[tag]]], found)
         tag = following

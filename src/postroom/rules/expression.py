@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from postroom.limits import RULE_DEPTH_MAX
-from postroom.rules.body import ELSE, Binding, Body, Call, Enqueue, Reset, Span, With
+from postroom.rules.body import ELSE, Binding, Body, Call, Compensate, Enqueue, Reset, Span, With
 from postroom.rules.edits import Edit, Edited, edited, line_column
 from postroom.rules.operands import STATEMENTS, Operands, Walk
 from postroom.rules.scope import Bound, plain
@@ -182,10 +182,23 @@ class _Reader(Operands):
             clause, begin = self.since(begin), self.at
             yield self._single(place)
             properties.append(With(name.text, name.start, clause, self.since(begin)))
+        undo: list[Compensate] = []
+        if self.word("compensate") and self.word("with", 1):
+            yield self._compensate(place, undo)
         self.ours = ""
-        self.enqueues.append(
-            Enqueue(self.since(first), keyword, value, into, queue.text, queue.start, tuple(properties))
-        )
+        made = Enqueue(self.since(first), keyword, value, into, queue.text, queue.start, tuple(properties), *undo)
+        self.enqueues.append(made)
+
+    def _compensate(self, place: str, found: list[Compensate]) -> Walk:
+        begin = self.at
+        self.at += 2
+        keyword, begin = self.since(begin), self.at
+        self.ours = "into"
+        yield self._single(place)
+        value, begin = self.since(begin), self.at
+        self.need_word("into")
+        queue = self.need_name("the name of a queue")
+        found.append(Compensate(keyword, value, self.since(begin), queue.text, queue.start))
 
     def _reset(self, first: int) -> Walk:
         name, ends = self.peek(), self.peek().text in ("else", "case", "default")

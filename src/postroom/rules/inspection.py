@@ -112,7 +112,7 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
         f"{'slicing' if rule.target in program.slicings else 'queue'} {rule.target}",
         watches,
         tuple(reads),
-        tuple(dict.fromkeys(each.queue for each in body.enqueues)),
+        tuple(dict.fromkeys(each.queue for enqueue in body.enqueues for each in enqueue.sent)),
         tuple(dict.fromkeys(each.slicing or rule.target for each in body.resets)),
         tuple(program.error_queues(watches[0], name)) if watches else (),
         {queue: plan.queues[queue].query for queue in watches if queue in plan.queues},

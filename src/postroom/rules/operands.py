@@ -162,7 +162,9 @@ class Operands(Cursor, ABC):
             return token.text in (".", "..", "@", "*", "?", "(", "[", "%")
         if token.kind == "name" and self.ours == token.text == "into" and self.peek(1).kind == "name":
             follow = self.peek(2)
-            return follow.text not in (",", ")", "with", "else", "case", "default", "")
+            return follow.text not in (",", ")", "with", "compensate", "else", "case", "default", "")
+        if token.kind == "name" and self.ours and token.text == "compensate":
+            return not self.word("with", 1)
         if token.kind == "name" and self.ours and token.text == "with" and self.peek(1).kind == "name":
             return not self.word("value", 2)
         return token.kind not in ("end", "close-constructor")

@@ -255,6 +255,8 @@ def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int
             slices, entries = map(_pairs, json.loads(places)) if places else ((), ())
             rule, queue, form, type = head
             made = Enqueue(rule, queue, form, type, properties, body, slices, entries, delay, kind == "failure")
+            if kind == "undo":
+                made = made._replace(compensates=True)
         if index in effects:
             effects[index].append(made)
         else:
@@ -338,9 +340,9 @@ def _answer(orders: list[int], effects: Mapping[int, Effects], unsettled: set[in
                 head = heads.setdefault(("reset", action.rule, action.slicing, None, None), len(heads))
                 rows.append((index, head, None, action.value, None, None))
                 continue
-            rule, queue, form, type, properties, body, slices, entries, delay, failed, _ = action
+            rule, queue, form, type, properties, body, slices, entries, delay, failed, _, undo = action
             placed = slices or entries or delay is not None
-            kind = "failure" if failed else "placed" if placed else "enqueue"
+            kind = "undo" if undo else "failure" if failed else "placed" if placed else "enqueue"
             head = heads.setdefault((kind, rule, queue, form, type), len(heads))
             places = json.dumps((slices, entries)) if placed else None
             rows.append((index, head, properties, body, places, delay))

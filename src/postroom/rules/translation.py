@@ -108,6 +108,8 @@ def _values(body: Body) -> Iterator[Span]:
     for enqueue in body.enqueues:
         yield enqueue.value
         yield from (each.value for each in enqueue.properties)
+        if enqueue.compensation is not None:
+            yield enqueue.compensation.value
     yield from (reset.key for reset in body.resets if reset.key is not None)
 
 
@@ -126,13 +128,20 @@ def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Bo
             continue
         edits.append(Edit(*each.keyword, f'{comma}{maker}("{each.name}", ('))
         edits.append(Edit(each.value[1], each.value[1], "))"))
+    undo = enqueue.compensation
+    outer = "" if undo is None else "("
     if element:  # one for certain, and nothing to be worked out: it goes from the rule to the answer uncopied
         made = around.template(Template(number, enqueue.queue, tuple(literals)))
-        edits += [Edit(*enqueue.keyword, f"({made}, "), Edit(*enqueue.into, "")]
+        edits += [Edit(*enqueue.keyword, f"{outer}({made}, "), Edit(*enqueue.into, "")]
     else:
         begin = f'{around.function(enqueue.queue)}("{number}", ('
-        edits += [Edit(*enqueue.keyword, begin), Edit(*enqueue.into, "), (")]
-    edits.append(Edit(enqueue.span[1], enqueue.span[1], ")" if element else "), $qs:h)"))
+        edits += [Edit(*enqueue.keyword, f"{outer}{begin}"), Edit(*enqueue.into, "), (")]
+    end = ")" if element else "), $qs:h)"
+    if undo is None:
+        edits.append(Edit(enqueue.span[1], enqueue.span[1], end))
+    else:
+        edits.append(Edit(*undo.keyword, f'{end}, qs:undo("{undo.queue}", "{number}", ('))
+        edits.append(Edit(*undo.into, ")))"))
     return edits
 
 
@@ -293,6 +302,9 @@ _FUNCTIONS = (
     'let $a := qs:single($n, $v) return if (empty($a)) then () else <p-MARK n="{$n}" v="{string($a)}" k="{'
     'if ($a instance of xs:boolean) then "boolean" else if ($a instance of xs:integer) then "integer" else "string"'
     '}"/> };',
+    # What undoes the message before it.
+    "declare function qs:undo($q as xs:string, $r as xs:string, $b as item()*) as node()* { "
+    'let $f := qs:form($b) return (<u-MARK q="{$q}" r="{$r}" f="{$f}"/>, qs:content($b)) };',
     # A function, and not an attribute in the rule: there Saxon would tell errors without their line.
     "declare function qs:reset($s as xs:string, $r as xs:string, $v as xs:anyAtomicType?) as element() { "
     '<z-MARK s="{$s}" r="{$r}" v="{$v}"/> };',

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from postroom.errors import PostroomError
 from postroom.model.message import NO_PROPERTIES, Draft
-from postroom.spheres.machine import own_queue
 from postroom.spheres.outcome import begin_abort
 from postroom.store.base import Store
 from postroom.store.owner import process_token
@@ -145,7 +144,7 @@ class Hearts:
 
 def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
     """One beat of each heart: its message goes to the end of ALIVE.Q, or is put there."""
-    alive = own_queue(tx, ALIVE, ALIVE_KIND, Keep.NOTHING)
+    alive = tx.queues.own(ALIVE, ALIVE_KIND, Keep.NOTHING)
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
         if stored is None:
@@ -160,6 +159,6 @@ def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:
     """Take heartbeats of those who have ended, or own nothing any more, out of ALIVE.Q."""
-    alive = own_queue(tx, ALIVE, ALIVE_KIND, Keep.NOTHING)
+    alive = tx.queues.own(ALIVE, ALIVE_KIND, Keep.NOTHING)
     for stored in tx.messages.find_many(list(beats)).values():
         tx.messages.remove(alive, stored, "discard")

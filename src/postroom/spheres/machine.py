@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, StateTaken, TransitionRefused
+from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, TransitionRefused
 from postroom.limits import PAGE_ROWS, QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
 from postroom.model.body import is_text
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.base import Store
-from postroom.store.queues import STATE, Keep, Queue
+from postroom.store.queues import STATE, Queue
 from postroom.store.transaction import Transaction
 
 
@@ -36,7 +36,7 @@ class Machine:
     def prepare(self, tx: Transaction) -> None:
         """Make the queues that are not there yet."""
         for state in self.states:
-            own_queue(tx, state, STATE)
+            tx.queues.own(state, STATE)
 
     def start(self, tx: Transaction, entity: str) -> int:
         """A new entity in the first state; answers with the key of its token."""
@@ -120,17 +120,6 @@ def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machi
         if not isinstance(arc, tuple) or len(arc) != 2 or not set(arc) <= set(named):
             raise ArgumentInvalid(argument="transitions", why=f"{arc!r} is not a pair of the states")
     return Machine(f"machine {named[0]}", named, arcs)
-
-
-def own_queue(tx: Transaction, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
-    """A queue of ours, locked for this transaction; made if there is none of its name."""
-    if tx.queues.named_to_read(name) is None:
-        tx.queues.create(name, kind, path=name, keep=keep)
-    queue = tx.queues.named(name)
-    assert queue is not None
-    if queue.kind != kind or queue.retired:
-        raise StateTaken(queue=name)
-    return queue
 
 
 def locked_queues(tx: Transaction, names: Sequence[str]) -> list[Queue]:

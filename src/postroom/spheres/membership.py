@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from postroom.engine.spheres import SPHERE
 from postroom.errors import ArgumentInvalid
 from postroom.limits import HEARTBEAT_SECONDS
 from postroom.model.body import Format
@@ -15,7 +16,7 @@ from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat
 from postroom.spheres.machine import check_reason
-from postroom.spheres.sending import SPHERE, Sent
+from postroom.spheres.sending import Sent
 from postroom.store.base import Store
 from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
 from postroom.store.transaction import Transaction

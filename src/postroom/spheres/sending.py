@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from postroom.errors import ArgumentInvalid, PropertyInvalid
+from postroom.engine.spheres import SPHERE, marked, remember
+from postroom.errors import ArgumentInvalid
 from postroom.limits import SPHERE_SENDS_MAX
 from postroom.model.body import Format
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Value
 from postroom.spheres.entrance import Entrance
-from postroom.spheres.machine import own_queue
-from postroom.store.queues import UNDO as UNDO_KIND
-from postroom.store.queues import Keep
-from postroom.store.spheres import UNDO, Send
+from postroom.store.spheres import Send
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed
 
 MOMENTS = ("now", "commit", "abort")
-#: The agreed properties of messages that belong to a sphere.
-SPHERE, RECIPIENT, COMPENSATES = "sphere", "recipient", "compensates"
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
             check_typed(tx, draft)
     recipient = entrance.find(tx, order.queue)
     if order.when != "now":
-        remembered = _remember(tx, id, order.draft, recipient.name, None)
+        remembered = remember(tx, id, order.draft, recipient.name, None)
         note = Send(id, kept.sends, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
         tx.spheres.remember([note])
         return Sent(None, key_text(remembered))
@@ -110,28 +105,10 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
     queue = entrance.admit(tx, order.queue)
     (key,) = entrance.put(tx, queue, [marked(order.draft, {SPHERE: id})])
-    undo = None if order.compensation is None else _remember(tx, id, order.compensation, target.name, key)
+    undo = None if order.compensation is None else remember(tx, id, order.compensation, target.name, key)
     goal = None if undo is None else target.name
     tx.spheres.remember([Send(id, kept.sends, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now)])
     return Sent(key_text(key), None if undo is None else key_text(undo))
-
-
-def _remember(tx: Transaction, id: str, draft: Draft, recipient: str, primary: int | None) -> int:
-    """Put a message into COMP.Q, with whom it is for."""
-    said: dict[str, Value] = {SPHERE: id, RECIPIENT: recipient}
-    if primary is not None:
-        said[COMPENSATES] = key_text(primary)
-    return tx.messages.put(own_queue(tx, UNDO, UNDO_KIND, Keep.NOTHING), marked(draft, said), primary)
-
-
-def marked(draft: Draft, said: Mapping[str, Value]) -> Draft:
-    """A draft with the agreed properties, which nobody else may set."""
-    own = json.loads(draft.properties)
-    for name in said:
-        if name in own:
-            raise PropertyInvalid(name=name, why="the sphere sets it")
-    properties = json.dumps(dict(sorted({**own, **said}.items())), ensure_ascii=False, separators=(",", ":"))
-    return draft._replace(properties=properties)
 
 
 def path(queue: str | Sequence[str]) -> tuple[str, ...]:

@@ -188,6 +188,9 @@ class Batch:
         slices.add([member for members in self._fresh.values() for member in members], self._entries)
         if self._held:
             slices.spend(self._held)
+        said = [each.key for taken in self._taken.values() for each in taken if '"sphere":' in each.properties]
+        if said and self._tx.spheres.processed(said):  # whoever takes a message in a step is done with it
+            self._tx.wake()
         for due, key in self._timers:
             self._tx.timers.add(due, ECHO, {"message": key})
 

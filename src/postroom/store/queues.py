@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-from postroom.errors import QueueWatched, StoreCorrupt
+from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
 from postroom.store.journal import Journal
 from postroom.store.session import Session
 
@@ -180,6 +180,17 @@ class Queues:
         assert row is not None
         self._journal.add("create-queue", target=row[0], detail={"kind": kind, "path": path})
         return int(row[0])
+
+    def own(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
+        """A queue of a capability's own, locked for this transaction; made if there is none of its name."""
+        queue = self.named(name)
+        if queue is None:
+            self.create(name, kind, path=name, keep=keep)
+            queue = self.named(name)
+            assert queue is not None
+        if queue.kind != kind or queue.retired:
+            raise StateTaken(queue=name)
+        return queue
 
     def evolve(self, queue: Queue, *, path: str, ordinal: int, command: str | None) -> None:
         if (queue.path, queue.ordinal, queue.command, queue.retired) != (path, ordinal, command, 0):
