@@ -72,7 +72,7 @@ def test_what_nobody_has_taken_disappears_from_its_slice_too(room: Postroom) -> 
         raise RuntimeError
     assert bodies(room, "billing") == bodies(room, "billingUndo") == []
     assert room.slice("byAmount", "7") == []
-    assert [each["verb"] for each in map(lambda event: event.as_dict(), room.trace(bill_key(room)))][-1] == "withdraw"
+    assert room.trace(bill_key(room))[-1].verb == "withdraw"
 
 
 def bill_key(room: Postroom) -> str:

@@ -68,7 +68,7 @@ from postroom.queues.results import (
 from postroom.store.base import Store
 from postroom.store.batch import Batch, Door, no_door
 from postroom.store.messages import State
-from postroom.store.queues import CLOSED, Hold, Queue
+from postroom.store.queues import CLOSED, STATE, UNDO, Hold, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed, find_type
 
@@ -122,11 +122,6 @@ class Verbs:
     def find(self, tx: Transaction, queue: Names) -> Queue:
         """The one queue that a reference means, locked for this transaction; also if it is on hold."""
         return one_queue(tx, names_of(queue))
-
-    def refuse_held(self, tx: Transaction, queue: Queue) -> None:
-        """For those who put messages into queues of their own: an operator may hold these, too."""
-        if queue.hold:
-            raise _held(tx, queue)
 
     def admit(self, tx: Transaction, queue: Names) -> Queue:
         """The same, and it takes messages now; for senders that commit more along with them."""
@@ -370,7 +365,7 @@ class Verbs:
                 raise PasswordWrong(queue=shown(names))  # it was changed while we checked
             changed = []
             for candidate in queues_of(tx, names):
-                queue = live(tx, candidate, names)
+                queue = live(tx, candidate, names, but=(STATE, UNDO))
                 locks.refuse_locked(tx, queue)
                 if queue.hold != wanted:
                     tx.queues.hold(queue, wanted)
@@ -399,15 +394,11 @@ def _open_queue(tx: Transaction, names: Names) -> Queue:
             tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
     queue = one_queue(tx, names)
     if queue.hold:
-        raise _held(tx, queue)
+        level = _spoken_level(tx, queue.path) or queue.name
+        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept", level=level)
     if queue.lock_owner is not None:
         locks.refuse_locked(tx, queue)
     return queue
-
-
-def _held(tx: Transaction, queue: Queue) -> QueueHeld:
-    level = _spoken_level(tx, queue.path) or queue.name
-    return QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept", level=level)
 
 
 def _spoken_level(tx: Transaction, path: str) -> str | None:

@@ -22,8 +22,7 @@ from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import still
 from postroom.store.base import Store, Waiter
 from postroom.store.owner import described, is_alive
-from postroom.store.queues import Hold
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, UNDO, Beat
+from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, Beat
 from postroom.store.transaction import Transaction
 
 #: Who aborts spheres in the journal.
@@ -275,9 +274,5 @@ def _beating(tx: Transaction, id: str) -> tuple[str, int]:
 
 
 def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:
-    """The next spheres to be undone; none while an operator holds the queue of those, or that of compensations."""
-    for name in (ABORTING, UNDO):
-        queue = tx.queues.named_to_read(name)
-        if queue is not None and queue.hold == Hold.FULL:
-            return []
+    """The next spheres to be undone."""
     return [(each.name, each.position) for each in tx.tokens.entities(outcome.SPHERES.name, ABORTING, after, PAGE_ROWS)]

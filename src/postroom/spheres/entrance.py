@@ -19,6 +19,3 @@ class Entrance(Protocol):
 
     def put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
         """Store new messages in a queue that was admitted to."""
-
-    def refuse_held(self, tx: Transaction, queue: Queue) -> None:
-        """Raise if a queue is on hold, and say how to change that."""

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, TransitionRefused
+from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, QueueHeld, TransitionRefused
 from postroom.limits import PAGE_ROWS, QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
 from postroom.model.body import is_text
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.base import Store
-from postroom.store.queues import STATE, Queue
+from postroom.store.queues import STATE, Hold, Queue
 from postroom.store.transaction import Transaction
 
 
@@ -44,8 +44,8 @@ class Machine:
         present = tx.tokens.state(self.name, entity)
         if present is not None:
             raise EntityExists(entity=entity, state=present)
-        queue = tx.queues.named(self.states[0])
-        assert queue is not None
+        (queue,) = locked_queues(tx, self.states[:1])
+        _refuse_held(queue)
         token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES))
         if not tx.tokens.add(self.name, entity, token):
             raise EntityExists(entity=entity, state=self.states[0])
@@ -63,14 +63,20 @@ class Machine:
             raise EntityUnknown(entity=entity, states=", ".join(self.states))
         return state
 
-    def move(self, tx: Transaction, entity: str, goal: str, reason: str | None = None) -> str:
-        """Let an entity go over into another state; answers with the one that it was in."""
+    def move(self, tx: Transaction, entity: str, goal: str, reason: str | None = None, *, always: bool = False) -> str:
+        """Let an entity go over into another state; answers with the one that it was in.
+
+        An operator may hold a state: then nobody comes in, or leaves it, but for what must ``always`` be possible.
+        """
         state = self.locked(tx, entity)
         if (state, goal) not in self.transitions:
             raise TransitionRefused(entity=entity, state=state, goal=goal)
         token = tx.tokens.locked(self.name, entity)
         assert token is not None
         source, target = locked_queues(tx, [state, goal])
+        if not always:
+            _refuse_held(target)
+            _refuse_held(source, Hold.FULL, "release")
         stored = tx.messages.find(token)
         assert stored is not None, "a state has found it"
         tx.messages.move(stored, source, target, {"reason": reason} if reason else None)
@@ -131,6 +137,11 @@ def locked_queues(tx: Transaction, names: Sequence[str]) -> list[Queue]:
         found[name] = queue.id
     locked = {id: tx.queues.locked(id) for id in sorted(found.values())}
     return [locked[found[name]] for name in names]
+
+
+def _refuse_held(queue: Queue, least: Hold = Hold.INPUT, verb: str = "accept") -> None:
+    if queue.hold >= least:
+        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb=verb, level=queue.name)
 
 
 def check_id(argument: str, id: str) -> None:

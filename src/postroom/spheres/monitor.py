@@ -29,7 +29,7 @@ from postroom.spheres.settling import settle
 from postroom.spheres.sphere import Sphere
 from postroom.store.base import Store
 from postroom.store.owner import described
-from postroom.store.spheres import ABORTED, ACTIVE, COMMITTED, STATES, Kept, Send
+from postroom.store.spheres import ABORTED, COMMITTED, STATES, Kept, Send
 from postroom.store.transaction import Transaction
 
 
@@ -129,7 +129,6 @@ class Monitor:
             check = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
             if microseconds >= check:
                 raise HeartbeatTooSlow(heartbeat=heartbeat, check=check / 1_000_000)
-            _refuse_held(tx, self._entrance)
             outcome.SPHERES.start(tx, name)
             tx.spheres.add(name, heart.owner, microseconds)
             if not beating:
@@ -181,13 +180,6 @@ class Monitor:
     def close(self) -> None:
         """Beat no more. Spheres that are still open are left to the compensation engine."""
         self._hearts.stop()
-
-
-def _refuse_held(tx: Transaction, entrance: Entrance) -> None:
-    """An operator who holds the queue of active spheres wants no new ones."""
-    queue = tx.queues.named_to_read(ACTIVE)
-    if queue is not None:
-        entrance.refuse_held(tx, queue)
 
 
 def _all(tx: Transaction, state: str) -> Iterator[Kept]:

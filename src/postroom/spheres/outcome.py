@@ -13,7 +13,7 @@ from postroom.model.message import Draft, Stored
 from postroom.spheres.conditions import fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.machine import Machine
-from postroom.store.queues import Queue
+from postroom.store.queues import Hold, Queue
 from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES, UNDO, Send
 from postroom.store.transaction import Transaction
 
@@ -60,7 +60,7 @@ def begin_abort(tx: Transaction, id: str, reason: str) -> str:
     state = locked_state(tx, id)
     if state in (ACTIVE, COMMITTING):
         said = reason[:REASON_CHARS_MAX]
-        SPHERES.move(tx, id, ABORTING, said)
+        SPHERES.move(tx, id, ABORTING, said, always=True)
         tx.spheres.set_reason(id, said)
         tx.wake()
     return state
@@ -72,9 +72,11 @@ def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
         return True
     sends = tx.spheres.open_sends(id)
     queues = _locked(tx, sends)
+    if any(name in queues and queues[name].hold == Hold.FULL for name in (ABORTING, UNDO)):
+        return False  # an operator wants nothing to be undone now
     left = [send for send in sends if not _undone(tx, send, queues, entrance)]
     if not left:
-        SPHERES.move(tx, id, ABORTED)
+        SPHERES.move(tx, id, ABORTED, always=True)
     return not left
 
 
