@@ -25,6 +25,7 @@ from postroom.doors import Doors
 from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
 from postroom.engine.tryout import Tried
+from postroom.entrance import Entrance
 from postroom.errors import ArgumentInvalid, OutboxUnknown, PrincipalRefused, TypeUnknown
 from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
@@ -135,9 +136,9 @@ class Postroom:
         self._by = By(actor, broker or broker_name())
         doors = Doors(self._programs, self._charts, self._by)
         self._verbs = Verbs(store, User(self._owner, actor), doors)
-        self._monitor = Monitor(store, self._verbs)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
+        self._monitor = Monitor(store, Entrance(self._verbs, self._network.forms))
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(absolute(url))]

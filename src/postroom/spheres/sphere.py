@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from postroom.errors import (
     ArgumentInvalid,
@@ -35,6 +35,13 @@ from postroom.spheres.settling import settle
 from postroom.store.base import Store
 from postroom.store.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
 from postroom.store.transaction import Transaction
+
+
+class Desk(Protocol):
+    """A station that was proven."""
+
+    @property
+    def name(self) -> str: ...
 
 
 class Sphere:
@@ -90,6 +97,29 @@ class Sphere:
 
         return self._store.transact("sphere-send", work)
 
+    def mail(
+        self,
+        writer: Desk,
+        to: str,
+        type: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        when: str = "now",
+        compensation: Any = None,
+    ) -> Sent:
+        """Put a form into a station's mailbox, written by another station.
+
+        ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
+        with a queue.
+        """
+        asked = sending.letter(writer.name, to, type, fields or {}, compensation, when)
+
+        def work(tx: Transaction) -> Sent:
+            outcome.require_state(tx, self.id, ACTIVE)
+            return sending.send(tx, self.id, asked, self._entrance)
+
+        return self._store.transact("sphere-send", work)
+
     def require(
         self,
         *recipients: str | Sequence[str],
@@ -97,7 +127,7 @@ class Sphere:
         processing_within: float | None = None,
         at_least: int | None = None,
     ) -> None:
-        """Succeed only if recipients, named by queue, say in time that they have received or processed what was sent.
+        """Succeed only if recipients, by queue or station, say in time that they have received or processed their messages.
 
         All of them must, or ``at_least`` so many. The time counts from this call, or from a later send.
         """
@@ -114,7 +144,7 @@ class Sphere:
 
         def work(tx: Transaction) -> None:
             outcome.require_state(tx, self.id, ACTIVE)
-            names = [self._entrance.find(tx, sending.path(queue)).name for queue in recipients]
+            names = [self._entrance.recipient(tx, sending.path(each)) for each in recipients]
             tx.spheres.require(
                 self.id, names, processing_within is not None, enough, int(float(seconds or 0) * 1_000_000)
             )

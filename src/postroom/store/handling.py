@@ -16,6 +16,7 @@ from postroom.store.counts import Counts
 from postroom.store.messages import INSERT
 from postroom.store.queues import Queue
 from postroom.store.session import Session
+from postroom.store.spheres import Spheres
 from postroom.store.transfers import KEEP_EDITION
 
 _WRITE = """
@@ -49,8 +50,9 @@ class New(NamedTuple):
 
 
 class Handling:
-    def __init__(self, session: Session, counts: Counts) -> None:
+    def __init__(self, session: Session, counts: Counts, spheres: Spheres) -> None:
         self._session = session
+        self._spheres = spheres
         self._counts = counts
 
     def apply(self, changes: Sequence[Move | New]) -> list[Stored]:
@@ -92,6 +94,9 @@ class Handling:
         self._session.many(INSERT, fresh)
         self._session.many(JOURNAL, journal)
         self._session.many(KEEP_EDITION, editions)
+        moved = [each.stored for each in changes if type(each) is Move and '"sphere":' in each.stored.properties]
+        if moved:  # a procedure that handles a message is done with it
+            self._spheres.processed([each.key for each in moved])
         return made
 
     def _depart(self, changes: Sequence[Move | New]) -> None:

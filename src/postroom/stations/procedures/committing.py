@@ -131,8 +131,10 @@ class _Step:
             self._move(by, stored[sketch], where.get((picked.name, 0), LEAVE), body, said)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
+            spheres = [marks(each.properties).sphere for each in stored.values()]
+            sphere = next((each for each in spheres if each is not None), None)
             for key, made in zip(working.keys, outcome.made, strict=True):
-                self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)
+                self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause, sphere)
 
     def _by(self, look: Look, procedure: str, depth: int) -> _By:
         """Most sets of a step are handled by few procedures."""
@@ -160,7 +162,7 @@ class _Step:
         self.changes.append(tuple.__new__(Move, (stored, source, target, verb, written, new, by.actor, f"{{{said}}}")))
         self._goals.append((by, goal))
 
-    def _new(self, by: _By, key: int, made: Made, goal: Goal, cause: int) -> None:
+    def _new(self, by: _By, key: int, made: Made, goal: Goal, cause: int, sphere: str | None) -> None:
         said, to = by.said, goal.ships
         target = self._queues[by.queue]
         if to is not None and self._node == CONTROL:
@@ -168,7 +170,7 @@ class _Step:
             said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
         elif goal.operation is Operation.DOSSIER:
             said = f'{said},"dossier":{_json(goal.where)}'
-        new = by.marks(properties(Marks(made.form)), goal)
+        new = by.marks(properties(Marks(made.form, sphere=sphere)), goal)
         self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, f"{{{said}}}"))
         self._goals.append((by, goal))
 
@@ -261,13 +263,13 @@ class _By:
 
     def _marks_of(self, known: Marks, goal: Goal) -> str:
         if goal.ships is not None:
-            return properties(Marks(known.form, self.station, self.depth))
-        form, sender, _, handled, due = known
+            return properties(Marks(known.form, self.station, self.depth, sphere=known.sphere))
+        form, sender, _, handled, due, sphere = known
         if self.procedure not in handled:
             handled = (*handled, self.procedure)
         if goal.delay_seconds is not None:
             due = self.now + goal.delay_seconds * 1_000_000
-        return properties(Marks(form, sender, self.depth, handled, due))
+        return properties(Marks(form, sender, self.depth, handled, due, sphere))
 
 
 def _place(queue: Queue) -> str:

@@ -367,7 +367,7 @@ class _Steps:
                     continue
                 queue = mail.queue_of(tx, database(station), STATION)
                 known = marks(stored.properties)
-                new = properties(Marks(known.form, station, known.depth))
+                new = properties(Marks(known.form, station, known.depth, sphere=known.sphere))
                 tx.journal.actor = f"procedure {said['procedure']}"
                 parcels.append(mail.ship_one(tx, queue, stored, station, self._node, to, new))
                 tx.journal.actor = ENGINE
