@@ -138,7 +138,8 @@ class Postroom:
         self._verbs = Verbs(store, User(self._owner, actor), doors)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
-        self._monitor = Monitor(store, Entrance(self._verbs, self._network.forms))
+        again = partial(open_store, url, actor=actor, create=False, clock=store.session.clock)
+        self._monitor = Monitor(store, again, Entrance(self._verbs, self._network.forms))
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(absolute(url))]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -25,7 +24,7 @@ from postroom.store.spheres import ALIVE
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _serial = count(1)
 
@@ -50,8 +49,10 @@ class Heart:
 class Hearts:
     """All hearts of one open room."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, open: Callable[[], Store]) -> None:
         self._store = store
+        self._open = open
+        self._own: Store | None = None  # a connection that no owner keeps waiting
         self._lock = threading.Lock()
         self._hearts: dict[int, Heart] = {}  # by thread
         self._changed = threading.Event()
@@ -108,13 +109,25 @@ class Hearts:
             self._changed.wait(self._pause())
             due = self._due()
             if due is None:
-                return
+                break
             if due and not self._stopped:
-                try:
-                    self._store.transact("heartbeat", partial(beat, hearts=due))
-                except PostroomError:  # busy or gone for a moment: there are more beats before anyone worries
-                    if self._store.stopped:
-                        return
+                self._beat(due)
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def _beat(self, due: list[Heart]) -> None:
+        try:
+            if self._own is None or self._own.stopped:
+                self._own = self._open()
+            self._own.transact("heartbeat", partial(beat, hearts=due))
+        except PostroomError:  # busy or gone for a moment: there are more beats before anyone worries
+            return
+        with self._lock:
+            for heart in due:
+                for sphere in heart.given_up:
+                    heart.intervals.pop(sphere, None)
+                heart.given_up.clear()
 
     def _pause(self) -> float:
         with self._lock:
@@ -147,14 +160,12 @@ def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
     alive = tx.queues.own(ALIVE, ALIVE_KIND, Keep.NOTHING)
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
-        if stored is None:
+        if stored is None or stored.queue != ALIVE or stored.body != heart.owner:  # the first, or the last did not last
             heart.beat = tx.messages.put(alive, Draft(heart.owner, "text", None, NO_PROPERTIES))
         else:
             tx.messages.move(stored, alive, alive, verb="beat")
-        for sphere in list(heart.given_up):
-            with suppress(PostroomError):
-                begin_abort(tx, sphere, "its owner let it go")
-            heart.given_up.discard(sphere)
+        for sphere in heart.given_up:
+            begin_abort(tx, sphere, "its owner let it go")
 
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:

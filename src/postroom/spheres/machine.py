@@ -151,6 +151,12 @@ def check_id(argument: str, id: str) -> None:
         )
 
 
+def reason_of(error: BaseException) -> str:
+    """Why something failed, from whatever was raised."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return "".join(character if is_text(character) else "?" for character in said[:REASON_CHARS_MAX])
+
+
 def check_reason(reason: str) -> None:
     if not isinstance(reason, str) or len(reason) > REASON_CHARS_MAX or not is_text(reason):
         raise ArgumentInvalid(argument="reason", why=f"text of at most {REASON_CHARS_MAX} characters")

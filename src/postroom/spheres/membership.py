@@ -15,7 +15,7 @@ from postroom.model.message import Message, Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat
-from postroom.spheres.machine import check_reason
+from postroom.spheres.machine import check_reason, reason_of
 from postroom.spheres.sending import Sent
 from postroom.store.base import Store
 from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
@@ -84,6 +84,13 @@ class Membership:
         finally:
             self._hearts.release(heart, f"{self.id} {self.key}")
 
+    def leave(self, heart: Heart, reason: str) -> None:
+        """This recipient has failed, and so has the sphere."""
+        try:
+            self.abort(reason)
+        finally:
+            self._hearts.release(heart, f"{self.id} {self.key}")
+
 
 class Part:
     """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere."""
@@ -131,8 +138,7 @@ class Part:
         if error is None:
             self.done()
         else:
-            self._membership.abort(f"{type(error).__name__}: {error}"[:1000])
-            self._membership._hearts.release(self._heart, f"{self._membership.id} {self._membership.key}")
+            self._membership.leave(self._heart, reason_of(error))
 
 
 def bind(message: Message, store: Store, entrance: Entrance, hearts: Hearts) -> Message:

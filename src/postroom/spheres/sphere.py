@@ -21,14 +21,14 @@ from postroom.errors import (
     StoreBusy,
     StoreError,
 )
-from postroom.limits import RETRY_SECONDS
+from postroom.limits import REASON_CHARS_MAX, RETRY_SECONDS
 from postroom.model.body import Format
 from postroom.model.message import Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.conditions import failed, fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts
-from postroom.spheres.machine import check_reason
+from postroom.spheres.machine import check_reason, reason_of
 from postroom.spheres.participants import Participant, adapted, can_tell
 from postroom.spheres.sending import Sent
 from postroom.spheres.settling import settle
@@ -127,7 +127,7 @@ class Sphere:
         processing_within: float | None = None,
         at_least: int | None = None,
     ) -> None:
-        """Succeed only if recipients, by queue or station, say in time that they have received or processed their messages.
+        """Succeed only if recipients, by queue or station, say in time that they have received or processed theirs.
 
         All of them must, or ``at_least`` so many. The time counts from this call, or from a later send.
         """
@@ -207,10 +207,7 @@ class Sphere:
         if error is None:
             self.commit()
             return
-        try:
-            self.abort(_said(error))
-        except PostroomError as failure:
-            error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); the compensation engine will")
+        self._abort_for(error, reason_of(error))
 
     # --- commit, in its parts ---
 
@@ -237,7 +234,7 @@ class Sphere:
             try:
                 participant.prepare()
             except Exception as error:
-                why = f"{type(participant).__name__} is not prepared: {_said(error)}"
+                why = f"{type(participant).__name__} is not prepared: {reason_of(error)}"
                 raise SphereAborted(sphere=self.id, reason=why) from error
 
     def _conclude(self, ends: float) -> None:
@@ -262,11 +259,15 @@ class Sphere:
         """The commit has failed: nothing of it may stand. If nobody knows whether it has, participants wait."""
         if isinstance(error, PostroomError) and error.happened == "unknown":
             return
-        reason = error.facts["reason"] if isinstance(error, SphereAborted) else _said(error)
+        self._abort_for(error, error.facts["reason"] if isinstance(error, SphereAborted) else reason_of(error))
+
+    def _abort_for(self, error: BaseException, reason: str) -> None:
+        """Abort because of an error, which is the one to tell."""
         try:
-            self.abort(str(reason)[:1000])
+            self.abort(reason[:REASON_CHARS_MAX])
         except PostroomError as failure:
-            error.add_note(f"and it could not be aborted at once: {failure}")
+            self._hearts.give_up(self._heart, self.id)
+            error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); it will be")
 
     def _finish(self, branches: list[str]) -> None:
         doubtful: list[tuple[Participant, Exception]] = []
@@ -294,7 +295,3 @@ class Sphere:
         self._over = True
         self._let_go.detach()
         self._hearts.release(self._heart, self.id)
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
