@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -123,10 +123,7 @@ class Compensator:
     @contextmanager
     def beside(self) -> Iterator[None]:
         """Check in a thread of its own while something else is done."""
-        self.announce()
         self._stop.clear()
-        with suppress(StoreBusy):
-            self.check()
         thread = threading.Thread(target=self._run_quietly, name="postroom-compensation", daemon=True)
         thread.start()
         try:
@@ -146,7 +143,7 @@ class Compensator:
     def _rest(self, waiter: Waiter, due: float) -> None:
         while not self._stop.is_set():
             left = due - monotonic()
-            if left <= 0 or waiter.wait(min(left, 0.5)):
+            if left <= 0 or waiter.wait(min(left, 0.2)):
                 return
 
     # --- one check ---
