@@ -23,7 +23,7 @@ from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingS
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
-from postroom.stations.procedures.plan import Selected, selected
+from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
@@ -51,13 +51,16 @@ def commit(
         ]
         step.add(look, fired)
         result.messages += look.until
+        result.claimed += len(look.arrivals)
     result.created = step.write()
     for look in looks:
         for each in look.sets:
             if each.outcome is not None and each.outcome.failed and each.arrival == look.until:
                 result.failures += 1
                 _fail(tx, look, each, error_form)
-        _remember(tx, look, step.left.get(look.kept.id, ()))
+        passed = _remember(tx, look, step.left.get(look.kept.id, ()))
+        result.messages += passed
+        result.claimed += passed
     if step.changes:
         tx.wake()
     return result, step.parcels
@@ -283,9 +286,16 @@ def _json(said: str | tuple[str, ...]) -> str:
 # --- candidates ---
 
 
-def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stored]]) -> None:
-    """How far the station has been looked at, and who waits there now."""
+def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stored]]) -> int:
+    """How far the station has been looked at, and who waits there now.
+
+    Answers with how many of the messages that were left there need no look, for nobody asks for them: they count as
+    looked at.
+    """
     progress = look.progress
+    passed = _passed(tx, look.desk, progress.own, [now for _, now in left]) if left else []
+    if passed:
+        progress = progress._replace(own=passed[-1].position, turn=progress.turn + len(passed))
     if left and tx.desks.any_withdrawn(look.kept.id):
         moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
         tx.desks.keep_withdrawn(look.kept.id, moved)
@@ -303,7 +313,7 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     fresh = [
         row
         for chosen, each in look.memory.added
-        if each.turn <= progress.turn
+        if each.turn <= look.kept.turn + look.until
         and each.message not in gone
         and (plans[chosen.plan].name, each.message) not in refused
         for row in rows(plans[chosen.plan], chosen.sketch, each)
@@ -311,6 +321,24 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     tx.desks.add(look.kept.id, fresh)
     if progress != look.kept and not tx.desks.advance(progress):
         raise Stale
+    return len(passed)
+
+
+def _passed(tx: Transaction, desk: Desk, own: int, left: Sequence[Stored]) -> Sequence[Stored]:
+    """The first of the messages that a step has left which nobody asks for, if none has come before them."""
+    wanted: dict[tuple[str | None, str], bool] = {}
+    count = 0
+    for now in left:
+        about = (now.type, now.properties)
+        if about not in wanted:
+            wanted[about] = bool(desk.wants(now.type or "", marks(now.properties).handled))
+        if wanted[about]:
+            break
+        count += 1
+    queue = tx.queues.named_to_read(left[0].queue) if count else None
+    if queue is None or tx.messages.positions(queue, own, 1) != [left[0].position]:
+        return ()
+    return left[:count]
 
 
 def _stored_rows(
