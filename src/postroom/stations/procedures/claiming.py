@@ -100,7 +100,9 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
     In one store that is the order of the journal; what lies behind the end of a full page has to wait for the rest of
     it. Two stores have no common order: then mail comes after what is here.
     """
-    found = [*(Arrival(each, False) for each in own), *(Arrival(each, True) for each in mail)]
+    new = tuple.__new__  # the constructor's half cost counts here
+    found: list[Arrival] = [new(Arrival, (each, False)) for each in own]
+    found += [new(Arrival, (each, True)) for each in mail]
     if apart or not mail:
         return found[:size]
     ends = [page[-1].position for page in (own, mail) if len(page) >= size]
@@ -178,14 +180,15 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
     """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
     if not fits:
         return True
-    desk, memory, stored, turn = found.desk, found.memory, arrival.stored, found.turn(number)
-    remote = int(arrival.mail and apart)
-    about = ("", "", turn, stored.key, stored.position, remote, stored.created)
-    firsts = [tuple.__new__(Candidate, (*about, each.values, True)) for each in fits]
-    for each, first in zip(fits, firsts, strict=True):
-        memory.add(each, first)
-    for each, first in zip(fits, firsts, strict=True):
-        plan = desk.plans[each.plan]
+    desk, memory, stored = found.desk, found.memory, arrival.stored
+    turn, remote = found.turn(number), int(arrival.mail and apart)
+    firsts: list[Candidate] = []
+    for each in fits:
+        about = ("", "", turn, stored.key, stored.position, remote, stored.created, each.values, True)
+        firsts.append(tuple.__new__(Candidate, about))
+        memory.add(each, firsts[-1])
+    for place, each in enumerate(fits):
+        plan, first = desk.plans[each.plan], firsts[place]
         try:
             members = complete(plan, each, first, memory)
         except TooManyTries:
