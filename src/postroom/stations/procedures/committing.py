@@ -81,7 +81,7 @@ class _Step:
         self.parcels: list[Parcel] = []
         self.left: dict[int, list[tuple[Move | New, Stored]]] = {}  # by desk, what stays there
         self._known: dict[tuple[int, str, int], _By] = {}
-        self._goals: list[tuple[_By, Goal]] = []  # beside the changes: by whom, where to
+        self._ways: list[_Way] = []  # beside the changes: by whom, where to
 
     def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
         self._sets += [(look, each) for each in fired]
@@ -119,23 +119,27 @@ class _Step:
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
-        outcome, plan, stored, where = working.outcome, working.plan, working.stored, working.goals
+        outcome, plan, stored = working.outcome, working.plan, working.stored
         assert outcome is not None
         by = self._by(look, plan.name, working.depth + plan.weight)
-        keys = [key_text(stored[sketch].key) for sketch in range(len(plan.sketches))]
-        for sketch, picked in enumerate(plan.sketches):
+        ways = by.ways.get(outcome.where)
+        if ways is None:
+            goals = [working.goals.get((picked.name, 0), LEAVE) for picked in plan.sketches]
+            ways = by.ways[outcome.where] = [self._way(by, goal) for goal in goals]
+        keys = [key_text(stored[sketch].key) for sketch in range(len(ways))]
+        for sketch, way in enumerate(ways):
             said = by.said
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
                 said = f'{said},"with":["{others}"]'
-            body, fields = outcome.written.get(picked.name, _AS_IT_WAS)
+            body, fields = outcome.written.get(plan.sketches[sketch].name, _AS_IT_WAS)
             if fields:
                 said = f'{said},"fields":{_json(fields)}'
-            self._move(by, stored[sketch], where.get((picked.name, 0), LEAVE), body, said)
+            self._move(way, stored[sketch], body, said)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
             for key, made in zip(working.keys, outcome.made, strict=True):
-                self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)
+                self._new(self._way(by, working.goals.get((made.sketch, made.copy), LEAVE)), key, made, cause)
 
     def _by(self, look: Look, procedure: str, depth: int) -> _By:
         """Most sets of a step are handled by few procedures."""
@@ -144,43 +148,41 @@ class _Step:
             known = self._known[look.kept.id, procedure, depth] = _By(look, procedure, depth, self._tx.now)
         return known
 
-    def _move(self, by: _By, stored: Stored, goal: Goal, body: str | None, said: str) -> None:
-        source, to, before = self._queues[stored.queue], goal.ships, stored.body
+    def _way(self, by: _By, goal: Goal) -> _Way:
+        to = goal.ships
         if to is not None and self._node == CONTROL:
-            verb, target = "ship", self._queues[mailbox(to)]
-            said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
-        else:
-            target = self._queues[by.queue]  # from another node it is handed over after it was written on
-            if source is not target:
-                verb = "get"
-                said = f'{said},"from":{_json(stored.queue)},"to":{_json(by.station)}'
-            else:
-                verb = "leave" if body is None or body == before else "modify"
-        if goal.operation is Operation.DOSSIER:
-            said = f'{said},"dossier":{_json(goal.where)}'
-        new = by.marks(stored.properties, goal)
-        written = before if body is None else body
-        self.changes.append(tuple.__new__(Move, (stored, source, target, verb, written, new, by.actor, f"{{{said}}}")))
-        self._goals.append((by, goal))
+            about = f',"from":{_json(by.station)},"to":{_json(to)}'
+            return _Way(by, goal, self._queues[mailbox(to)], about, ships=True)
+        # From another node it is handed over after it was written on.
+        about = f',"dossier":{_json(goal.where)}' if goal.operation is Operation.DOSSIER else ""
+        return _Way(by, goal, self._queues[by.queue], about, ships=False)
 
-    def _new(self, by: _By, key: int, made: Made, goal: Goal, cause: int) -> None:
-        said, to = by.said, goal.ships
-        target = self._queues[by.queue]
-        if to is not None and self._node == CONTROL:
-            target = self._queues[mailbox(to)]
-            said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
-        elif goal.operation is Operation.DOSSIER:
-            said = f'{said},"dossier":{_json(goal.where)}'
-        new = by.marks(properties(Marks(made.form)), goal)
-        self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, f"{{{said}}}"))
-        self._goals.append((by, goal))
+    def _move(self, way: _Way, stored: Stored, body: str | None, said: str) -> None:
+        source, target, before = self._queues[stored.queue], way.target, stored.body
+        if way.ships:
+            verb = "ship"
+        elif source is not target:
+            verb = "get"
+            said = f'{said},"from":{_json(stored.queue)},"to":{_json(way.by.station)}'
+        else:
+            verb = "leave" if body is None or body == before else "modify"
+        detail = f"{{{said}{way.said}}}"
+        written = before if body is None else body
+        change = (stored, source, target, verb, written, way.marks(stored.properties), way.by.actor, detail)
+        self.changes.append(tuple.__new__(Move, change))  # the constructor's half cost counts here
+        self._ways.append(way)
+
+    def _new(self, way: _Way, key: int, made: Made, cause: int) -> None:
+        new, detail = way.marks(properties(Marks(made.form))), f"{{{way.by.said}{way.said}}}"
+        self.changes.append(New(key, way.target, made.type, new, made.body, cause, way.by.actor, detail))
+        self._ways.append(way)
 
     def _track(self, made: Sequence[Stored]) -> None:
         """Tell queries that are being read what has changed under them."""
         tracking = self._tx.tracking
         if tracking.calm():
             return
-        for change, now, (by, _) in zip(self.changes, made, self._goals, strict=True):
+        for change, now, way in zip(self.changes, made, self._ways, strict=True):
             if not isinstance(change, Move):
                 continue
             before, after = _place(change.source), _place(change.target)
@@ -188,7 +190,7 @@ class _Step:
             if before != after:
                 done = tracking.come(after, now.key, seen)
                 if after == STATIONS:
-                    tracking.show(change.stored, by.station, seen, done, now.position)
+                    tracking.show(change.stored, way.by.station, seen, done, now.position)
 
     def _file(self, made: Sequence[Stored]) -> None:
         """Under their types and fields, at their new places."""
@@ -213,8 +215,8 @@ class _Step:
         """Dossiers, and what is to be shipped later or to another store."""
         kept: list[tuple[Queue, str, int, int]] = []
         gone: list[int] = []
-        for change, now, (by, goal) in zip(self.changes, made, self._goals, strict=True):
-            to = goal.ships
+        for change, now, way in zip(self.changes, made, self._ways, strict=True):
+            by, goal, to = way.by, way.goal, way.goal.ships
             if to is None:
                 if by.desk not in self.left:
                     self.left[by.desk] = []
@@ -241,7 +243,7 @@ class _Step:
 class _By:
     """Who acts: a procedure at a station."""
 
-    __slots__ = ("_marked", "actor", "depth", "desk", "now", "procedure", "queue", "said", "station")
+    __slots__ = ("actor", "depth", "desk", "now", "procedure", "queue", "said", "station", "ways")
 
     def __init__(self, look: Look, procedure: str, depth: int, now: int) -> None:
         self.now = now
@@ -251,26 +253,40 @@ class _By:
         self.procedure = procedure
         self.depth = depth
         self.actor = f"procedure {procedure}"
-        self._marked: dict[tuple[str, bool, int | None], str] = {}
         self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
+        self.ways: dict[tuple[str | None, ...], list[_Way]] = {}  # of sketches, by what destinations say
 
-    def marks(self, before: str, goal: Goal) -> str:
+
+class _Way:
+    """Where messages go, and what the journal says of that; most sets of a procedure go the same ways."""
+
+    __slots__ = ("_marked", "by", "goal", "said", "ships", "target")
+
+    def __init__(self, by: _By, goal: Goal, target: Queue, said: str, *, ships: bool) -> None:
+        self.by = by
+        self.goal = goal
+        self.target = target
+        self.said = said
+        self.ships = ships  # to a mailbox of this store
+        self._marked: dict[str, str] = {}
+
+    def marks(self, before: str) -> str:
         """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
-        key = (before, goal.ships is None, goal.delay_seconds)
-        found = self._marked.get(key)
+        found = self._marked.get(before)
         if found is None:
-            found = self._marked[key] = self._marks_of(marks(before), goal)
+            found = self._marked[before] = self._marks_of(marks(before))
         return found
 
-    def _marks_of(self, known: Marks, goal: Goal) -> str:
-        if goal.ships is not None:
-            return properties(Marks(known.form, self.station, self.depth))
+    def _marks_of(self, known: Marks) -> str:
+        by, delay = self.by, self.goal.delay_seconds
+        if self.goal.ships is not None:
+            return properties(Marks(known.form, by.station, by.depth))
         form, sender, _, handled, due = known
-        if self.procedure not in handled:
-            handled = (*handled, self.procedure)
-        if goal.delay_seconds is not None:
-            due = self.now + goal.delay_seconds * 1_000_000
-        return properties(Marks(form, sender, self.depth, handled, due))
+        if by.procedure not in handled:
+            handled = (*handled, by.procedure)
+        if delay is not None:
+            due = by.now + delay * 1_000_000
+        return properties(Marks(form, sender, by.depth, handled, due))
 
 
 def _place(queue: Queue) -> str:
