@@ -168,6 +168,9 @@ def _fill(
 
 def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
     """The value by which the next candidates are looked up."""
+    if len(find.probe) == 1:  # as most are
+        ((sketch, place),) = find.probe
+        return value_at((place,), bound[sketch].values)
     return joined([bound[sketch].values[place] for sketch, place in find.probe])
 
 
