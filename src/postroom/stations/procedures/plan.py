@@ -387,5 +387,6 @@ def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origin: str) 
         if picked.takes_all or picked.selects(said, origin):
             values = picked.values(said)
             if values is not None:
-                found.append(tuple.__new__(Selected, (number, place, values)))  # the constructor's half cost counts here
+                # the constructor's half cost counts here
+                found.append(tuple.__new__(Selected, (number, place, values)))
     return found

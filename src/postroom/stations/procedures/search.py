@@ -124,10 +124,7 @@ def probes(plan: Plan, chosen: Selected) -> Iterator[tuple[str, str]]:
 def rows(plan: Plan, sketch: int, candidate: Candidate) -> list[Candidate]:
     """A candidate as the store keeps it: once for each slot."""
     values = candidate.values
-    return [
-        candidate._replace(slot=name, value=value_at(places, values))
-        for name, places in plan.slot_places[sketch]
-    ]
+    return [candidate._replace(slot=name, value=value_at(places, values)) for name, places in plan.slot_places[sketch]]
 
 
 def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> dict[int, Candidate] | None:
