@@ -195,8 +195,7 @@ class _Steps:
             result, parcels = self._commit(claim.looks)
         self._deliver(parcels)
         self._fetch(claim.looks)
-        claimed = sum(len(each.arrivals) for each in claim.looks)
-        return replace(result, claimed=claimed, more=claim.more, seconds=claim.seconds)
+        return replace(result, more=claim.more, seconds=claim.seconds)
 
     # --- what there is ---
 
