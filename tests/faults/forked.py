@@ -21,7 +21,12 @@ from postroom.errors import PostroomError
 from postroom.model import password
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload([f"tests.faults.{name}workload" for name in ("", "station_", "procedure_")])
+_SERVER.set_forkserver_preload(
+    [
+        *(f"tests.faults.{name}workload" for name in ("", "station_", "procedure_")),
+        *("postroom.store.sqlite", "postroom.store.postgres", "pandas"),  # imported when they are first needed
+    ]
+)
 
 
 @dataclass(frozen=True)
