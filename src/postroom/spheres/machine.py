@@ -46,7 +46,7 @@ class Machine:
             raise EntityExists(entity=entity, state=present)
         queue = tx.queues.named(self.states[0])
         assert queue is not None
-        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES))
+        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail={"entity": entity})
         if not tx.tokens.add(self.name, entity, token):
             raise EntityExists(entity=entity, state=self.states[0])
         return token

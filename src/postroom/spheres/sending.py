@@ -102,7 +102,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
             check_typed(tx, draft)
     recipient = entrance.find(tx, order.queue)
     if order.when != "now":
-        remembered = _remember(tx, id, order.draft, recipient.name, None)
+        remembered = _remember(tx, id, order.draft, order.when, recipient.name)
         note = Send(id, kept.sends, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
         tx.spheres.remember([note])
         return Sent(None, key_text(remembered))
@@ -110,18 +110,29 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
     queue = entrance.admit(tx, order.queue)
     (key,) = entrance.put(tx, queue, [marked(order.draft, {SPHERE: id})])
-    undo = None if order.compensation is None else _remember(tx, id, order.compensation, target.name, key)
+    undo = None
+    if order.compensation is not None:
+        undo = _remember(tx, id, order.compensation, "now", target.name, key, kept_in)
     goal = None if undo is None else target.name
     tx.spheres.remember([Send(id, kept.sends, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now)])
     return Sent(key_text(key), None if undo is None else key_text(undo))
 
 
-def _remember(tx: Transaction, id: str, draft: Draft, recipient: str, primary: int | None) -> int:
-    """Put a message into COMP.Q, with whom it is for."""
+def _remember(
+    tx: Transaction,
+    id: str,
+    draft: Draft,
+    when: str,
+    recipient: str,
+    primary: int | None = None,
+    kept_in: str | None = None,
+) -> int:
+    """Put a message into COMP.Q, with whom it is for. The journal tells it, too: both ends of a sphere leave no rows."""
     said: dict[str, Value] = {SPHERE: id, RECIPIENT: recipient}
     if primary is not None:
         said[COMPENSATES] = key_text(primary)
-    return tx.messages.put(own_queue(tx, UNDO, UNDO_KIND, Keep.NOTHING), marked(draft, said), primary)
+    detail = {**said, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
+    return tx.messages.put(own_queue(tx, UNDO, UNDO_KIND, Keep.NOTHING), marked(draft, said), primary, detail)
 
 
 def marked(draft: Draft, said: Mapping[str, Value]) -> Draft:
