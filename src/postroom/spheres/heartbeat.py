@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -86,10 +85,12 @@ class Hearts:
             heart.intervals.pop(what, None)
 
     def give_up(self, heart: Heart, sphere: str) -> None:
-        """An owner has let its sphere go without an end: it is aborted with the next beat."""
-        with self._lock:
-            if sphere in heart.intervals:
-                heart.given_up.add(sphere)
+        """An owner has let its sphere go without an end: it is aborted with the next beat.
+
+        The garbage collector may call this anywhere, also in a thread that holds the lock: it must do without.
+        """
+        if sphere in heart.intervals:
+            heart.given_up.add(sphere)
 
     def stop(self) -> None:
         """Beat no more."""
@@ -113,9 +114,19 @@ class Hearts:
             if due and not self._stopped:
                 try:
                     self._store.transact("heartbeat", partial(beat, hearts=due))
+                    self._abort_given_up(due)
                 except PostroomError:  # busy or gone for a moment: there are more beats before anyone worries
                     if self._store.stopped:
                         return
+
+    def _abort_given_up(self, hearts: Iterable[Heart]) -> None:
+        for heart in hearts:
+            for sphere in list(heart.given_up):
+                self._store.transact(
+                    "sphere-aborting", partial(begin_abort, id=sphere, reason="its owner let it go without an end")
+                )
+                heart.given_up.discard(sphere)
+                self.release(heart, sphere)
 
     def _pause(self) -> float:
         with self._lock:
@@ -148,14 +159,10 @@ def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
     alive = own_queue(tx, ALIVE, ALIVE_KIND, Keep.NOTHING)
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
-        if stored is None:
+        if stored is None or stored.queue != alive.name:  # the key of a beat that was rolled back may be another's
             heart.beat = tx.messages.put(alive, Draft(heart.owner, "text", None, NO_PROPERTIES))
         else:
             tx.messages.move(stored, alive, alive, verb="beat")
-        for sphere in list(heart.given_up):
-            with suppress(PostroomError):
-                begin_abort(tx, sphere, "its owner let it go")
-            heart.given_up.discard(sphere)
 
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:
