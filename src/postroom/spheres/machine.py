@@ -156,6 +156,16 @@ def check_reason(reason: str) -> None:
         raise ArgumentInvalid(argument="reason", why=f"text of at most {REASON_CHARS_MAX} characters")
 
 
+def said(error: BaseException) -> str:
+    """An exception as a reason."""
+    return clean(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def clean(reason: str) -> str:
+    """Whatever someone said, as a reason that can be stored."""
+    return "".join(each if is_text(each) else "\N{REPLACEMENT CHARACTER}" for each in reason[:REASON_CHARS_MAX])
+
+
 def _entities(tx: Transaction, machine: str, state: str) -> Iterable[str]:
     after = 0
     while page := tx.tokens.entities(machine, state, after, PAGE_ROWS):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.limits import HEARTBEAT_SECONDS
 from postroom.model.body import Format
 from postroom.model.key import key_number
@@ -14,7 +14,7 @@ from postroom.model.message import Message, Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat
-from postroom.spheres.machine import check_reason
+from postroom.spheres.machine import check_reason, said
 from postroom.spheres.sending import SPHERE, Sent
 from postroom.store.base import Store
 from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
@@ -129,8 +129,12 @@ class Part:
     ) -> None:
         if error is None:
             self.done()
-        else:
-            self._membership.abort(f"{type(error).__name__}: {error}"[:1000])
+            return
+        try:
+            self._membership.abort(said(error))
+        except PostroomError as failure:
+            error.add_note(f"sphere {self._membership.id} could not be aborted at once ({failure})")
+        finally:  # no more beats: the compensation engine finds what is left
             self._membership._hearts.release(self._heart, f"{self._membership.id} {self._membership.key}")
 
 

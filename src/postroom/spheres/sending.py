@@ -127,7 +127,7 @@ def _remember(
     primary: int | None = None,
     kept_in: str | None = None,
 ) -> int:
-    """Put a message into COMP.Q, with whom it is for. The journal tells it, too: both ends of a sphere leave no rows."""
+    """Put a message into COMP.Q, with whom it is for. The journal tells it, too: the message itself may disappear."""
     said: dict[str, Value] = {SPHERE: id, RECIPIENT: recipient}
     if primary is not None:
         said[COMPENSATES] = key_text(primary)
