@@ -52,7 +52,6 @@ class Hearts:
     def __init__(self, store: Store, open: Callable[[], Store]) -> None:
         self._store = store
         self._open = open
-        self._own: Store | None = None  # a connection that no owner keeps waiting
         self._lock = threading.Lock()
         self._hearts: dict[int, Heart] = {}  # by thread
         self._changed = threading.Event()
@@ -86,10 +85,12 @@ class Hearts:
             heart.intervals.pop(what, None)
 
     def give_up(self, heart: Heart, sphere: str) -> None:
-        """An owner has let its sphere go without an end: it is aborted with the next beat."""
-        with self._lock:
-            if sphere in heart.intervals:
-                heart.given_up.add(sphere)
+        """An owner has let its sphere go without an end: it is aborted with the next beat.
+
+        The garbage collector may call this anywhere, also in a thread that holds the lock: it must do without.
+        """
+        if sphere in heart.intervals:
+            heart.given_up.add(sphere)
 
     def stop(self) -> None:
         """Beat no more."""
@@ -104,6 +105,7 @@ class Hearts:
             self._store.transact("heartbeat", lambda tx: still(tx, beats))
 
     def _beat_on(self) -> None:
+        own: Store | None = None  # a connection that no owner keeps waiting
         while not self._stopped:
             self._changed.clear()
             self._changed.wait(self._pause())
@@ -111,23 +113,29 @@ class Hearts:
             if due is None:
                 break
             if due and not self._stopped:
-                self._beat(due)
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+                own = self._beat(own, due)
+        if own is not None:
+            own.close()
 
-    def _beat(self, due: list[Heart]) -> None:
+    def _beat(self, own: Store | None, due: list[Heart]) -> Store | None:
+        """Beat, over a connection that is made when it is needed; answers with it."""
         try:
-            if self._own is None or self._own.stopped:
-                self._own = self._open()
-            self._own.transact("heartbeat", partial(beat, hearts=due))
+            if own is None or own.stopped:
+                own = self._open()
+            own.transact("heartbeat", partial(beat, hearts=due))
+            self._abort_given_up(own, due)
         except PostroomError:  # busy or gone for a moment: there are more beats before anyone worries
-            return
-        with self._lock:
-            for heart in due:
-                for sphere in heart.given_up:
-                    heart.intervals.pop(sphere, None)
-                heart.given_up.clear()
+            pass
+        return own
+
+    def _abort_given_up(self, store: Store, hearts: Iterable[Heart]) -> None:
+        for heart in hearts:
+            for sphere in list(heart.given_up):
+                store.transact(
+                    "sphere-aborting", partial(begin_abort, id=sphere, reason="its owner let it go without an end")
+                )
+                heart.given_up.discard(sphere)
+                self.release(heart, sphere)
 
     def _pause(self) -> float:
         with self._lock:
@@ -160,12 +168,11 @@ def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
     alive = tx.queues.own(ALIVE, ALIVE_KIND, Keep.NOTHING)
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
-        if stored is None or stored.queue != ALIVE or stored.body != heart.owner:  # the first, or the last did not last
+        # The key of a beat that was rolled back may be another's now.
+        if stored is None or stored.queue != ALIVE or stored.body != heart.owner:
             heart.beat = tx.messages.put(alive, Draft(heart.owner, "text", None, NO_PROPERTIES))
         else:
             tx.messages.move(stored, alive, alive, verb="beat")
-        for sphere in heart.given_up:
-            begin_abort(tx, sphere, "its owner let it go")
 
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:

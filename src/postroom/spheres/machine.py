@@ -46,7 +46,7 @@ class Machine:
             raise EntityExists(entity=entity, state=present)
         (queue,) = locked_queues(tx, self.states[:1])
         _refuse_held(queue)
-        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES))
+        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail={"entity": entity})
         if not tx.tokens.add(self.name, entity, token):
             raise EntityExists(entity=entity, state=self.states[0])
         return token
@@ -151,15 +151,19 @@ def check_id(argument: str, id: str) -> None:
         )
 
 
-def reason_of(error: BaseException) -> str:
-    """Why something failed, from whatever was raised."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return "".join(character if is_text(character) else "?" for character in said[:REASON_CHARS_MAX])
-
-
 def check_reason(reason: str) -> None:
     if not isinstance(reason, str) or len(reason) > REASON_CHARS_MAX or not is_text(reason):
         raise ArgumentInvalid(argument="reason", why=f"text of at most {REASON_CHARS_MAX} characters")
+
+
+def said(error: BaseException) -> str:
+    """An exception as a reason."""
+    return clean(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def clean(reason: str) -> str:
+    """Whatever someone said, as a reason that can be stored."""
+    return "".join(each if is_text(each) else "\N{REPLACEMENT CHARACTER}" for each in reason[:REASON_CHARS_MAX])
 
 
 def _entities(tx: Transaction, machine: str, state: str) -> Iterable[str]:

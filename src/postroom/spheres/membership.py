@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from postroom.engine.spheres import SPHERE
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.limits import HEARTBEAT_SECONDS
 from postroom.model.body import Format
 from postroom.model.key import key_number
@@ -15,7 +15,7 @@ from postroom.model.message import Message, Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat
-from postroom.spheres.machine import check_reason, reason_of
+from postroom.spheres.machine import check_reason, said
 from postroom.spheres.sending import Sent
 from postroom.store.base import Store
 from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
@@ -137,8 +137,11 @@ class Part:
     ) -> None:
         if error is None:
             self.done()
-        else:
-            self._membership.leave(self._heart, reason_of(error))
+            return
+        try:
+            self._membership.leave(self._heart, said(error))
+        except PostroomError as failure:  # no more beats: the compensation engine finds what is left
+            error.add_note(f"sphere {self._membership.id} could not be aborted at once ({failure})")
 
 
 def bind(message: Message, store: Store, entrance: Entrance, hearts: Hearts) -> Message:

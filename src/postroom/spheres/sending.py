@@ -107,7 +107,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     recipient = entrance.find(tx, order.queue) if order.box is None else entrance.box(tx, order.box)
     entrance.check(tx, recipient, order.draft)
     if order.when != "now":
-        remembered = remember(tx, id, order.draft, recipient.name, None)
+        remembered = remember(tx, id, order.draft, order.when, recipient.name)
         note = Send(id, kept.sends, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
         tx.spheres.remember([note])
         return Sent(None, key_text(remembered))
@@ -117,7 +117,9 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
         entrance.check(tx, target, order.compensation)
     queue = entrance.reach(tx, recipient.name)
     key = entrance.put(tx, queue, marked(order.draft, {SPHERE: id}))
-    undo = None if order.compensation is None else remember(tx, id, order.compensation, target.name, key)
+    undo = None
+    if order.compensation is not None:
+        undo = remember(tx, id, order.compensation, "now", target.name, key, kept_in)
     goal = None if undo is None else target.name
     tx.spheres.remember([Send(id, kept.sends, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now)])
     return Sent(key_text(key), None if undo is None else key_text(undo))
