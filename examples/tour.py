@@ -241,7 +241,9 @@ def procedures(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
     shell(PROCEDURES)
 
 
-AGENCY = "python agency.py {0} > {0}.log & agency=$!; until grep -s asked {0}.log; do kill -0 $agency && sleep 0.1 || break; done"
+AGENCY = (
+    "python agency.py {0} > {0}.log & agency=$!; while sleep 0.1 && kill -0 $agency && ! grep asked {0}.log; do :; done"
+)
 SPHERES = (
     Step("A travel agency books with three others, or not at all: one sphere.", "sed -n '/^def/,/answers/p' agency.py"),
     Step("It books a trip, asks its customer, and waits.", AGENCY.format("trip-1")),
