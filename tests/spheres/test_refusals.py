@@ -12,6 +12,8 @@ from postroom.errors import (
     HeartbeatTooSlow,
     NotInSphere,
     ParticipantInDoubt,
+    QueueHeld,
+    QueueOwned,
     SphereAborted,
     SphereExists,
     SphereOver,
@@ -131,3 +133,12 @@ def test_a_machine_knows_its_entities_and_its_transitions(room: Postroom) -> Non
     room.create_queue("COMP.Q")
     with pytest.raises(StateTaken):
         room.sphere("one").send("TAKEN", "do", compensation="undo")
+
+
+@pytest.mark.xfail(strict=True, raises=QueueOwned, reason="spheres look at holds that nobody can set")
+def test_an_operator_who_holds_the_active_spheres_wants_no_new_ones(room: Postroom) -> None:
+    room.sphere("one").commit()
+    room.set_password("ACTIVE", password="pw")
+    room.disable("ACTIVE", password="pw")
+    with pytest.raises(QueueHeld):
+        room.sphere("two")
