@@ -16,7 +16,7 @@ from functools import partial
 from time import monotonic
 
 from postroom.errors import ArgumentInvalid, CheckTooShort, PostroomError, StoreBusy
-from postroom.limits import CHECK_SECONDS_MAX, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
+from postroom.limits import CHECK_SECONDS_MAX, GRACE_SECONDS, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
 from postroom.spheres import outcome
 from postroom.spheres.conditions import failed
 from postroom.spheres.entrance import Entrance
@@ -78,13 +78,13 @@ class Compensator:
     def announce(self) -> None:
         """Refuse an interval that is too short for a sphere that is active; new spheres must beat faster than it."""
         store, microseconds = self._store, int(self._check * 1_000_000)
-        if store.read(lambda tx: tx.spheres.announced() == microseconds and _slowest(tx) is None):
+        if store.read(lambda tx: tx.spheres.announced() == microseconds and _slowest(tx)[0] < microseconds):
             return
 
         def work(tx: Transaction) -> None:
-            slow = _slowest(tx)
-            if slow is not None and slow[1] >= microseconds:
-                raise CheckTooShort(check=self._check, sphere=slow[0], heartbeat=slow[1] / 1_000_000)
+            heartbeat, sphere = _slowest(tx)
+            if heartbeat >= microseconds:
+                raise CheckTooShort(check=self._check, sphere=sphere, heartbeat=heartbeat / 1_000_000)
             if tx.spheres.announced() != microseconds:
                 tx.spheres.announce(microseconds)
 
@@ -153,11 +153,14 @@ class Compensator:
         checked = Checked()
         owners, beats, parts = self._store.read(_alive_and_active)
         checked.spheres = sum(count for count, _ in owners.values())
-        watched = {*owners, *(owner for owner, _ in parts)}
+        watched = {*owners, *(owner for owner, _, _ in parts)}
         if watched:
             self._write()
         looked = monotonic()
         ended = [owner for owner in watched if self._has_ended(owner, beats.get(owner), looked, checked)]
+        if any(is_alive(owner) is not False for owner in ended):
+            # Who seems to have ended may only have waited until another let go of the store: let all such go first.
+            self._stop.wait(min(self._pause, GRACE_SECONDS))
         self._seen = {owner: seen for owner, seen in self._seen.items() if owner in watched}
         for owner in ended:
             self._abort_all_of(owner, beats.get(owner), parts, checked)
@@ -187,13 +190,13 @@ class Compensator:
         checked.doubtful += 1
         return False
 
-    def _abort_all_of(self, owner: str, beat: Beat | None, parts: list[tuple[str, str]], checked: Checked) -> None:
+    def _abort_all_of(self, owner: str, beat: Beat | None, parts: list[tuple[str, str, int]], checked: Checked) -> None:
         why = f"its owner ({described(owner)}) has ended"
         joined = f"a recipient that took part ({described(owner)}) has ended"
         for state in (ACTIVE, COMMITTING):
             for id in self._store.read(partial(_owned, state=state, owner=owner)):
                 checked.aborted += self._abort(id, why, owner, beat)
-        for whose, id in parts:
+        for whose, id, _ in parts:
             if whose == owner:
                 checked.aborted += self._abort(id, joined, owner, beat)
 
@@ -258,7 +261,9 @@ class Compensator:
             self._store.transact("heartbeat", lambda tx: still(tx, gone))
 
 
-def _alive_and_active(tx: Transaction) -> tuple[dict[str, tuple[int, int]], dict[str, Beat], list[tuple[str, str]]]:
+def _alive_and_active(
+    tx: Transaction,
+) -> tuple[dict[str, tuple[int, int]], dict[str, Beat], list[tuple[str, str, int]]]:
     """Who owns spheres that are not decided, every heartbeat, and who takes part in other's spheres."""
     owners = tx.spheres.owners(ACTIVE)
     for owner, (count, slowest) in tx.spheres.owners(COMMITTING).items():
@@ -271,18 +276,19 @@ def _owned(tx: Transaction, state: str, owner: str) -> list[str]:
     return tx.spheres.owned(state, owner)
 
 
-def _slowest(tx: Transaction) -> tuple[str, int] | None:
-    """The active sphere with the slowest heartbeat."""
-    owners = [(slowest, owner) for owner, (_, slowest) in tx.spheres.owners(ACTIVE).items()]
-    if not owners:
-        return None
-    slowest, owner = max(owners)
-    return next((kept for id in tx.spheres.owned(ACTIVE, owner) if (kept := _beating(tx, id))[1] == slowest), None)
-
-
-def _beating(tx: Transaction, id: str) -> tuple[str, int]:
-    kept = tx.spheres.find(id)
-    return id, 0 if kept is None else kept.heartbeat
+def _slowest(tx: Transaction) -> tuple[int, str]:
+    """The slowest heartbeat that an undecided sphere depends on, and the sphere; 0 if there is none."""
+    owners = [
+        (slowest, owner, state)
+        for state in (ACTIVE, COMMITTING)
+        for owner, (_, slowest) in tx.spheres.owners(state).items()
+    ]
+    found = [(heartbeat, sphere) for _, sphere, heartbeat in tx.spheres.part_owners()]
+    if owners:
+        slowest, owner, state = max(owners)
+        kept = [each for id in tx.spheres.owned(state, owner) if (each := tx.spheres.find(id)) is not None]
+        found += [(each.heartbeat, each.id) for each in kept if each.heartbeat == slowest][:1]
+    return max(found, default=(0, ""))
 
 
 def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:

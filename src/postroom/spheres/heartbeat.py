@@ -13,7 +13,8 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from postroom.errors import PostroomError
+from postroom.errors import ArgumentInvalid, HeartbeatTooSlow, PostroomError
+from postroom.limits import CHECK_SECONDS, WAIT_SECONDS_MAX
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.spheres.outcome import begin_abort
 from postroom.store.base import Store
@@ -161,6 +162,18 @@ class Hearts:
         for ident in dead:
             del self._hearts[ident]
         return [heart for heart in self._hearts.values() if heart.intervals]
+
+
+def check_seconds(argument: str, seconds: float, least: float = 0) -> None:
+    if not isinstance(seconds, (int, float)) or not least <= seconds <= WAIT_SECONDS_MAX:
+        raise ArgumentInvalid(argument=argument, why=f"seconds from {least:g} to {WAIT_SECONDS_MAX:.0f}")
+
+
+def check_heartbeat(tx: Transaction, microseconds: int) -> None:
+    """Refuse a heartbeat that is slower than whoever looks for it."""
+    check = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
+    if microseconds >= check:
+        raise HeartbeatTooSlow(heartbeat=microseconds / 1_000_000, check=check / 1_000_000)
 
 
 def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:

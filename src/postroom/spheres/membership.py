@@ -8,13 +8,13 @@ from typing import Any
 
 from postroom.engine.spheres import SPHERE
 from postroom.errors import ArgumentInvalid, PostroomError
-from postroom.limits import HEARTBEAT_SECONDS
+from postroom.limits import HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN
 from postroom.model.body import Format
 from postroom.model.key import key_number
 from postroom.model.message import Message, Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
-from postroom.spheres.heartbeat import Heart, Hearts, beat
+from postroom.spheres.heartbeat import Heart, Hearts, beat, check_heartbeat, check_seconds
 from postroom.spheres.machine import check_reason, said
 from postroom.spheres.sending import Sent
 from postroom.store.base import Store
@@ -53,12 +53,14 @@ class Membership:
 
     def join(self, heartbeat: float = HEARTBEAT_SECONDS) -> Part:
         """Take part: the sphere is not committed before this recipient is done, and fails if it ends before that."""
+        check_seconds("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN)
         heart = self._hearts.mine()
-        number = key_number(self.key)
+        number, microseconds = key_number(self.key), int(heartbeat * 1_000_000)
 
         def work(tx: Transaction) -> None:
+            check_heartbeat(tx, microseconds)
             outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
-            if not tx.spheres.join(self.id, number, heart.owner):
+            if not tx.spheres.join(self.id, number, heart.owner, microseconds):
                 raise ArgumentInvalid(argument="join", why=f"message {self.key} takes part in {self.id} already")
             beat(tx, [heart])
 

@@ -8,14 +8,13 @@ from datetime import datetime
 from secrets import token_hex
 from typing import Any
 
-from postroom.errors import ArgumentInvalid, EntityExists, HeartbeatTooSlow, SphereExists, SphereOver, SphereUnknown
+from postroom.errors import ArgumentInvalid, EntityExists, SphereExists, SphereOver, SphereUnknown
 from postroom.limits import (
     CHECK_SECONDS,
     COMMIT_SECONDS,
     HEARTBEAT_SECONDS,
     HEARTBEAT_SECONDS_MIN,
     PAGE_ROWS,
-    WAIT_SECONDS_MAX,
 )
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
@@ -23,7 +22,7 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.spheres import membership, outcome
 from postroom.spheres.compensation import Compensator
 from postroom.spheres.entrance import Entrance
-from postroom.spheres.heartbeat import Hearts, beat
+from postroom.spheres.heartbeat import Hearts, beat, check_heartbeat, check_seconds
 from postroom.spheres.machine import check_id
 from postroom.spheres.settling import settle
 from postroom.spheres.sphere import Sphere
@@ -117,20 +116,14 @@ class Monitor:
         """A new sphere, owned by this thread."""
         name = token_hex(8) if id is None else id
         check_id("sphere", name)
-        for argument, seconds, least in (
-            ("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN),
-            ("commit_within", commit_within, 0),
-        ):
-            if not isinstance(seconds, (int, float)) or not least <= seconds <= WAIT_SECONDS_MAX:
-                raise ArgumentInvalid(argument=argument, why=f"seconds from {least:g} to {WAIT_SECONDS_MAX:.0f}")
+        check_seconds("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN)
+        check_seconds("commit_within", commit_within)
         heart = self._hearts.mine()
         beating = bool(heart.intervals)
         microseconds = int(heartbeat * 1_000_000)
 
         def work(tx: Transaction) -> None:
-            check = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
-            if microseconds >= check:
-                raise HeartbeatTooSlow(heartbeat=heartbeat, check=check / 1_000_000)
+            check_heartbeat(tx, microseconds)
             outcome.SPHERES.start(tx, name)
             tx.spheres.add(name, heart.owner, microseconds)
             if not beating:

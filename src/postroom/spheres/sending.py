@@ -126,4 +126,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
 
 
 def path(queue: str | Sequence[str]) -> tuple[str, ...]:
-    return (queue,) if isinstance(queue, str) else tuple(queue)
+    names = (queue,) if isinstance(queue, str) else tuple(queue) if isinstance(queue, Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ArgumentInvalid(argument="queue", why=f"{queue!r} is neither a name nor a path of names")
+    return names

@@ -65,11 +65,11 @@ SELECT ?, count(*), ?, ?, ?, ?, ? FROM requirements WHERE sphere = ?
 _REQUIREMENTS = """
 SELECT recipients, processing, enough, since, within FROM requirements WHERE sphere = ? ORDER BY number
 """
-_JOIN = "INSERT INTO parts (sphere, message, owner, done) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
+_JOIN = "INSERT INTO parts (sphere, message, owner, heartbeat, done) VALUES (?, ?, ?, ?, 0) ON CONFLICT DO NOTHING"
 _DONE = "UPDATE parts SET done = 1 WHERE sphere = ? AND message = ?"
 _PARTS = "SELECT message, owner, done FROM parts WHERE sphere = ? ORDER BY message"
 _PART_OWNERS = """
-SELECT p.owner, p.sphere FROM parts p JOIN tokens t ON t.machine = 'sphere' AND t.entity = p.sphere
+SELECT p.owner, p.sphere, p.heartbeat FROM parts p JOIN tokens t ON t.machine = 'sphere' AND t.entity = p.sphere
     JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
 WHERE p.done = 0 AND q.name IN ('ACTIVE', 'COMMITTING')
 """
@@ -228,8 +228,8 @@ class Spheres:
 
     # --- who takes part ---
 
-    def join(self, id: str, message: int, owner: str) -> bool:
-        return self._session.run(_JOIN, (id, message, owner)) == 1
+    def join(self, id: str, message: int, owner: str, heartbeat: int) -> bool:
+        return self._session.run(_JOIN, (id, message, owner, heartbeat)) == 1
 
     def done(self, id: str, message: int) -> None:
         self._session.run(_DONE, (id, message))
@@ -238,9 +238,9 @@ class Spheres:
         rows = self._session.rows(_PARTS, (id,))
         return [Part(message, owner, bool(done)) for message, owner, done in rows]
 
-    def part_owners(self) -> list[tuple[str, str]]:
-        """Recipients that take part and are not done: who, and in which sphere."""
-        return [(row[0], row[1]) for row in self._session.rows(_PART_OWNERS)]
+    def part_owners(self) -> list[tuple[str, str, int]]:
+        """Recipients that take part and are not done: who, in which sphere, and how often they beat."""
+        return [(row[0], row[1], row[2]) for row in self._session.rows(_PART_OWNERS)]
 
     def add_branches(self, id: str, branches: Iterable[str]) -> None:
         self._session.many(_BRANCH, [(branch, id) for branch in branches])

@@ -61,6 +61,7 @@ STATEMENTS = (
         sphere {path} NOT NULL,
         message {int} NOT NULL,
         owner {path} NOT NULL,
+        heartbeat {int} NOT NULL,
         done {int} NOT NULL,
         PRIMARY KEY (sphere, message)
     ) {clustered}
