@@ -60,7 +60,7 @@ def letter(writer: str, to: str, type: str, fields: Mapping[str, Any], compensat
         undo = compensation
     else:
         raise ArgumentInvalid(argument="compensation", why="give fields of the form, or a Compensation with a queue")
-    return replace(order((), dict(fields), when=when, compensation=undo, type=type, properties=said), box=to)
+    return replace(order((to,), dict(fields), when=when, compensation=undo, type=type, properties=said), box=to)
 
 
 def order(
