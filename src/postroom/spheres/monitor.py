@@ -122,7 +122,7 @@ class Monitor:
             if not isinstance(seconds, (int, float)) or not least <= seconds <= WAIT_SECONDS_MAX:
                 raise ArgumentInvalid(argument=argument, why=f"seconds from {least:g} to {WAIT_SECONDS_MAX:.0f}")
         heart = self._hearts.mine()
-        beating = bool(heart.intervals)
+        late = heart.late
         microseconds = int(heartbeat * 1_000_000)
 
         def work(tx: Transaction) -> None:
@@ -131,14 +131,14 @@ class Monitor:
                 raise HeartbeatTooSlow(heartbeat=heartbeat, check=check / 1_000_000)
             outcome.SPHERES.start(tx, name)
             tx.spheres.add(name, heart.owner, microseconds)
-            if not beating:
+            if late:
                 beat(tx, [heart])
 
         try:
             self._store.transact("sphere", work)
         except EntityExists as exists:
             raise SphereExists(sphere=name, state=exists.facts["state"]) from None
-        self._hearts.depend(heart, name, heartbeat)
+        self._hearts.depend(heart, name, heartbeat, beaten=late)
         return Sphere(self._store, self._entrance, self._hearts, heart, name, commit_within)
 
     def bind(self, message: Message) -> Message:

@@ -88,26 +88,25 @@ def order(
 
 def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     """Store a message and what undoes it, or what waits for the outcome."""
-    kept = tx.spheres.find(id)
-    assert kept is not None
-    if kept.sends >= SPHERE_SENDS_MAX:
+    number = tx.spheres.next_send(id)
+    if number >= SPHERE_SENDS_MAX:
         raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
     for draft in (order.draft, order.compensation):
         if draft is not None and draft.type is not None:
             check_typed(tx, draft)
-    recipient = entrance.find(tx, order.queue)
     if order.when != "now":
+        recipient = entrance.find(tx, order.queue)
         remembered = remember(tx, id, order.draft, recipient.name, None)
-        note = Send(id, kept.sends, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
-        tx.spheres.remember([note])
+        note = Send(id, number, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
+        tx.spheres.remember(note)
         return Sent(None, key_text(remembered))
-    target = recipient if order.target is None else entrance.find(tx, order.target)
-    kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
     queue = entrance.admit(tx, order.queue)
+    target = queue if order.target is None else entrance.find(tx, order.target)
+    kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
     (key,) = entrance.put(tx, queue, [marked(order.draft, {SPHERE: id})])
     undo = None if order.compensation is None else remember(tx, id, order.compensation, target.name, key)
     goal = None if undo is None else target.name
-    tx.spheres.remember([Send(id, kept.sends, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now)])
+    tx.spheres.remember(Send(id, number, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now))
     return Sent(key_text(key), None if undo is None else key_text(undo))
 
 
