@@ -9,6 +9,7 @@ set of entities in a state is what its queue holds.
 ...     orders.start("order-17")
 ...     orders.move("order-17", "PAID")
 ...     orders.state("order-17"), orders.entities("NEW")
+'NEW'
 ('PAID', [])
 """
 
