@@ -1,6 +1,6 @@
 """The tour: every capability in a few commands, run for real in a room that is thrown away.
 
-make demo                 the whole tour; the chapters from rules on start Spark, which takes half a minute
+make demo                 the whole tour; those from rules to procedures start Spark, which takes half a minute
 python examples/tour.py queues
 """
 
@@ -241,12 +241,46 @@ def procedures(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
     shell(PROCEDURES)
 
 
+AGENCY = (
+    "python agency.py {0} > {0}.log & agency=$!; while sleep 0.1 && kill -0 $agency && ! grep asked {0}.log; do :; done"
+)
+SPHERES = (
+    Step("A travel agency books with three others, or not at all: one sphere.", "sed -n '/^def/,/answers/p' agency.py"),
+    Step("It books a trip, asks its customer, and waits.", AGENCY.format("trip-1")),
+    Step("A sphere is a token, and its state is the queue that the token is in.", "postroom spheres"),
+    Step(
+        "What was sent is visible at once. Airline and hotel take theirs; the car hirer is at lunch.",
+        "postroom receive flights; postroom receive hotels",
+    ),
+    Step("What would undo them is remembered, and the letter waits for the commit.", "postroom info COMP.Q"),
+    Step("The agency is killed. It can tell nobody.", "kill -KILL $agency; wait $agency 2> killed.txt", 137),
+    Step("Its sphere is still active …", "postroom spheres --state ACTIVE"),
+    Step("… until the compensation engine sees that its owner has ended.", "postroom compensate --once --check 2"),
+    Step("Airline and hotel get a cancellation, each once.", "postroom receive flights; postroom receive hotels"),
+    Step("The car hirer never saw its message. It is gone, and nothing is to be cancelled.", "postroom receive cars"),
+    Step("What became of each?", "postroom sphere show trip-1"),
+    Step("The way of the token, in the journal …", "postroom trace 00001.00001"),
+    Step("… and that of the message that disappeared.", "postroom trace 00001.00007"),
+    Step("Another trip …", AGENCY.format("trip-2")),
+    Step("… is answered in time. The agency commits.", "postroom send answers --body yes; wait $agency"),
+    Step("Now the letter is sent.", "postroom receive letters"),
+    Step("How they came out:", "postroom spheres"),
+)
+
+
+def spheres(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
+    """Chapter 6: an owner is killed on stage, and what it did is undone."""
+    (folder / "agency.py").write_text((EXAMPLES / "travel" / "agency.py").read_text())
+    shell(SPHERES)
+
+
 CHAPTERS: dict[str, tuple[str, Callable[[Callable[[Sequence[Step]], None], Path], None]]] = {
     "queues": ("Chapter 1. Queues", queues),
     "rules": ("Chapter 2. Rules", rules),
     "flows": ("Chapter 3. Flows", flows),
     "stations": ("Chapter 4. Stations", stations),
     "procedures": ("Chapter 5. Procedures", procedures),
+    "spheres": ("Chapter 6. Spheres", spheres),
 }
 
 

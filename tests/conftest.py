@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from tests.passwords import cheap
 
 import postroom
 from postroom import faults
+from postroom.model import password
 from postroom.room import Postroom
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _schemas = count(1)
+_real_hasher = password._hasher
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +75,17 @@ def spark() -> Iterator[SparkSession]:
 
     yield session("local[2]")
     stop()
+
+
+@pytest.fixture(autouse=True)
+def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(password, "_hasher", cheap)
+
+
+@pytest.fixture
+def real_passwords(_cheap_passwords: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of what a hash costs."""
+    monkeypatch.setattr(password, "_hasher", _real_hasher)
 
 
 @pytest.fixture(autouse=True)

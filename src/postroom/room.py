@@ -14,6 +14,7 @@ import getpass
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -25,6 +26,7 @@ from postroom.doors import Doors
 from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
 from postroom.engine.tryout import Tried
+from postroom.entrance import Entrance
 from postroom.errors import ArgumentInvalid, OutboxUnknown, PrincipalRefused, TypeUnknown
 from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
@@ -135,9 +137,10 @@ class Postroom:
         self._by = By(actor, broker or broker_name())
         doors = Doors(self._programs, self._charts, self._by)
         self._verbs = Verbs(store, User(self._owner, actor), doors)
-        self._monitor = Monitor(store, self._verbs)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
+        again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
+        self._monitor = Monitor(store, again, Entrance(self._verbs, self._network.forms))
         self._administration = Administration(store)
         # An engine is this process, never a shell that may start two of them.
         gateways = [CommandGateway(absolute(url))]
@@ -635,7 +638,10 @@ class Postroom:
 
     def engine_run(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
         """As ``run``, and answers with everything that was done. Spheres are compensated beside it."""
-        with self._monitor.compensator().beside():
+        compensator = self._monitor.compensator()
+        compensator.announce()
+        compensator.check()
+        with nullcontext() if options.get("until_idle") else compensator.beside():
             return self._runner.run(spark=lambda: _session(master, conf or {}), **options)
 
     def run_until_idle(self, report: Report | None = None, **options: Any) -> int:

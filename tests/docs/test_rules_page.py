@@ -35,6 +35,7 @@ def test_every_keyword_is_in_the_grammar() -> None:
         "enqueue",
         "into",
         "with",
+        "compensate",
         "reset",
         "key",
         "if",

@@ -1,12 +1,11 @@
 """A program in which people and procedures move messages over a control node and two others, and say what they do.
 
-``python -m tests.faults.procedure_workload FOLDER CONTROL NORTH SOUTH`` prints ``ok pair ORDER BILL`` once both
+``work`` prints ``ok pair ORDER BILL`` once both
 messages of a pair were shipped to where a procedure joins them.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import postroom
@@ -99,14 +98,3 @@ def work(folder: Path, urls: list[str]) -> None:
                 room.disable_procedure("receipt")
                 room.enable_procedure("receipt")
     say("finished")
-
-
-if __name__ == "__main__":
-    from postroom import faults
-    from postroom.errors import PostroomError
-
-    try:
-        work(Path(sys.argv[1]), sys.argv[2:])
-    except (faults.FaultInjected, PostroomError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(3)

@@ -1,12 +1,11 @@
 """A program that does everything stations can do, over a control node and two others, and says what it does.
 
-``python -m tests.faults.station_workload FOLDER CONTROL NORTH SOUTH`` prints ``begin VERB …`` before a step and
+``work`` prints ``begin VERB …`` before a step and
 ``ok VERB …`` once it was acknowledged.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import postroom
@@ -113,14 +112,3 @@ def query(room: postroom.Postroom, type: str = "NOTE") -> list[str]:
         return [key_text(key) for key in [*late, *(row["key"] for row in rows)]]
     finally:
         asked.close()
-
-
-if __name__ == "__main__":
-    from postroom import faults
-    from postroom.errors import PostroomError
-
-    try:
-        work(Path(sys.argv[1]), sys.argv[2:])
-    except (faults.FaultInjected, PostroomError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(3)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.faults import forked, workload
 
 import postroom
 from postroom import faults
@@ -28,8 +25,6 @@ from postroom.store.migrations import MIGRATIONS
 
 from .here import evaluate_here
 
-ROOT = Path(__file__).parents[2]
-WORKLOAD = ["-m", "tests.faults.workload"]
 #: Stations and procedures have batteries of their own, over several stores.
 ELSEWHERE = {
     f"{label}.{moment}" for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS) for moment in faults.MOMENTS
@@ -81,17 +76,10 @@ class History:
 
 def run_workload(url: str, folder: Path, point: str, action: str, nth: int) -> History:
     folder.mkdir()
-    child = subprocess.run(
-        [sys.executable, *WORKLOAD, url, str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "POSTROOM_FAULT": f"{point}:{action}:{nth}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    child = forked.run(workload.work, url, folder, folder=folder, fault=f"{point}:{action}:{nth}")
     expected = -signal.SIGKILL if action == "kill" else 3
-    assert child.returncode == expected, f"{point} was not reached: {child.stdout[-300:]}{child.stderr[-2000:]}"
-    return History.of(child.stdout)
+    assert child.code == expected, f"{point} was not reached: {child.said[-300:]}{child.complaints[-2000:]}"
+    return History.of(child.said)
 
 
 def check(url: str, history: History) -> None:
@@ -203,15 +191,10 @@ def test_at_every_fault_point_the_room_stays_whole(
 ) -> None:
     urls = urls_of(kind, len(points), tmp_path, postgres_server)
 
-    def one(number: int) -> None:
-        point, nth = points[number]
-        try:
-            check(urls[number], run_workload(urls[number], tmp_path / str(number), point, action, nth))
-        except BaseException as error:
-            raise AssertionError(f"at {point}:{action}:{nth}: {error}") from error
+    def one(number: int, point: str, nth: int) -> None:
+        check(urls[number], run_workload(urls[number], tmp_path / str(number), point, action, nth))
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(one, range(len(points))))
+    forked.at_each(points, action, one)
 
 
 @pytest.mark.parametrize("number", range(1, len(MIGRATIONS) + 1))
@@ -220,24 +203,13 @@ def test_a_migration_killed_between_any_two_statements_leaves_the_old_schema(
 ) -> None:
     statements = len(MIGRATIONS[number - 1])
     for nth in range(1, statements + 2):  # before each statement, and before the commit
-        child = subprocess.run(
-            [sys.executable, "-c", "import sys, postroom; postroom.open(sys.argv[1])", url],
-            env={**os.environ, "POSTROOM_FAULT": f"migrate.statement:kill:{nth}"},
-            timeout=60,
-        )
-        assert child.returncode == -signal.SIGKILL
+        child = forked.run(postroom.open, url, folder=tmp_path, fault=f"migrate.statement:kill:{nth}", seconds=60)
+        assert child.code == -signal.SIGKILL
         with pytest.raises(RoomMissing):
             postroom.open(url, create=False)
-    done = subprocess.run(
-        [sys.executable, *WORKLOAD, url, str(tmp_path)],
-        cwd=ROOT,
-        env={**os.environ},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout.endswith("finished\n"), done.stderr
-    history = History.of(done.stdout)
+    done = forked.run(workload.work, url, tmp_path, folder=tmp_path, seconds=60)
+    assert done.said.endswith("finished\n"), done.complaints
+    history = History.of(done.said)
     assert len(history.sent) == 10
     check(url, history)
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.faults import forked, procedure_workload
 
 from postroom import faults
 from postroom.room import Postroom
 
 from .procedure_workload import opened
-from .test_kill import ROOT
 from .test_kill_stations import LAYOUTS, layout, places
 
 #: Those of procedures themselves, and those of mail that is handed over between nodes on their behalf.
@@ -35,21 +31,16 @@ POINTS = [(f"{label}.{moment}", nth) for label, times in TIMES.items() for momen
 
 def run(urls: list[str], folder: Path, point: str, action: str, nth: int) -> str:
     folder.mkdir()
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.faults.procedure_workload", str(folder), *urls],
-        cwd=ROOT,
-        env={**os.environ, "POSTROOM_FAULT": f"{point}:{action}:{nth}"},
-        capture_output=True,
-        text=True,
-        timeout=180,
+    child = forked.run(
+        procedure_workload.work, folder, urls, folder=folder, fault=f"{point}:{action}:{nth}", seconds=180
     )
     if action == "kill":
-        assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {child.stderr[-2000:]}"
+        assert child.code == -signal.SIGKILL, f"{point} was not reached: {child.complaints[-2000:]}"
     elif point.startswith("arrive"):
-        assert child.returncode in (0, 3), "a node that does not answer is asked again later"
+        assert child.code in (0, 3), "a node that does not answer is asked again later"
     else:
-        assert child.returncode == 3, f"{point}: {child.stdout[-300:]}{child.stderr[-2000:]}"
-    return child.stdout
+        assert child.code == 3, f"{point}: {child.said[-300:]}{child.complaints[-2000:]}"
+    return child.said
 
 
 def check(urls: list[str], said: str) -> None:
@@ -108,15 +99,10 @@ def test_at_every_fault_point_each_working_set_is_handled_once(
 ) -> None:
     urls = layout(LAYOUTS[kinds], len(points), tmp_path, postgres_server)
 
-    def one(number: int) -> None:
-        point, nth = points[number]
-        try:
-            check(urls[number], run(urls[number], tmp_path / str(number), point, action, nth))
-        except BaseException as error:
-            raise AssertionError(f"at {point}:{action}:{nth}: {error}") from error
+    def one(number: int, point: str, nth: int) -> None:
+        check(urls[number], run(urls[number], tmp_path / str(number), point, action, nth))
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(one, range(len(points))))
+    forked.at_each(points, action, one)
 
 
 def test_every_commit_of_procedures_is_among_the_points() -> None:
@@ -126,19 +112,13 @@ def test_every_commit_of_procedures_is_among_the_points() -> None:
 def test_the_check_itself_can_fail(tmp_path: Path) -> None:
     """A gate that cannot close is no gate."""
     urls = [str(tmp_path / name) for name in ("c.db", "n.db", "s.db")]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.procedure_workload", str(tmp_path), *urls],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout.endswith("finished\n"), done.stderr
-    check(urls, done.stdout)
+    done = forked.run(procedure_workload.work, tmp_path, urls, folder=tmp_path, seconds=60)
+    assert done.said.endswith("finished\n"), done.complaints
+    check(urls, done.said)
     with opened(urls[0]) as room:
-        order = done.stdout.split("ok pair ")[1].split()[0]
+        order = done.said.split("ok pair ")[1].split()[0]
         bob = room._station("bob")
         (copy,) = bob.copy(order)
         bob.ship(copy, "cid")
     with pytest.raises(AssertionError, match=r"procedure=.last"):
-        check(urls, done.stdout)
+        check(urls, done.said)

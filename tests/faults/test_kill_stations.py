@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.faults import forked, station_workload
 
 import postroom
 from postroom import faults
@@ -25,7 +22,7 @@ from postroom.store.queues import LEAVING, MAILBOX, STATION, Queue
 from postroom.store.transaction import Transaction
 
 from .station_workload import HOMES, query
-from .test_kill import ROOT, urls_of
+from .test_kill import urls_of
 
 _LATER = ("create", "modify", "ship", "get", "arrive", "conclude", "query-open", "index")
 POINTS = [
@@ -39,21 +36,14 @@ LAYOUTS = {"sqlite": "sss", "postgres": "ppp", "across": "pss", "back": "spp"}
 
 def run(urls: list[str], folder: Path, point: str, action: str, nth: int) -> str:
     folder.mkdir()
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.faults.station_workload", str(folder), *urls],
-        cwd=ROOT,
-        env={**os.environ, "POSTROOM_FAULT": f"{point}:{action}:{nth}"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    child = forked.run(station_workload.work, folder, urls, folder=folder, fault=f"{point}:{action}:{nth}", seconds=180)
     if action == "kill":
-        assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {child.stderr[-2000:]}"
+        assert child.code == -signal.SIGKILL, f"{point} was not reached: {child.complaints[-2000:]}"
     elif point.startswith("query-close"):
-        assert child.returncode in (0, 3), "the answer is there, and the query ends by the clock"
+        assert child.code in (0, 3), "the answer is there, and the query ends by the clock"
     else:
-        assert child.returncode == 3, f"{point}: {child.stdout[-300:]}{child.stderr[-2000:]}"
-    return child.stdout
+        assert child.code == 3, f"{point}: {child.said[-300:]}{child.complaints[-2000:]}"
+    return child.said
 
 
 def places(room: Postroom) -> list[tuple[str, str]]:
@@ -151,30 +141,19 @@ def test_at_every_fault_point_each_message_is_in_one_place(
 ) -> None:
     urls = layout(LAYOUTS[kinds], len(points), tmp_path, postgres_server)
 
-    def one(number: int) -> None:
-        point, nth = points[number]
-        try:
-            check(urls[number], run(urls[number], tmp_path / str(number), point, action, nth))
-        except BaseException as error:
-            raise AssertionError(f"at {point}:{action}:{nth}: {error}") from error
+    def one(number: int, point: str, nth: int) -> None:
+        check(urls[number], run(urls[number], tmp_path / str(number), point, action, nth))
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(one, range(len(points))))
+    forked.at_each(points, action, one)
 
 
 def test_the_check_itself_can_fail(tmp_path: Path) -> None:
     """A gate that cannot close is no gate."""
     urls = [str(tmp_path / name) for name in ("c.db", "n.db", "s.db")]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.station_workload", str(tmp_path), *urls],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout.endswith("finished\n"), done.stderr
-    check(urls, done.stdout)
+    done = forked.run(station_workload.work, tmp_path, urls, folder=tmp_path, seconds=60)
+    assert done.said.endswith("finished\n"), done.complaints
+    check(urls, done.said)
     with pytest.raises(AssertionError, match="lost"):
-        check(urls, done.stdout + "ok create 99 00077.00001\n")
+        check(urls, done.said + "ok create 99 00077.00001\n")
     with pytest.raises(AssertionError, match="missed a message"):
-        check(urls, done.stdout + "ok query 00002.00001\n")
+        check(urls, done.said + "ok query 00002.00001\n")

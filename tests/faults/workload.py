@@ -1,21 +1,18 @@
 """A program that does everything a room can do, and says before and after each step what it does.
 
-``python workload.py URL FOLDER`` prints a line ``begin VERB …`` before a step and ``ok VERB …`` once it was
+``work`` prints a line ``begin VERB …`` before a step and ``ok VERB …`` once it was
 acknowledged. A parent kills it at a fault point and compares what was acknowledged with what the room holds.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from tests.faults.here import evaluate_here
 
 import postroom
-from postroom import faults
 from postroom.engine.delivery import Receipt, deliver
 from postroom.engine.tail import Tail
-from postroom.errors import PostroomError
 from postroom.model.message import Draft
 from postroom.model.types import Field, MessageType
 
@@ -72,6 +69,7 @@ def work(url: str, folder: Path) -> None:
         flows(room, folder)
         deliveries(room)
         leave_a_lock(room)
+    say("finished")
 
 
 def sends(room: postroom.Postroom, queue: str) -> None:
@@ -203,12 +201,3 @@ def deliveries(room: postroom.Postroom) -> None:
 
 def leave_a_lock(room: postroom.Postroom) -> None:
     room.receive("keep", segment=True)  # given back when the room closes
-
-
-if __name__ == "__main__":
-    try:
-        work(sys.argv[1], Path(sys.argv[2]))
-    except (faults.FaultInjected, PostroomError) as error:
-        say("failed", type(error).__name__)
-        sys.exit(3)
-    say("finished")

@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 from argon2 import PasswordHasher, Type
+from tests.passwords import CHEAP
 
 from postroom.model.password import hash_password, is_hash, verify_password
 
-#: The cheapest that is taken.
-CHEAP = PasswordHasher(time_cost=1, memory_cost=19_456, parallelism=1)
+pytestmark = pytest.mark.usefixtures("real_passwords")
 
 
 @cache

@@ -99,6 +99,7 @@ def test_a_hold_survives_restart(url: str, write: Callable[[str], Path]) -> None
         assert again.send("q", "x").status == "00"
 
 
+@pytest.mark.usefixtures("real_passwords")
 def test_no_password_is_stored_in_clear(tree: Postroom) -> None:
     secrets = tree.store.read(lambda tx: tx.principals.secrets("queue"))
     assert set(secrets) == {"MASTER-QUEUE", "MASTER-QUEUE/SUBQ-1/QUE1A"}

@@ -41,7 +41,7 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
     """A new session. Why there is none is told in one line, taken from what Java answered or printed."""
     ear = _Ear()
     try:
-        with _environment(folder, local), _interrupts_unchanged():
+        with _environment(_spark_home(master, folder), local), _interrupts_unchanged():
             if SparkContext._gateway is None:
                 SparkContext._gateway = _gateway(settings, ear)
                 SparkContext._jvm = SparkContext._gateway.jvm
@@ -160,9 +160,9 @@ def _gateway(settings: Mapping[str, str], ear: _Ear) -> JavaGateway:
 
 
 @contextmanager
-def _environment(folder: Path, local: bool) -> Iterator[None]:
+def _environment(home: Path, local: bool) -> Iterator[None]:
     """What Spark's start script and Java look up. Nothing is taken away, so other threads may go on reading."""
-    wanted = {"JAVA_HOME": java_home(), "SPARK_HOME": os.environ.get("SPARK_HOME") or str(_spark_home(folder))}
+    wanted = {"JAVA_HOME": java_home(), "SPARK_HOME": os.environ.get("SPARK_HOME") or str(home)}
     if local:
         # Java would look up its own address by the name of the machine, which is not loopback on many machines: a
         # local-cluster then waits for a master that listens elsewhere.
@@ -181,13 +181,15 @@ def _environment(folder: Path, local: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _spark_home(folder: Path) -> Path:
-    """The installed Spark under another roof: a local-cluster writes into its home, and ours may be read-only."""
-    home = folder / "home"
-    if not home.exists():
+def _spark_home(master: str, folder: Path) -> Path:
+    """The installed Spark, whose classes a Java can share with others only if they lie at the same place each time."""
+    installed, home = Path(pyspark.__file__).parent, folder / "home"
+    if not master.startswith("local-cluster"):
+        return installed
+    if not home.exists():  # a local-cluster writes into its home, and ours may be read-only: another roof over the same
         home.mkdir()
         for part in ("bin", "jars", "python"):
-            (home / part).symlink_to(Path(pyspark.__file__).parent / part)
+            (home / part).symlink_to(installed / part)
     return home
 
 

@@ -40,12 +40,22 @@ def marked(draft: Draft, said: Mapping[str, Any]) -> Draft:
     return draft._replace(properties=_canonical({**own, **said}))
 
 
-def remember(tx: Transaction, id: str, draft: Draft, recipient: str, primary: int | None) -> int:
-    """Put a message into COMP.Q, with whom it is for; answers with its key."""
+def remember(
+    tx: Transaction,
+    id: str,
+    draft: Draft,
+    when: str,
+    recipient: str,
+    primary: int | None = None,
+    kept_in: str | None = None,
+) -> int:
+    """Put a message into COMP.Q, with whom it is for. The journal tells it, too: the message itself may disappear."""
     said: dict[str, Any] = {SPHERE: id, RECIPIENT: recipient}
     if primary is not None:
         said[COMPENSATES] = key_text(primary)
-    return tx.messages.put(tx.queues.own(UNDO, UNDO_KIND, Keep.NOTHING), marked(draft, said), primary)
+    detail = {**said, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
+    undo = tx.queues.own(UNDO, UNDO_KIND, Keep.NOTHING)
+    return tx.messages.put(undo, marked(draft, said), primary, detail)
 
 
 class _Undo(NamedTuple):
@@ -111,7 +121,7 @@ class Bonds:
         elif state in (ACTIVE, COMMITTING):
             draft = Draft(action.body, action.format, action.type, action.properties)
             number = tx.spheres.next_send(undo.sphere)
-            memory = remember(tx, undo.sphere, draft, action.queue, key)
+            memory = remember(tx, undo.sphere, draft, "now", action.queue, key)
             note = Send(undo.sphere, number, "now", queue.name, key, queue.id, memory, action.queue, None, tx.now)
             tx.spheres.remember(note)
 

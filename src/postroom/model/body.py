@@ -72,10 +72,13 @@ def parse_json(text: str, *, exact: bool = False) -> Any:
     return value
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode  # made once
+
+
 def json_text(value: Any) -> str:
     """The JSON text of a Python value, in the one form that Postroom writes."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise JsonMalformed(why=str(error)) from None
 

@@ -92,7 +92,7 @@ class Stored(NamedTuple):
     @property
     def sound(self) -> bool:
         """Whether the row still says what was sent."""
-        key, _, created, _, type, form, body, hash, properties, cause, *_ = self
+        key, _, created, _, type, form, body, hash, properties, cause, _, _, _ = self
         try:
             return message_hash(key, created, cause, body, form, type, properties) == hash
         except (UnicodeEncodeError, TypeError):  # rot can change a value's very type

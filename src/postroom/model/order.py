@@ -28,6 +28,8 @@ def sortable(kind: Kind, value: Scalar) -> str:
     """
     if kind is Kind.KEY:
         return f"{key_number(str(value)):017d}"
+    if type(value) is int:  # most often
+        return _whole(value)
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return _number(Decimal((aware - _EPOCH) // _MICROSECOND))
@@ -40,8 +42,6 @@ def sortable(kind: Kind, value: Scalar) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return value
-    if type(value) is int:
-        return _whole(value)
     return _number(Decimal(repr(value)) if isinstance(value, float) else Decimal(value))
 
 

@@ -1,8 +1,9 @@
 """Detached compensation: an engine that finds spheres whose owner has ended, and undoes what they did.
 
-It browses the active spheres and ALIVE.Q once in a check interval. An owner whose heartbeat has not changed between two
-looks that are at least an interval apart has ended; so has one whose process is known to be gone. No clock of another
-machine is compared. Engines need not know of each other: a token moves once.
+It browses the active spheres and ALIVE.Q a few times in a check interval. An owner whose heartbeat has not changed for
+an interval has ended; so has one whose process is known to be gone. No clock of another machine is compared. Whoever
+cannot write cannot beat: the engine writes whenever it looks, and if it was kept waiting, everyone gets a new interval.
+Engines need not know of each other: a token moves once.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from postroom.store.owner import described, is_alive
 from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, Beat
 from postroom.store.transaction import Transaction
 
+_LOOKS = 4  # in a check interval
 #: Who aborts spheres in the journal.
 ENGINE = "compensation engine"
 
@@ -69,6 +71,7 @@ class Compensator:
         self._store = store
         self._entrance = entrance
         self._check = float(check)
+        self._pause = self._check / _LOOKS
         self._seen: dict[str, _Seen] = {}
         self._stop = threading.Event()
 
@@ -100,10 +103,9 @@ class Compensator:
             due = monotonic()
             while not self._stop.is_set():
                 try:
-                    now = monotonic()
-                    if now >= due:
-                        due = now + self._check
-                        total.add(self.check(now))
+                    if monotonic() >= due:
+                        due = monotonic() + self._pause
+                        total.add(self.check())
                     else:
                         total.add(self._finish(Checked(total.spheres, doubtful=total.doubtful)))
                 except StoreBusy:  # there is another look
@@ -112,18 +114,17 @@ class Compensator:
         return total
 
     def once(self) -> Checked:
-        """One check. Where only a second look tells whether an owner lives, there is one, an interval later."""
+        """One check. Where only another look tells whether an owner lives, it takes an interval."""
         self.announce()
+        end = monotonic() + self._check + self._pause
         total = self.check()
-        if total.doubtful:
-            self._stop.wait(self._check)
+        while total.doubtful and monotonic() < end and not self._stop.wait(self._pause):
             total.add(self.check())
         return total
 
     @contextmanager
     def beside(self) -> Iterator[None]:
         """Check in a thread of its own while something else is done."""
-        self.announce()
         self._stop.clear()
         thread = threading.Thread(target=self._run_quietly, name="postroom-compensation", daemon=True)
         thread.start()
@@ -144,26 +145,35 @@ class Compensator:
     def _rest(self, waiter: Waiter, due: float) -> None:
         while not self._stop.is_set():
             left = due - monotonic()
-            if left <= 0 or waiter.wait(min(left, 0.5)):
+            if left <= 0 or waiter.wait(min(left, 0.2)):
                 return
 
     # --- one check ---
 
-    def check(self, now: float | None = None) -> Checked:
-        """Look at every active sphere once; who looks at regular times says when it began."""
+    def check(self) -> Checked:
+        """Look at every active sphere once."""
         checked = Checked()
-        looked = monotonic() if now is None else now
         owners, beats, parts = self._store.read(_alive_and_active)
         checked.spheres = sum(owners.values())
         watched = {*owners, *(owner for owner, _ in parts)}
+        if watched:
+            self._write()
+        looked = monotonic()
         ended = [owner for owner in watched if self._has_ended(owner, beats.get(owner), looked, checked)]
         self._seen = {owner: seen for owner, seen in self._seen.items() if owner in watched}
         for owner in ended:
-            self._abort_all_of(owner, beats.get(owner), looked, parts, checked)
+            self._abort_all_of(owner, beats.get(owner), parts, checked)
         self._abort_failed(checked)
         self._finish(checked)
         self._tidy(watched, beats)
         return checked
+
+    def _write(self) -> None:
+        """See how long a write takes. If it took long, others could not beat: what was seen does not count."""
+        begun = monotonic()
+        self._store.transact("check", lambda tx: tx.spheres.announce(int(self._check * 1_000_000)))
+        if monotonic() - begun > self._pause:
+            self._seen.clear()
 
     def _has_ended(self, owner: str, beat: Beat | None, now: float, checked: Checked) -> bool:
         if is_alive(owner) is False:
@@ -179,23 +189,24 @@ class Compensator:
         checked.doubtful += 1
         return False
 
-    def _abort_all_of(
-        self, owner: str, beat: Beat | None, looked: float, parts: list[tuple[str, str]], checked: Checked
-    ) -> None:
+    def _abort_all_of(self, owner: str, beat: Beat | None, parts: list[tuple[str, str]], checked: Checked) -> None:
         why = f"its owner ({described(owner)}) has ended"
         joined = f"a recipient that took part ({described(owner)}) has ended"
         for state in (ACTIVE, COMMITTING):
             for id in self._store.read(partial(_owned, state=state, owner=owner)):
-                checked.aborted += self._abort(id, why, owner, beat, looked)
+                checked.aborted += self._abort(id, why, owner, beat)
         for whose, id in parts:
             if whose == owner:
-                checked.aborted += self._abort(id, joined, owner, beat, looked)
+                checked.aborted += self._abort(id, joined, owner, beat)
 
-    def _abort(self, id: str, why: str, owner: str, beat: Beat | None, looked: float) -> bool:
+    def _abort(self, id: str, why: str, owner: str, beat: Beat | None) -> bool:
+        begun = monotonic()
+
         def work(tx: Transaction) -> bool:
-            # Who waited long for this transaction has kept others waiting, too: they may be about to beat.
-            late = monotonic() - looked > self._check / 2 and is_alive(owner) is not False
-            if late or tx.spheres.beats().get(owner) != beat:
+            # Whoever waited long for this transaction was not alone: others may be about to beat.
+            late = monotonic() - begun > self._pause and is_alive(owner) is not False
+            now = None if beat is None else tx.messages.find(beat.key)
+            if late or (beat is not None and now is not None and now.position != beat.position):
                 return False
             return outcome.begin_abort(tx, id, why) in (ACTIVE, COMMITTING)
 

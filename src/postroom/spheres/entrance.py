@@ -1,11 +1,10 @@
-"""How spheres reach the queues of others: through the same doors as every sender."""
+"""What spheres need of others' queues: messages enter through the same doors as every sender's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from postroom.model.message import Draft
+from postroom.model.message import Draft, Stored
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
 
@@ -14,8 +13,23 @@ class Entrance(Protocol):
     def find(self, tx: Transaction, queue: tuple[str, ...]) -> Queue:
         """The one queue that a reference means, locked; also if it takes nothing now."""
 
-    def admit(self, tx: Transaction, queue: tuple[str, ...]) -> Queue:
-        """The same, and it takes messages now."""
+    def box(self, tx: Transaction, station: str) -> Queue:
+        """The mailbox of a station, locked."""
 
-    def put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
-        """Store new messages in a queue that was admitted to."""
+    def recipient(self, tx: Transaction, name: tuple[str, ...]) -> str:
+        """The name of the queue that a reference, or a station's name, stands for."""
+
+    def reach(self, tx: Transaction, name: str) -> Queue:
+        """The queue of a name, which is a sphere's to use, locked; and it takes messages now."""
+
+    def check(self, tx: Transaction, target: Queue, draft: Draft) -> None:
+        """Refuse what the queue will never take."""
+
+    def put(self, tx: Transaction, target: Queue, draft: Draft, cause: int | None = None) -> int:
+        """Store a new message in a queue that was reached; answers with its key."""
+
+    def works_on(self, target: Queue) -> bool:
+        """Whether what enters a queue is worked on, so that a message cannot be moved there as it is."""
+
+    def withdraw(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
+        """Let a message disappear that nobody has taken."""

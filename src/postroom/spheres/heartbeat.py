@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -25,7 +24,7 @@ from postroom.store.spheres import ALIVE
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _serial = count(1)
 
@@ -55,8 +54,9 @@ class Heart:
 class Hearts:
     """All hearts of one open room."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, open: Callable[[], Store]) -> None:
         self._store = store
+        self._open = open
         self._lock = threading.Lock()
         self._hearts: dict[int, Heart] = {}  # by thread
         self._changed = threading.Event()
@@ -94,10 +94,12 @@ class Hearts:
             heart.intervals.pop(what, None)
 
     def give_up(self, heart: Heart, sphere: str) -> None:
-        """An owner has let its sphere go without an end: it is aborted with the next beat."""
-        with self._lock:
-            if sphere in heart.intervals:
-                heart.given_up.add(sphere)
+        """An owner has let its sphere go without an end: it is aborted with the next beat.
+
+        The garbage collector may call this anywhere, also in a thread that holds the lock: it must do without.
+        """
+        if sphere in heart.intervals:
+            heart.given_up.add(sphere)
 
     def stop(self) -> None:
         """Beat no more."""
@@ -112,18 +114,37 @@ class Hearts:
             self._store.transact("heartbeat", lambda tx: still(tx, beats))
 
     def _beat_on(self) -> None:
+        own: Store | None = None  # a connection that no owner keeps waiting
         while not self._stopped:
             self._changed.clear()
             self._changed.wait(self._pause())
             due = self._due()
             if due is None:
-                return
+                break
             if due and not self._stopped:
-                try:
-                    self._store.transact("heartbeat", partial(beat, hearts=due))
-                except PostroomError:  # busy or gone for a moment: there are more beats before anyone worries
-                    if self._store.stopped:
-                        return
+                own = self._beat(own, due)
+        if own is not None:
+            own.close()
+
+    def _beat(self, own: Store | None, due: list[Heart]) -> Store | None:
+        """Beat, over a connection that is made when it is needed; answers with it."""
+        try:
+            if own is None or own.stopped:
+                own = self._open()
+            own.transact("heartbeat", partial(beat, hearts=due))
+            self._abort_given_up(own, due)
+        except PostroomError:  # busy or gone for a moment: there are more beats before anyone worries
+            pass
+        return own
+
+    def _abort_given_up(self, store: Store, hearts: Iterable[Heart]) -> None:
+        for heart in hearts:
+            for sphere in list(heart.given_up):
+                store.transact(
+                    "sphere-aborting", partial(begin_abort, id=sphere, reason="its owner let it go without an end")
+                )
+                heart.given_up.discard(sphere)
+                self.release(heart, sphere)
 
     def _pause(self) -> float:
         with self._lock:
@@ -158,14 +179,11 @@ def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
     alive = tx.queues.own(ALIVE, ALIVE_KIND, Keep.NOTHING)
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
-        if stored is None:
+        # The key of a beat that was rolled back may be another's now.
+        if stored is None or stored.queue != ALIVE or stored.body != heart.owner:
             heart.beat = tx.messages.put(alive, Draft(heart.owner, "text", None, NO_PROPERTIES))
         else:
             tx.messages.move(stored, alive, alive, verb="beat")
-        for sphere in list(heart.given_up):
-            with suppress(PostroomError):
-                begin_abort(tx, sphere, "its owner let it go")
-            heart.given_up.discard(sphere)
 
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:

@@ -47,7 +47,7 @@ class Machine:
         queue = tx.queues.named(self.states[0])
         assert queue is not None
         _refuse_held(queue)
-        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES))
+        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail={"entity": entity})
         if not tx.tokens.add(self.name, entity, token):
             raise EntityExists(entity=entity, state=self.state(tx, entity))
         return token
@@ -159,6 +159,16 @@ def check_id(argument: str, id: str) -> None:
 def check_reason(reason: str) -> None:
     if not isinstance(reason, str) or len(reason) > REASON_CHARS_MAX or not is_text(reason):
         raise ArgumentInvalid(argument="reason", why=f"text of at most {REASON_CHARS_MAX} characters")
+
+
+def said(error: BaseException) -> str:
+    """An exception as a reason."""
+    return clean(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def clean(reason: str) -> str:
+    """Whatever someone said, as a reason that can be stored."""
+    return "".join(each if is_text(each) else "\N{REPLACEMENT CHARACTER}" for each in reason[:REASON_CHARS_MAX])
 
 
 def _entities(tx: Transaction, machine: str, state: str) -> Iterable[str]:

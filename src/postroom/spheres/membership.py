@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from postroom.engine.spheres import SPHERE
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.limits import HEARTBEAT_SECONDS
 from postroom.model.body import Format
 from postroom.model.key import key_number
@@ -15,7 +15,7 @@ from postroom.model.message import Message, Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat
-from postroom.spheres.machine import check_reason
+from postroom.spheres.machine import check_reason, said
 from postroom.spheres.sending import Sent
 from postroom.store.base import Store
 from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
@@ -84,6 +84,13 @@ class Membership:
         finally:
             self._hearts.release(heart, f"{self.id} {self.key}")
 
+    def leave(self, heart: Heart, reason: str) -> None:
+        """This recipient has failed, and so has the sphere."""
+        try:
+            self.abort(reason)
+        finally:
+            self._hearts.release(heart, f"{self.id} {self.key}")
+
 
 class Part:
     """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere."""
@@ -130,9 +137,11 @@ class Part:
     ) -> None:
         if error is None:
             self.done()
-        else:
-            self._membership.abort(f"{type(error).__name__}: {error}"[:1000])
-            self._membership._hearts.release(self._heart, f"{self._membership.id} {self._membership.key}")
+            return
+        try:
+            self._membership.leave(self._heart, said(error))
+        except PostroomError as failure:  # no more beats: the compensation engine finds what is left
+            error.add_note(f"sphere {self._membership.id} could not be aborted at once ({failure})")
 
 
 def bind(message: Message, store: Store, entrance: Entrance, hearts: Hearts) -> Message:

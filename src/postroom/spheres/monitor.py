@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from secrets import token_hex
@@ -104,10 +104,12 @@ class SphereTold:
 
 
 class Monitor:
-    def __init__(self, store: Store, entrance: Entrance) -> None:
+    """``open`` gives a connection of its own to the same store, for heartbeats: no owner keeps them waiting."""
+
+    def __init__(self, store: Store, open: Callable[[], Store], entrance: Entrance) -> None:
         self._store = store
         self._entrance = entrance
-        self._hearts = Hearts(store)
+        self._hearts = Hearts(store, open)
 
     def start(
         self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS

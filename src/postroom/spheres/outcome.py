@@ -106,12 +106,12 @@ def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
     for send in reversed(sends):
         stored = None if send.remembered is None else messages.get(send.remembered)
         if send.moment == "commit":
-            _forward(tx, stored, _admitted(tx, send.target, entrance), queues, entrance)
+            _forward(tx, stored, send.target, queues, entrance)
             tx.spheres.settle(send, "delivered")
         elif stored is None:
             tx.spheres.settle(send, "stands")
         elif send.kept is not None:
-            _forward(tx, stored, _admitted(tx, send.kept, entrance), queues, entrance)
+            _forward(tx, stored, send.kept, queues, entrance)
             tx.spheres.settle(send, "kept")
         else:
             tx.messages.remove(queues[UNDO], stored, "discard")
@@ -131,7 +131,7 @@ def _undone(
 ) -> bool:
     """Undo one send; False if its compensation must wait."""
     stored = None if send.remembered is None else messages.get(send.remembered)
-    if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, messages, queues)):
+    if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, messages, queues, entrance)):
         outcome = "withdrawn"
     elif stored is None:
         outcome = "stands"
@@ -143,7 +143,9 @@ def _undone(
     return True
 
 
-def _taken(tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue]) -> bool:
+def _taken(
+    tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue], entrance: Entrance
+) -> bool:
     """Whether the recipient has a primary, or a part of it; if not, it has disappeared by now."""
     assert send.message is not None
     stored = messages.get(send.message)
@@ -155,7 +157,7 @@ def _taken(tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: 
     if queue.lock_message == stored.key and in_use(tx, queue):
         return True  # someone reads it by segments
     if stored.sound:  # a damaged one is never delivered, and kept for those who look for the reason
-        tx.messages.remove(queue, stored, "withdraw")
+        entrance.withdraw(tx, queue, stored)
     return False
 
 
@@ -164,7 +166,7 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
         if not stored.sound:
             tx.spheres.settle(send, None, "the compensation is damaged")
             return False
-        _forward(tx, stored, _admitted(tx, send.target, entrance), queues, entrance)
+        _forward(tx, stored, send.target, queues, entrance)
     except StoreError:
         raise
     except PostroomError as refusal:  # it waits where it is, and is tried again
@@ -174,19 +176,15 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
     return True
 
 
-def _admitted(tx: Transaction, queue: str | None, entrance: Entrance) -> Queue:
-    assert queue is not None
-    return entrance.admit(tx, (queue,))
-
-
 def _forward(
-    tx: Transaction, stored: Stored | None, target: Queue, queues: dict[str, Queue], entrance: Entrance
+    tx: Transaction, stored: Stored | None, name: str | None, queues: dict[str, Queue], entrance: Entrance
 ) -> None:
-    """A remembered message goes to its queue. Where a door works on messages, it is a new one made of the old."""
+    """A remembered message goes to its queue. Where messages are worked on, it is a new one made of the old."""
     assert stored is not None, "only we take messages from COMP.Q"
-    undo = queues[UNDO]
-    if target.door:
-        entrance.put(tx, target, [Draft(stored.body, stored.format, stored.type, stored.properties)], stored.key)
+    assert name is not None, "and we know what they are for"
+    undo, target = queues[UNDO], entrance.reach(tx, name)
+    if entrance.works_on(target):
+        entrance.put(tx, target, Draft(stored.body, stored.format, stored.type, stored.properties), stored.key)
         tx.messages.remove(undo, stored, "deliver")
     else:
         tx.messages.move(stored, undo, target)

@@ -39,7 +39,10 @@ class TwoPhaseConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self.branch = f"{_PREFIX}:{token_hex(16)}"
-        connection.tpc_begin(connection.xid(_FORMAT, self.branch, ""))
+        try:
+            connection.tpc_begin(connection.xid(_FORMAT, self.branch, ""))
+        except Exception as refusal:  # whatever a driver may raise
+            raise ArgumentInvalid(argument="participant", why=f"it cannot begin two phases now: {refusal}") from refusal
 
     def prepare(self) -> None:
         self._connection.tpc_prepare()
@@ -108,7 +111,7 @@ def adapted(thing: Any) -> Participant:
         return TwoPhaseConnection(thing)
     if hasattr(thing, "twophase") and hasattr(thing, "flush"):
         return Session(thing)
-    if isinstance(thing, Participant):
+    if isinstance(thing, Participant) and not isinstance(thing, type):
         return thing
     why = (
         f"{type(thing).__name__} takes no part in two phases: give something with prepare, commit and rollback, "
@@ -138,10 +141,13 @@ def can_tell(thing: Any) -> bool:
 
 
 def _of_connection(connection: Any) -> list[InDoubt]:
-    found = connection.tpc_recover()
-    if not getattr(connection, "autocommit", False):
-        connection.rollback()  # having looked began a transaction
-    return [(xid.gtrid, partial(connection.tpc_commit, xid), partial(connection.tpc_rollback, xid)) for xid in found]
+    here = getattr(getattr(connection, "info", None), "dbname", None)
+    return [
+        (xid.gtrid, partial(connection.tpc_commit, xid), partial(connection.tpc_rollback, xid))
+        for xid in connection.tpc_recover()
+        # A server tells what it has in all its databases; each is ended where it is.
+        if here is None or getattr(xid, "database", None) in (None, here)
+    ]
 
 
 def _of_engine(engine: Any) -> list[InDoubt]:

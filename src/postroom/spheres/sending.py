@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from postroom.engine.spheres import SPHERE, marked, remember
@@ -15,7 +15,6 @@ from postroom.model.message import Draft, Value
 from postroom.spheres.entrance import Entrance
 from postroom.store.spheres import Send
 from postroom.store.transaction import Transaction
-from postroom.store.types import check_typed
 
 MOMENTS = ("now", "commit", "abort")
 
@@ -49,18 +48,31 @@ class Order:
     compensation: Draft | None = None
     target: tuple[str, ...] | None = None
     on_commit: tuple[str, ...] | None = None
+    box: str | None = None  # the station of a letter
+
+
+def letter(writer: str, to: str, type: str, fields: Mapping[str, Any], compensation: Any, when: str) -> Order:
+    """A form for a station's mailbox; what undoes it may be fields of the same form, or any message to any queue."""
+    said = {"sender": writer}
+    if isinstance(compensation, Mapping):
+        undo: Any = Compensation(dict(compensation), type=type, properties=said)
+    elif compensation is None or (isinstance(compensation, Compensation) and compensation.queue is not None):
+        undo = compensation
+    else:
+        raise ArgumentInvalid(argument="compensation", why="give fields of the form, or a Compensation with a queue")
+    return replace(order((), dict(fields), when=when, compensation=undo, type=type, properties=said), box=to)
 
 
 def order(
     queue: str | Sequence[str],
     body: Any,
     *,
-    when: str,
-    compensation: Any,
-    on_commit: str | Sequence[str] | None,
-    format: str | Format | None,
-    type: str | None,
-    properties: Mapping[str, Value] | None,
+    when: str = "now",
+    compensation: Any = None,
+    on_commit: str | Sequence[str] | None = None,
+    format: str | Format | None = None,
+    type: str | None = None,
+    properties: Mapping[str, Value] | None = None,
 ) -> Order:
     """Check everything that can be checked without the store."""
     if when not in MOMENTS:
@@ -91,20 +103,22 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     number = tx.spheres.next_send(id)
     if number >= SPHERE_SENDS_MAX:
         raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
-    for draft in (order.draft, order.compensation):
-        if draft is not None and draft.type is not None:
-            check_typed(tx, draft)
+    recipient = entrance.find(tx, order.queue) if order.box is None else entrance.box(tx, order.box)
+    entrance.check(tx, recipient, order.draft)
     if order.when != "now":
-        recipient = entrance.find(tx, order.queue)
-        remembered = remember(tx, id, order.draft, recipient.name, None)
+        remembered = remember(tx, id, order.draft, order.when, recipient.name)
         note = Send(id, number, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
         tx.spheres.remember(note)
         return Sent(None, key_text(remembered))
-    queue = entrance.admit(tx, order.queue)
-    target = queue if order.target is None else entrance.find(tx, order.target)
+    target = recipient if order.target is None else entrance.find(tx, order.target)
     kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
-    (key,) = entrance.put(tx, queue, [marked(order.draft, {SPHERE: id})])
-    undo = None if order.compensation is None else remember(tx, id, order.compensation, target.name, key)
+    if order.compensation is not None:
+        entrance.check(tx, target, order.compensation)
+    queue = entrance.reach(tx, recipient.name)
+    key = entrance.put(tx, queue, marked(order.draft, {SPHERE: id}))
+    undo = None
+    if order.compensation is not None:
+        undo = remember(tx, id, order.compensation, "now", target.name, key, kept_in)
     goal = None if undo is None else target.name
     tx.spheres.remember(Send(id, number, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now))
     return Sent(key_text(key), None if undo is None else key_text(undo))

@@ -5,31 +5,50 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from postroom.errors import PostroomError
 from postroom.spheres.participants import in_doubt
 from postroom.store.base import Store
-from postroom.store.spheres import ABORTED, ABORTING, COMMITTED, MACHINE
+from postroom.store.owner import is_alive
+from postroom.store.spheres import ABORTED, ABORTING, COMMITTED
 from postroom.store.transaction import Transaction
 
 
-def settle(store: Store, participant: Any) -> dict[str, str]:
+def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, str]:
     """End what a participant has in doubt, by the state of each sphere's token; answers with what became of which.
 
-    A sphere whose end is not decided is left alone: its owner may live. What is not ours is left alone, too.
+    A sphere whose end is not decided is left alone: its owner may live. What is not ours is left alone, too; and what
+    the owner of a committed sphere is about to end itself, unless ``living`` owners are to be helped.
     """
     settled: dict[str, str] = {}
+    refused: dict[str, Exception] = {}
     for branch, commit, rollback in in_doubt(participant):
-        sphere, state = store.read(partial(_decided, branch=branch))
-        if sphere is None:
+        sphere, state, owner = store.read(partial(_decided, branch=branch))
+        if sphere is None or (not living and is_alive(owner)):
             continue
-        if state == COMMITTED:
-            commit()
-            settled[sphere] = "committed"
-        elif state in (ABORTING, ABORTED):
-            rollback()
-            settled[sphere] = "rolled back"
+        try:
+            if state == COMMITTED:
+                commit()
+                settled[sphere] = "committed"
+                store.transact("settle", partial(_forget, branch=branch))
+            elif state in (ABORTING, ABORTED):
+                rollback()
+                settled[sphere] = "rolled back"
+        except PostroomError:
+            raise
+        except Exception as error:  # whatever a database may raise; most likely another was faster
+            refused[branch] = error
+    if refused:
+        for branch, _, _ in in_doubt(participant):
+            if branch in refused:
+                raise refused[branch]
     return settled
 
 
-def _decided(tx: Transaction, branch: str) -> tuple[str | None, str | None]:
+def _decided(tx: Transaction, branch: str) -> tuple[str | None, str | None, str]:
     sphere = tx.spheres.sphere_of(branch)
-    return sphere, None if sphere is None else tx.tokens.state(MACHINE, sphere)
+    kept = None if sphere is None else tx.spheres.find(sphere)
+    return (None, None, "") if kept is None else (kept.id, kept.state, kept.owner)
+
+
+def _forget(tx: Transaction, branch: str) -> None:
+    tx.spheres.forget_branch(branch)

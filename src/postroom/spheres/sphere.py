@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from postroom.errors import (
     ArgumentInvalid,
@@ -21,20 +21,27 @@ from postroom.errors import (
     StoreBusy,
     StoreError,
 )
-from postroom.limits import RETRY_SECONDS
+from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
 from postroom.model.body import Format
 from postroom.model.message import Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.conditions import failed, fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts
-from postroom.spheres.machine import check_reason
+from postroom.spheres.machine import check_reason, clean, said
 from postroom.spheres.participants import Participant, adapted, can_tell
 from postroom.spheres.sending import Sent
 from postroom.spheres.settling import settle
 from postroom.store.base import Store
 from postroom.store.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
 from postroom.store.transaction import Transaction
+
+
+class Desk(Protocol):
+    """A station that was proven."""
+
+    @property
+    def name(self) -> str: ...
 
 
 class Sphere:
@@ -47,6 +54,7 @@ class Sphere:
         self._within = within
         self._participants: list[Participant] = []
         self._over = False
+        self._lost = False  # it is to be aborted, and the store was not there for it
         self._let_go = weakref.finalize(self, hearts.give_up, heart, id)
         self._let_go.atexit = False
         self._hearts, self._heart = hearts, heart
@@ -90,6 +98,29 @@ class Sphere:
 
         return self._store.transact("sphere-send", work)
 
+    def mail(
+        self,
+        writer: Desk,
+        to: str,
+        type: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        when: str = "now",
+        compensation: Any = None,
+    ) -> Sent:
+        """Put a form into a station's mailbox, written by another station.
+
+        ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
+        with a queue.
+        """
+        asked = sending.letter(writer.name, to, type, fields or {}, compensation, when)
+
+        def work(tx: Transaction) -> Sent:
+            outcome.require_state(tx, self.id, ACTIVE)
+            return sending.send(tx, self.id, asked, self._entrance)
+
+        return self._store.transact("sphere-send", work)
+
     def require(
         self,
         *recipients: str | Sequence[str],
@@ -97,7 +128,7 @@ class Sphere:
         processing_within: float | None = None,
         at_least: int | None = None,
     ) -> None:
-        """Succeed only if recipients, named by queue, say in time that they have received or processed what was sent.
+        """Succeed only if recipients, by queue or station, say in time that they have received or processed theirs.
 
         All of them must, or ``at_least`` so many. The time counts from this call, or from a later send.
         """
@@ -114,7 +145,7 @@ class Sphere:
 
         def work(tx: Transaction) -> None:
             outcome.require_state(tx, self.id, ACTIVE)
-            names = [self._entrance.find(tx, sending.path(queue)).name for queue in recipients]
+            names = [self._entrance.recipient(tx, sending.path(each)) for each in recipients]
             tx.spheres.require(
                 self.id, names, processing_within is not None, enough, int(float(seconds or 0) * 1_000_000)
             )
@@ -124,9 +155,12 @@ class Sphere:
     def enlist(self, participant: Any) -> Any:
         """Let a database or another object share the outcome. What it had in doubt before is settled first."""
         self._store.read(lambda tx: outcome.check_state(tx, self.id, ACTIVE))
+        share = adapted(participant)
         if can_tell(participant):
-            settle(self._store, participant)
-        self._participants.append(adapted(participant))
+            share.rollback()  # it can begin, so nobody's work is on it: what is in doubt can be ended
+            settle(self._store, participant, living=False)
+            share = adapted(participant)
+        self._participants.append(share)
         return participant
 
     @property
@@ -137,6 +171,8 @@ class Sphere:
 
     def commit(self) -> None:
         """End well: conditions are met, participants prepared, and everything takes effect. Otherwise it is aborted."""
+        if self._lost:
+            raise SphereAborted(sphere=self.id, reason="an abort of it has begun")
         branches = [branch for each in self._participants if (branch := getattr(each, "branch", None))]
         ends = monotonic() + self._within
         try:
@@ -159,10 +195,12 @@ class Sphere:
         check_reason(reason)
         try:
             state = self._store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, self.id, reason))
-        finally:
-            self._roll_back()
+        except BaseException:
+            self._lose()
+            raise
         if state == COMMITTED:
             raise SphereOver(sphere=self.id, state=state, reason="")
+        self._roll_back()
         self._end()
         if state != ABORTED:
             self._store.transact("compensate", lambda tx: outcome.compensate(tx, self.id, self._entrance))
@@ -178,10 +216,7 @@ class Sphere:
         if error is None:
             self.commit()
             return
-        try:
-            self.abort(_said(error))
-        except PostroomError as failure:
-            error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); the compensation engine will")
+        self._abort_for(error, said(error))
 
     # --- commit, in its parts ---
 
@@ -208,7 +243,7 @@ class Sphere:
             try:
                 participant.prepare()
             except Exception as error:
-                why = f"{type(participant).__name__} is not prepared: {_said(error)}"
+                why = f"{type(participant).__name__} is not prepared: {said(error)}"
                 raise SphereAborted(sphere=self.id, reason=why) from error
 
     def _conclude(self, ends: float) -> None:
@@ -233,11 +268,15 @@ class Sphere:
         """The commit has failed: nothing of it may stand. If nobody knows whether it has, participants wait."""
         if isinstance(error, PostroomError) and error.happened == "unknown":
             return
-        reason = error.facts["reason"] if isinstance(error, SphereAborted) else _said(error)
+        self._abort_for(error, error.facts["reason"] if isinstance(error, SphereAborted) else said(error))
+
+    def _abort_for(self, error: BaseException, reason: str) -> None:
+        """Abort because of an error, which is the one to tell."""
         try:
-            self.abort(str(reason)[:1000])
+            self.abort(clean(reason))
         except PostroomError as failure:
-            error.add_note(f"and it could not be aborted at once: {failure}")
+            self._hearts.give_up(self._heart, self.id)
+            error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); it will be")
 
     def _finish(self, branches: list[str]) -> None:
         doubtful: list[tuple[Participant, Exception]] = []
@@ -245,12 +284,31 @@ class Sphere:
             try:
                 participant.commit()
             except Exception as error:  # whatever a foreign database may raise
-                doubtful.append((participant, error))
+                if not self._settled(participant):
+                    doubtful.append((participant, error))
+        self._participants = []
         if doubtful:
             first, why = doubtful[0]
             raise ParticipantInDoubt(sphere=self.id, participant=type(first).__name__, why=why) from why
         if branches:
             self._store.transact("settle", lambda tx: tx.spheres.forget_branches(self.id))
+
+    def _settled(self, participant: Participant) -> bool:
+        """Whether someone has ended a share meanwhile, as the token says; they note it a moment later."""
+        branch = getattr(participant, "branch", None)
+        ends = monotonic() + SETTLED_SECONDS
+        while branch is not None and monotonic() < ends:
+            if self._store.read(lambda tx: tx.spheres.sphere_of(branch)) is None:
+                return True
+            sleep(SETTLED_SECONDS / 10)
+        return False
+
+    def _lose(self) -> None:
+        """It cannot be aborted now and must not be committed any more: it is aborted with the next beat, or later."""
+        if not self._over:
+            self._roll_back()
+            self._lost = True
+            self._hearts.give_up(self._heart, self.id)
 
     def _roll_back(self) -> None:
         """Participants follow; one that cannot has nothing that would be committed."""
@@ -265,7 +323,3 @@ class Sphere:
         self._over = True
         self._let_go.detach()
         self._hearts.release(self._heart, self.id)
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -105,6 +105,7 @@ class Form:
     indexes: tuple[str, ...] = ()
     position: Position = field(default=Position("form", 1), compare=False)
     _type: MessageType | None = field(default=None, init=False, repr=False, compare=False)
+    _by_name: dict[str, FormField] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         drawn = [f"|{line.drawn}|" for line in self.lines]
@@ -121,7 +122,9 @@ class Form:
         return self._type
 
     def field(self, name: str) -> FormField | None:
-        return next((each for each in self.fields if each.name == name), None)
+        if not self._by_name:
+            self._by_name.update({each.name: each for each in reversed(self.fields)})
+        return self._by_name.get(name)
 
     def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
         """The template, filled in with values; without any it is empty."""

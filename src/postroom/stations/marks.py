@@ -3,6 +3,7 @@
 ``form`` is the version of the form that it was made with, ``from`` the station that sent it last. ``depth`` counts the
 procedures that have handled it one after another with nothing new from a person; ``handled`` are those that have left
 it where it is, and ``due`` is when one of them will ship it on, unless someone moves it or writes on it before.
+``sphere`` is the sphere that it belongs to.
 """
 
 from __future__ import annotations
@@ -18,31 +19,32 @@ class Marks(NamedTuple):
     depth: int = 0
     handled: tuple[str, ...] = ()
     due: int = 0  # when a procedure will ship it, if nobody moves it or writes on it before
+    sphere: str | None = None  # that it was sent in, or what it was made of
 
 
 @lru_cache(maxsize=10_000)
 def marks(properties: str) -> Marks:
     said: dict[str, Any] = json.loads(properties)
     handled = tuple(str(said.get("handled", "")).split())
-    return Marks(
-        int(said.get("form", 0)), said.get("from"), int(said.get("depth", 0)), handled, int(said.get("due", 0))
-    )
+    depth, due = int(said.get("depth", 0)), int(said.get("due", 0))
+    return Marks(int(said.get("form", 0)), said.get("from"), depth, handled, due, said.get("sphere"))
 
 
 @lru_cache(maxsize=10_000)
 def properties(marks: Marks) -> str:
     said: dict[str, Any] = {"form": marks.form}
     more = {"from": marks.sender, "depth": marks.depth, "handled": " ".join(marks.handled), "due": marks.due}
-    said |= {name: value for name, value in more.items() if value}
+    said |= {name: value for name, value in {**more, "sphere": marks.sphere}.items() if value}
     return json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def sent(before: str, sender: str) -> str:
     """The properties of a message that a person ships."""
-    return properties(Marks(marks(before).form, sender))
+    known = marks(before)
+    return properties(Marks(known.form, sender, sphere=known.sphere))
 
 
 def touched(before: str) -> str:
     """The properties of a message that a person has written on."""
     known = marks(before)
-    return properties(Marks(known.form, known.sender))
+    return properties(Marks(known.form, known.sender, sphere=known.sphere))

@@ -16,6 +16,7 @@ from postroom.store.counts import Counts
 from postroom.store.messages import INSERT
 from postroom.store.queues import Queue
 from postroom.store.session import Session
+from postroom.store.spheres import Spheres
 from postroom.store.transfers import KEEP_EDITION
 
 _WRITE = """
@@ -49,8 +50,9 @@ class New(NamedTuple):
 
 
 class Handling:
-    def __init__(self, session: Session, counts: Counts) -> None:
+    def __init__(self, session: Session, counts: Counts, spheres: Spheres) -> None:
         self._session = session
+        self._spheres = spheres
         self._counts = counts
 
     def apply(self, changes: Sequence[Move | New]) -> list[Stored]:
@@ -70,13 +72,14 @@ class Handling:
                 old, source, target, verb, body, properties, actor, detail = each
                 key, _, created, _, kind, form, said, _, before, cause, position, _, last = old
                 hash = message_hash(key, created, cause, body, form, kind, properties)
-                number = next(numbers[target.id])
-                written.append((target.id, seq, number, body, properties, hash, key, source.id, position))
-                journal.append((seq, now, verb, key, last, source.id, target.id, actor, detail))
+                here, there = source.id, target.id
+                number = next(numbers[there])
+                written.append((there, seq, number, body, properties, hash, key, here, position))
+                journal.append((seq, now, verb, key, last, here, there, actor, detail))
                 if body != said:
                     editions.append((key, seq, said, before))
-                about = (created, None, kind, form, body, hash, properties, cause, seq, number, seq)
-                made.append(new(Stored, (key, target.name, *about)))
+                about = (key, target.name, created, None, kind, form, body, hash, properties, cause, seq, number, seq)
+                made.append(new(Stored, about))
             else:
                 assert type(each) is New
                 key, queue, kind, properties, body, cause, actor, detail = each
@@ -84,14 +87,17 @@ class Handling:
                 number = next(numbers[queue.id])
                 fresh.append((key, queue.id, seq, number, now, body, "json", kind, properties, hash, cause))
                 journal.append((seq, now, "create", key, None, None, queue.id, actor, detail))
-                about = (now, None, kind, "json", body, hash, properties, cause, seq, number, seq)
-                made.append(new(Stored, (key, queue.name, *about)))
+                about = (key, queue.name, now, None, kind, "json", body, hash, properties, cause, seq, number, seq)
+                made.append(new(Stored, about))
         self._depart(changes)
         if written and self._session.many(_WRITE, written) != len(written):
             raise Stale
         self._session.many(INSERT, fresh)
         self._session.many(JOURNAL, journal)
         self._session.many(KEEP_EDITION, editions)
+        moved = [each.stored for each in changes if type(each) is Move and '"sphere":' in each.stored.properties]
+        if moved:  # a procedure that handles a message is done with it
+            self._spheres.processed([each.key for each in moved])
         return made
 
     def _depart(self, changes: Sequence[Move | New]) -> None:
@@ -99,19 +105,18 @@ class Handling:
         gone: dict[int, tuple[Queue, list[int]]] = {}
         for each in changes:
             if type(each) is Move:
-                source = each.source
-                if source.id not in gone:
-                    gone[source.id] = (source, [])
-                gone[source.id][1].append(each.stored.number)
+                source, number = each.source, each.stored.number
+                known = gone.get(source.id)
+                if known is None:
+                    gone[source.id] = (source, [number])
+                else:
+                    known[1].append(number)
         for queue, some in gone.values():
             self._counts.depart(queue, max(some), len(some), kept=False)
 
     def _numbers(self, changes: Sequence[Move | New]) -> dict[int, count[int]]:
         """The numbers of arrivals in each queue; a message that stays in its own is the newest there, too."""
-        queues: dict[int, Queue] = {}
-        arrived: Counter[int] = Counter()
-        for each in changes:
-            queue = each.target if isinstance(each, Move) else each.queue
-            queues[queue.id] = queue
-            arrived[queue.id] += 1
+        targets = [each.target if type(each) is Move else each[1] for each in changes]
+        arrived = Counter([queue.id for queue in targets])
+        queues = {queue.id: queue for queue in targets}
         return {id: count(self._counts.arrive(queue, arrived[id])) for id, queue in queues.items()}

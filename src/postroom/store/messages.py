@@ -80,10 +80,10 @@ class Messages:
 
     # --- moving ---
 
-    def put(self, queue: Queue, draft: Draft, cause: int | None = None) -> int:
+    def put(self, queue: Queue, draft: Draft, cause: int | None = None, detail: Mapping[str, Any] | None = None) -> int:
         """Store one new message at the end of a queue; answers with its key's number."""
         key, now, number = self._keys.next(), self._session.now, self._counts.arrive(queue, 1)
-        position = self._journal.add("put", message=key, target=queue.id)
+        position = self._journal.add("put", message=key, target=queue.id, detail=detail)
         hash = message_hash(key, now, cause, *draft)
         self._session.run(INSERT, (key, queue.id, position, number, now, *draft, hash, cause))
         return key

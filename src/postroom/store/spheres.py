@@ -78,6 +78,7 @@ WHERE q.name = ?
 """
 _BRANCH = "INSERT INTO branches (branch, sphere) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _SPHERE_OF = "SELECT sphere FROM branches WHERE branch = ?"
+_FORGET_BRANCH = "DELETE FROM branches WHERE branch = ?"
 _FORGET_BRANCHES = "DELETE FROM branches WHERE sphere = ?"
 _CHECK = """
 INSERT INTO checks (engine, microseconds) VALUES ('compensation', ?)
@@ -260,6 +261,9 @@ class Spheres:
     def sphere_of(self, branch: str) -> str | None:
         row = self._session.row(_SPHERE_OF, (branch,))
         return None if row is None else row[0]
+
+    def forget_branch(self, branch: str) -> None:
+        self._session.run(_FORGET_BRANCH, (branch,))
 
     def forget_branches(self, id: str) -> None:
         self._session.run(_FORGET_BRANCHES, (id,))

@@ -57,9 +57,9 @@ class Transaction:
         self.dossiers = Dossiers(session, self.journal)
         self.albums = Albums(session)
         self.desks = Desks(session)
-        self.handling = Handling(session, self.counts)
         self.tokens = Tokens(session)
         self.spheres = Spheres(session)
+        self.handling = Handling(session, self.counts, self.spheres)
         self._wake = False
 
     @property

@@ -70,16 +70,18 @@ class Transfers:
 
     # --- in one store ---
 
-    def create(self, queue: Queue, messages: Sequence[tuple[int, str, str, str]]) -> list[Stored]:
+    def create(
+        self, queue: Queue, messages: Sequence[tuple[int, str, str, str]], cause: int | None = None
+    ) -> list[Stored]:
         """New messages of a station: key, type, properties and body of each."""
         numbers = self._session.journal_numbers(len(messages)) if messages else ()
         first, now = self._counts.arrive(queue, len(messages)), self._session.now
         made = []
         for place, (key, type, properties, body) in enumerate(messages):
-            hash = message_hash(key, now, None, body, "json", type, properties)
+            hash = message_hash(key, now, cause, body, "json", type, properties)
             seq = numbers[place]
             made.append(
-                Stored(key, queue.name, now, None, type, "json", body, hash, properties, None, seq, first + place, seq)
+                Stored(key, queue.name, now, None, type, "json", body, hash, properties, cause, seq, first + place, seq)
             )
         self._session.many(INSERT, [_row(queue, stored) for stored in made])
         if made:

@@ -37,8 +37,9 @@ def run(
     """Run the room until stopped.
 
     Applies the rules to messages of the queues they watch, lets events flow over the arcs of their spaces, offers
-    messages of stations to their procedures, moves what is due in echo queues, and starts the command lines of queues
-    that became non-empty. One engine per room. Spark is started with the first message to evaluate.
+    messages of stations to their procedures, moves what is due in echo queues, starts the command lines of queues
+    that became non-empty, and undoes spheres whose owner has ended, as postroom compensate does. One engine per room.
+    Spark is started with the first message to evaluate.
     SIGTERM or Ctrl-C finishes what is in hand and stops.
 
     \b

@@ -10,7 +10,19 @@ import typer
 
 from postroom import __version__
 from postroom.errors import PostroomError
-from postroom.interfaces.cli import engine, flows, nodes, output, procedures, queries, queues, rooms, rules, stations
+from postroom.interfaces.cli import (
+    engine,
+    flows,
+    nodes,
+    output,
+    procedures,
+    queries,
+    queues,
+    rooms,
+    rules,
+    spheres,
+    stations,
+)
 from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
 
 app = typer.Typer(
@@ -92,6 +104,8 @@ for command in (
     queries.query,
     queries.sql,
     procedures.waiting,
+    spheres.spheres,
+    spheres.compensate,
 ):
     app.command(command.__name__.removesuffix("_"))(command)  # some names are Python's
 app.add_typer(queues.queue_app, name="queue")
@@ -103,6 +117,7 @@ app.add_typer(nodes.station_app, name="station")
 app.add_typer(stations.dossier_app, name="dossier")
 app.add_typer(queries.table_app, name="table")
 app.add_typer(procedures.procedure_app, name="procedure")
+app.add_typer(spheres.sphere_app, name="sphere")
 
 
 def main() -> None:

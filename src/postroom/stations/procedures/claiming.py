@@ -17,7 +17,7 @@ from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import Outcome
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.goals import Goals
-from postroom.stations.procedures.plan import Desk, Plan, Selected, selected
+from postroom.stations.procedures.plan import Desk, Picked, Plan, Selected, selected
 from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes
 from postroom.store.batch import Stale
 from postroom.store.desks import Candidate
@@ -100,7 +100,9 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
     In one store that is the order of the journal; what lies behind the end of a full page has to wait for the rest of
     it. Two stores have no common order: then mail comes after what is here.
     """
-    found = [*(Arrival(each, False) for each in own), *(Arrival(each, True) for each in mail)]
+    new = tuple.__new__  # the constructor's half cost counts here
+    found: list[Arrival] = [new(Arrival, (each, False)) for each in own]
+    found += [new(Arrival, (each, True)) for each in mail]
     if apart or not mail:
         return found[:size]
     ends = [page[-1].position for page in (own, mail) if len(page) >= size]
@@ -116,7 +118,8 @@ def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart:
 
     found = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
     withdrawn = tx.desks.withdrawn(kept.id, [each.stored.key for each in some])
-    chosen = [_chosen(desk, each, withdrawn) for each in some]
+    asked: _Asked = {}
+    chosen = [_chosen(desk, each, withdrawn, asked) for each in some]
     _know(tx, found, chosen)
     for number, (arrival, fits) in enumerate(zip(some, chosen, strict=True)):
         if not _look_at(found, number, arrival, fits, apart=apart):
@@ -134,28 +137,43 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
     """The same without a store: messages find only each other."""
     found = Look(desk, Kept(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
     for number, arrival in enumerate(some):
-        _look_at(found, number, arrival, _chosen(desk, arrival, {}), apart=False)
+        _look_at(found, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
     found.until = len(some)
     _give(found, {each.stored.key: each.stored for each in some})
     return found
 
 
-def _chosen(desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int]) -> list[Selected]:
-    stored = arrival.stored
-    try:
-        about = marks(stored.properties)
-    except ValueError:  # damaged
-        return []
-    wanted = desk.wants(stored.type or "", about.handled)
+#: Who asks for messages by type, properties and whether they are mail, and where these come from. Most are alike.
+_Asked = dict[tuple[str | None, str, bool], tuple[Sequence[tuple[int, int, Picked]], str]]
+
+
+def _chosen(
+    desk: Desk, arrival: Arrival, withdrawn: Mapping[tuple[str, int], int], asked: _Asked
+) -> Sequence[Selected]:
+    stored, mail = arrival
+    alike = (stored.type, stored.properties, mail)
+    known = asked.get(alike)
+    if known is None:
+        known = asked[alike] = _who_asks(desk, *alike)
+    wanted, origin = known
     if not wanted or not stored.sound:
-        return []  # nobody asks for it, or what it said is not known
-    if stored.type == ERROR.name and about.depth > CHAIN_MAX:
-        return []  # errors about errors end here
-    origin = about.sender or ("" if arrival.mail else desk.station)
+        return ()  # nobody asks for it, or what it said is not known
     found = selected(wanted, stored.body, origin)
     if not withdrawn:
         return found
     return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
+
+
+def _who_asks(
+    desk: Desk, type: str | None, properties: str, mail: bool
+) -> tuple[Sequence[tuple[int, int, Picked]], str]:
+    try:
+        about = marks(properties)
+    except ValueError:  # damaged
+        return (), ""
+    if type == ERROR.name and about.depth > CHAIN_MAX:
+        return (), ""  # errors about errors end here
+    return desk.wants(type or "", about.handled), about.sender or ("" if mail else desk.station)
 
 
 def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) -> None:
@@ -178,14 +196,15 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
     """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
     if not fits:
         return True
-    desk, memory, stored, turn = found.desk, found.memory, arrival.stored, found.turn(number)
-    remote = int(arrival.mail and apart)
-    about = ("", "", turn, stored.key, stored.position, remote, stored.created)
-    firsts = [tuple.__new__(Candidate, (*about, each.values, True)) for each in fits]
-    for each, first in zip(fits, firsts, strict=True):
-        memory.add(each, first)
-    for each, first in zip(fits, firsts, strict=True):
-        plan = desk.plans[each.plan]
+    desk, memory, (stored, mail) = found.desk, found.memory, arrival
+    turn, remote = found.turn(number), int(mail and apart)
+    firsts: list[Candidate] = []
+    for each in fits:
+        about = ("", "", turn, stored.key, stored.position, remote, stored.created, each.values, True)
+        firsts.append(tuple.__new__(Candidate, about))
+        memory.add(each, firsts[-1])
+    for place, each in enumerate(fits):
+        plan, first = desk.plans[each.plan], firsts[place]
         try:
             members = complete(plan, each, first, memory)
         except TooManyTries:
@@ -214,16 +233,18 @@ def _fill(tx: Transaction, found: Look) -> None:
 
 def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()) -> None:
     for each in found.sets:
+        depths = []
         for sketch, member in each.members.items():
             stored = known.get(member.message)
             if stored is None or stored.position != member.position:
                 raise Stale
             each.stored[sketch] = stored
-            if stored.key in damaged:
+            if stored.key not in damaged:
+                depths.append(marks(stored.properties).depth)
+            else:
                 why = f"message {key_text(stored.key)} no longer says what was written"
                 each.outcome = Outcome(code=DAMAGED, why=why)
-        sound = [stored for stored in each.stored.values() if stored.key not in damaged]
-        each.depth = min([marks(stored.properties).depth for stored in sound], default=0)
+        each.depth = min(depths, default=0)
         if each.outcome is None and each.depth >= CHAIN_MAX:
             why = f"{each.depth} procedures have handled it one after another, and no person in between"
             each.outcome = Outcome(code=CHAIN, why=why)

@@ -23,7 +23,7 @@ from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingS
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
-from postroom.stations.procedures.plan import Selected, selected
+from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
 from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
@@ -51,13 +51,16 @@ def commit(
         ]
         step.add(look, fired)
         result.messages += look.until
+        result.claimed += len(look.arrivals)
     result.created = step.write()
     for look in looks:
         for each in look.sets:
             if each.outcome is not None and each.outcome.failed and each.arrival == look.until:
                 result.failures += 1
                 _fail(tx, look, each, error_form)
-        _remember(tx, look, step.left.get(look.kept.id, ()))
+        passed = _remember(tx, look, step.left.get(look.kept.id, ()))
+        result.messages += passed
+        result.claimed += passed
     if step.changes:
         tx.wake()
     return result, step.parcels
@@ -78,7 +81,7 @@ class _Step:
         self.parcels: list[Parcel] = []
         self.left: dict[int, list[tuple[Move | New, Stored]]] = {}  # by desk, what stays there
         self._known: dict[tuple[int, str, int], _By] = {}
-        self._goals: list[tuple[_By, Goal]] = []  # beside the changes: by whom, where to
+        self._ways: list[_Way] = []  # beside the changes: by whom, where to
 
     def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
         self._sets += [(look, each) for each in fired]
@@ -116,23 +119,29 @@ class _Step:
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
-        outcome, plan, stored, where = working.outcome, working.plan, working.stored, working.goals
+        outcome, plan, stored = working.outcome, working.plan, working.stored
         assert outcome is not None
         by = self._by(look, plan.name, working.depth + plan.weight)
-        keys = [key_text(stored[sketch].key) for sketch in range(len(plan.sketches))]
-        for sketch, picked in enumerate(plan.sketches):
+        ways = by.ways.get(outcome.where)
+        if ways is None:
+            goals = [working.goals.get((picked.name, 0), LEAVE) for picked in plan.sketches]
+            ways = by.ways[outcome.where] = [self._way(by, goal) for goal in goals]
+        keys = [key_text(stored[sketch].key) for sketch in range(len(ways))]
+        for sketch, way in enumerate(ways):
             said = by.said
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
                 said = f'{said},"with":["{others}"]'
-            body, fields = outcome.written.get(picked.name, _AS_IT_WAS)
+            body, fields = outcome.written.get(plan.sketches[sketch].name, _AS_IT_WAS)
             if fields:
                 said = f'{said},"fields":{_json(fields)}'
-            self._move(by, stored[sketch], where.get((picked.name, 0), LEAVE), body, said)
+            self._move(way, stored[sketch], body, said)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
+            spheres = [marks(each.properties).sphere for each in stored.values()]
+            sphere = next((each for each in spheres if each is not None), None)
             for key, made in zip(working.keys, outcome.made, strict=True):
-                self._new(by, key, made, where.get((made.sketch, made.copy), LEAVE), cause)
+                self._new(self._way(by, working.goals.get((made.sketch, made.copy), LEAVE)), key, made, cause, sphere)
 
     def _by(self, look: Look, procedure: str, depth: int) -> _By:
         """Most sets of a step are handled by few procedures."""
@@ -141,43 +150,41 @@ class _Step:
             known = self._known[look.kept.id, procedure, depth] = _By(look, procedure, depth, self._tx.now)
         return known
 
-    def _move(self, by: _By, stored: Stored, goal: Goal, body: str | None, said: str) -> None:
-        source, to, before = self._queues[stored.queue], goal.ships, stored.body
+    def _way(self, by: _By, goal: Goal) -> _Way:
+        to = goal.ships
         if to is not None and self._node == CONTROL:
-            verb, target = "ship", self._queues[mailbox(to)]
-            said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
-        else:
-            target = self._queues[by.queue]  # from another node it is handed over after it was written on
-            if source is not target:
-                verb = "get"
-                said = f'{said},"from":{_json(stored.queue)},"to":{_json(by.station)}'
-            else:
-                verb = "leave" if body is None or body == before else "modify"
-        if goal.operation is Operation.DOSSIER:
-            said = f'{said},"dossier":{_json(goal.where)}'
-        new = by.marks(stored.properties, goal)
-        written = before if body is None else body
-        self.changes.append(tuple.__new__(Move, (stored, source, target, verb, written, new, by.actor, f"{{{said}}}")))
-        self._goals.append((by, goal))
+            about = f',"from":{_json(by.station)},"to":{_json(to)}'
+            return _Way(by, goal, self._queues[mailbox(to)], about, ships=True)
+        # From another node it is handed over after it was written on.
+        about = f',"dossier":{_json(goal.where)}' if goal.operation is Operation.DOSSIER else ""
+        return _Way(by, goal, self._queues[by.queue], about, ships=False)
 
-    def _new(self, by: _By, key: int, made: Made, goal: Goal, cause: int) -> None:
-        said, to = by.said, goal.ships
-        target = self._queues[by.queue]
-        if to is not None and self._node == CONTROL:
-            target = self._queues[mailbox(to)]
-            said = f'{said},"from":{_json(by.station)},"to":{_json(to)}'
-        elif goal.operation is Operation.DOSSIER:
-            said = f'{said},"dossier":{_json(goal.where)}'
-        new = by.marks(properties(Marks(made.form)), goal)
-        self.changes.append(New(key, target, made.type, new, made.body, cause, by.actor, f"{{{said}}}"))
-        self._goals.append((by, goal))
+    def _move(self, way: _Way, stored: Stored, body: str | None, said: str) -> None:
+        source, target, before = self._queues[stored.queue], way.target, stored.body
+        if way.ships:
+            verb = "ship"
+        elif source is not target:
+            verb = "get"
+            said = f'{said},"from":{_json(stored.queue)},"to":{_json(way.by.station)}'
+        else:
+            verb = "leave" if body is None or body == before else "modify"
+        detail = f"{{{said}{way.said}}}"
+        written = before if body is None else body
+        change = (stored, source, target, verb, written, way.marks(stored.properties), way.by.actor, detail)
+        self.changes.append(tuple.__new__(Move, change))  # the constructor's half cost counts here
+        self._ways.append(way)
+
+    def _new(self, way: _Way, key: int, made: Made, cause: int, sphere: str | None) -> None:
+        new, detail = way.marks(properties(Marks(made.form, sphere=sphere))), f"{{{way.by.said}{way.said}}}"
+        self.changes.append(New(key, way.target, made.type, new, made.body, cause, way.by.actor, detail))
+        self._ways.append(way)
 
     def _track(self, made: Sequence[Stored]) -> None:
         """Tell queries that are being read what has changed under them."""
         tracking = self._tx.tracking
         if tracking.calm():
             return
-        for change, now, (by, _) in zip(self.changes, made, self._goals, strict=True):
+        for change, now, way in zip(self.changes, made, self._ways, strict=True):
             if not isinstance(change, Move):
                 continue
             before, after = _place(change.source), _place(change.target)
@@ -185,7 +192,7 @@ class _Step:
             if before != after:
                 done = tracking.come(after, now.key, seen)
                 if after == STATIONS:
-                    tracking.show(change.stored, by.station, seen, done, now.position)
+                    tracking.show(change.stored, way.by.station, seen, done, now.position)
 
     def _file(self, made: Sequence[Stored]) -> None:
         """Under their types and fields, at their new places."""
@@ -210,8 +217,8 @@ class _Step:
         """Dossiers, and what is to be shipped later or to another store."""
         kept: list[tuple[Queue, str, int, int]] = []
         gone: list[int] = []
-        for change, now, (by, goal) in zip(self.changes, made, self._goals, strict=True):
-            to = goal.ships
+        for change, now, way in zip(self.changes, made, self._ways, strict=True):
+            by, goal, to = way.by, way.goal, way.goal.ships
             if to is None:
                 if by.desk not in self.left:
                     self.left[by.desk] = []
@@ -238,7 +245,7 @@ class _Step:
 class _By:
     """Who acts: a procedure at a station."""
 
-    __slots__ = ("_marked", "actor", "depth", "desk", "now", "procedure", "queue", "said", "station")
+    __slots__ = ("actor", "depth", "desk", "now", "procedure", "queue", "said", "station", "ways")
 
     def __init__(self, look: Look, procedure: str, depth: int, now: int) -> None:
         self.now = now
@@ -248,26 +255,40 @@ class _By:
         self.procedure = procedure
         self.depth = depth
         self.actor = f"procedure {procedure}"
-        self._marked: dict[tuple[str, bool, int | None], str] = {}
         self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
+        self.ways: dict[tuple[str | None, ...], list[_Way]] = {}  # of sketches, by what destinations say
 
-    def marks(self, before: str, goal: Goal) -> str:
+
+class _Way:
+    """Where messages go, and what the journal says of that; most sets of a procedure go the same ways."""
+
+    __slots__ = ("_marked", "by", "goal", "said", "ships", "target")
+
+    def __init__(self, by: _By, goal: Goal, target: Queue, said: str, *, ships: bool) -> None:
+        self.by = by
+        self.goal = goal
+        self.target = target
+        self.said = said
+        self.ships = ships  # to a mailbox of this store
+        self._marked: dict[str, str] = {}
+
+    def marks(self, before: str) -> str:
         """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
-        key = (before, goal.ships is None, goal.delay_seconds)
-        found = self._marked.get(key)
+        found = self._marked.get(before)
         if found is None:
-            found = self._marked[key] = self._marks_of(marks(before), goal)
+            found = self._marked[before] = self._marks_of(marks(before))
         return found
 
-    def _marks_of(self, known: Marks, goal: Goal) -> str:
-        if goal.ships is not None:
-            return properties(Marks(known.form, self.station, self.depth))
-        form, sender, _, handled, due = known
-        if self.procedure not in handled:
-            handled = (*handled, self.procedure)
-        if goal.delay_seconds is not None:
-            due = self.now + goal.delay_seconds * 1_000_000
-        return properties(Marks(form, sender, self.depth, handled, due))
+    def _marks_of(self, known: Marks) -> str:
+        by, delay = self.by, self.goal.delay_seconds
+        if self.goal.ships is not None:
+            return properties(Marks(known.form, by.station, by.depth, sphere=known.sphere))
+        form, sender, _, handled, due, sphere = known
+        if by.procedure not in handled:
+            handled = (*handled, by.procedure)
+        if delay is not None:
+            due = by.now + delay * 1_000_000
+        return properties(Marks(form, sender, by.depth, handled, due, sphere))
 
 
 def _place(queue: Queue) -> str:
@@ -283,9 +304,16 @@ def _json(said: str | tuple[str, ...]) -> str:
 # --- candidates ---
 
 
-def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stored]]) -> None:
-    """How far the station has been looked at, and who waits there now."""
+def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stored]]) -> int:
+    """How far the station has been looked at, and who waits there now.
+
+    Answers with how many of the messages that were left there need no look, for nobody asks for them: they count as
+    looked at.
+    """
     progress = look.progress
+    passed = _passed(tx, look.desk, progress.own, [now for _, now in left]) if left else []
+    if passed:
+        progress = progress._replace(own=passed[-1].position, turn=progress.turn + len(passed))
     if left and tx.desks.any_withdrawn(look.kept.id):
         moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
         tx.desks.keep_withdrawn(look.kept.id, moved)
@@ -303,7 +331,7 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     fresh = [
         row
         for chosen, each in look.memory.added
-        if each.turn <= progress.turn
+        if each.turn <= look.kept.turn + look.until
         and each.message not in gone
         and (plans[chosen.plan].name, each.message) not in refused
         for row in rows(plans[chosen.plan], chosen.sketch, each)
@@ -311,6 +339,24 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     tx.desks.add(look.kept.id, fresh)
     if progress != look.kept and not tx.desks.advance(progress):
         raise Stale
+    return len(passed)
+
+
+def _passed(tx: Transaction, desk: Desk, own: int, left: Sequence[Stored]) -> Sequence[Stored]:
+    """The first of the messages that a step has left which nobody asks for, if none has come before them."""
+    wanted: dict[tuple[str | None, str], bool] = {}
+    count = 0
+    for now in left:
+        about = (now.type, now.properties)
+        if about not in wanted:
+            wanted[about] = bool(desk.wants(now.type or "", marks(now.properties).handled))
+        if wanted[about]:
+            break
+        count += 1
+    queue = tx.queues.named_to_read(left[0].queue) if count else None
+    if queue is None or tx.messages.positions(queue, own, 1) != [left[0].position]:
+        return ()
+    return left[:count]
 
 
 def _stored_rows(

@@ -185,7 +185,7 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
             return  # there is no more to find
         find = way[place]
         if all(check.sketch in bound for check in find.checks) and all(sketch in bound for sketch, _ in find.probe):
-            for each in memory.candidates(plan.slot_name(find.sketch, find.slot), probe(find, bound)):
+            for each in memory.candidates(find.name, probe(find, bound)):
                 tries -= 1
                 if tries < 0:
                     return

@@ -195,8 +195,7 @@ class _Steps:
             result, parcels = self._commit(claim.looks)
         self._deliver(parcels)
         self._fetch(claim.looks)
-        claimed = sum(len(each.arrivals) for each in claim.looks)
-        return replace(result, claimed=claimed, more=claim.more, seconds=claim.seconds)
+        return replace(result, more=claim.more, seconds=claim.seconds)
 
     # --- what there is ---
 
@@ -367,7 +366,7 @@ class _Steps:
                     continue
                 queue = mail.queue_of(tx, database(station), STATION)
                 known = marks(stored.properties)
-                new = properties(Marks(known.form, station, known.depth))
+                new = properties(Marks(known.form, station, known.depth, sphere=known.sphere))
                 tx.journal.actor = f"procedure {said['procedure']}"
                 parcels.append(mail.ship_one(tx, queue, stored, station, self._node, to, new))
                 tx.journal.actor = ENGINE

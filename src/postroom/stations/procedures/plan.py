@@ -36,6 +36,14 @@ def joined(values: Sequence[str]) -> str:
     return said if len(said) < INDEXED_CHARS_MAX else indexed(said)
 
 
+def value_at(places: Sequence[int], values: Sequence[str]) -> str:
+    """Of the values of a message those that a slot is about, as one."""
+    if len(places) != 1:
+        return joined([values[place] for place in places])
+    said = values[places[0]]
+    return said if len(said) < INDEXED_CHARS_MAX else indexed(said)
+
+
 def compare(ours: str, sign: str, theirs: str) -> bool:
     """Of two values in the one order of all values."""
     if sign == "=":
@@ -61,8 +69,10 @@ class Find(NamedTuple):
 
     sketch: int
     slot: int
+    name: str  # of the slot
     probe: tuple[tuple[int, int], ...]  # sketches and values that are bound, by which it is looked up
     checks: tuple[Check, ...]
+    is_sure: bool  # whether all that a look-up finds agrees with what is bound, unless the value was too long
 
 
 @dataclass(frozen=True)
@@ -157,7 +167,7 @@ class Plan:
         """From each sketch: the slots that its own values lead to, and which of them."""
         return tuple(
             tuple(
-                (self.slot_names[find.sketch][find.slot], tuple(place for _, place in find.probe))
+                (find.name, tuple(place for _, place in find.probe))
                 for find in way
                 if find.probe and all(sketch == start for sketch, _ in find.probe)
             )
@@ -197,10 +207,7 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
         tuple(ordered(procedure, forms)),
         tuple(functions),
         copies + len(procedure.creations),
-        tuple(
-            tuple(f"{procedure.name}.{name}.{slot}" for slot in range(len(some)))
-            for name, some in zip(names, slots, strict=True)
-        ),
+        tuple(tuple(joins.slot_name(sketch, slot) for slot in range(len(some))) for sketch, some in enumerate(slots)),
         tuple(place for place, name in enumerate(names) if name in used),
         joins.links(),
     )
@@ -238,6 +245,7 @@ class _Joins:
     """The comparisons between sketches, and the classes of fields that are equal by them."""
 
     def __init__(self, procedure: Procedure, forms: Mapping[str, Form]) -> None:
+        self._procedure = procedure.name
         self._names = [each.name for each in procedure.preconditions]
         self._forms = [forms[each.type] for each in procedure.preconditions]
         self.fields: list[dict[str, tuple[str, Kind]]] = [{} for _ in self._names]
@@ -288,10 +296,20 @@ class _Joins:
             shape = tuple(keys)
             if shape not in slots[chosen]:
                 slots[chosen].append(shape)
-            checks = [check for check in self._checks(chosen) if check.sketch in bound]
-            way.append(Find(chosen, slots[chosen].index(shape), tuple(keys.values()), tuple(checks)))
+            slot = slots[chosen].index(shape)
+            checks = tuple(check for check in self._checks(chosen) if check.sketch in bound)
+            # One message does not match two sketches of a set, and one of another type cannot.
+            is_other = all(self._forms[each].name != self._forms[chosen].name for each in bound)
+            is_sure = is_other and all(
+                check.sign == "=" and keys.get(check.ours) == (check.sketch, check.theirs) for check in checks
+            )
+            name = self.slot_name(chosen, slot)
+            way.append(Find(chosen, slot, name, tuple(keys.values()), checks, is_sure))
             bound.append(chosen)
         return tuple(way)
+
+    def slot_name(self, sketch: int, slot: int) -> str:
+        return f"{self._procedure}.{self._names[sketch]}.{slot}"
 
     def _keys(self, sketch: int, bound: Sequence[int]) -> dict[int, tuple[int, int]]:
         """The fields of a sketch that equal something bound, and what that is."""
@@ -344,22 +362,20 @@ class Desk:
 
     def wants(self, type: str, handled: Sequence[str]) -> Sequence[tuple[int, int, Picked]]:
         """The sketches of a type. What a procedure has left it has dealt with: it is not offered to it again."""
-        wanted = self._by_type().get(type, ())
+        wanted = self._by_type.get(type, ())
         return [each for each in wanted if self.plans[each[0]].name not in handled] if handled else wanted
 
     def only_sketch(self, type: str) -> tuple[int, int] | None:
         """The plan and sketch of a type, if there is one only: then a candidate's values are all there is of it."""
-        wanted = self._by_type().get(type, ())
+        wanted = self._by_type.get(type, ())
         return wanted[0][:2] if len(wanted) == 1 else None
 
+    @cached_property
     def _by_type(self) -> dict[str, list[tuple[int, int, Picked]]]:
-        known: dict[str, list[tuple[int, int, Picked]]] | None = self.__dict__.get("_types")
-        if known is None:
-            known = {}
-            for number, plan in enumerate(self.plans):
-                for place, picked in enumerate(plan.sketches):
-                    known.setdefault(picked.type, []).append((number, place, picked))
-            self.__dict__["_types"] = known
+        known: dict[str, list[tuple[int, int, Picked]]] = {}
+        for number, plan in enumerate(self.plans):
+            for place, picked in enumerate(plan.sketches):
+                known.setdefault(picked.type, []).append((number, place, picked))
         return known
 
 
@@ -371,5 +387,6 @@ def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origin: str) 
         if picked.takes_all or picked.selects(said, origin):
             values = picked.values(said)
             if values is not None:
-                found.append(Selected(number, place, values))
+                # the constructor's half cost counts here
+                found.append(tuple.__new__(Selected, (number, place, values)))
     return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from postroom.limits import CANDIDATE_ROWS, SEARCH_TRIES_MAX
-from postroom.stations.procedures.plan import Desk, Find, Plan, Selected, compare, joined
+from postroom.limits import CANDIDATE_ROWS, INDEXED_CHARS_MAX, SEARCH_TRIES_MAX
+from postroom.stations.procedures.plan import Desk, Find, Plan, Selected, compare, joined, value_at
 from postroom.store.desks import Candidate
 
 #: The next candidates of a slot and a value from behind a turn, in the order of turns.
@@ -32,7 +33,7 @@ class Memory:
     stale: list[Candidate] = field(default_factory=list)  # that were found in the store, and whose messages have moved
     added: list[tuple[Selected, Candidate]] = field(default_factory=list)  # the new ones
     _stored: dict[tuple[str, str], _Known] = field(default_factory=dict)
-    _added: dict[tuple[str, str], list[Candidate]] = field(default_factory=dict)
+    _added: defaultdict[str, dict[str, list[Candidate]]] = field(default_factory=lambda: defaultdict(dict))
     _passed: dict[tuple[str, str, bool], int] = field(default_factory=dict)  # how many from the first one on are gone
     tries: int = 0  # candidates that were compared
 
@@ -44,18 +45,18 @@ class Memory:
     def add(self, chosen: Selected, candidate: Candidate) -> None:
         """A message has come that fits a sketch: it is found by each of the slots that lead there."""
         self.added.append((chosen, candidate))
-        plan, values = self.desk.plans[chosen.plan], chosen.values
-        for name, places in plan.slot_places[chosen.sketch]:
-            key = (name, joined([values[place] for place in places]))
-            others = self._added.get(key)
+        number, sketch, values = chosen
+        for name, places in self.desk.plans[number].slot_places[sketch]:
+            slot, value = self._added[name], value_at(places, values)
+            others = slot.get(value)
             if others is None:
-                self._added[key] = [candidate]
+                slot[value] = [candidate]
             else:
                 others.append(candidate)
 
     def is_empty(self, slot: str, value: str) -> bool:
         """Whether there is surely nobody."""
-        if (slot, value) in self._added:
+        if value in self._added[slot]:
             return False
         if self.look_up is None:
             return True
@@ -64,7 +65,7 @@ class Memory:
 
     def candidates(self, slot: str, value: str) -> Iterable[Candidate]:
         """Those of a slot and value, the oldest first; some may be gone."""
-        some = self._added.get((slot, value), ())
+        some = self._added[slot].get(value, ())
         added: Iterable[Candidate] = some
         if len(some) > _FEW and self.gone:
             added = map(some.__getitem__, range(self._first((slot, value, True), some), len(some)))
@@ -117,16 +118,13 @@ def probes(plan: Plan, chosen: Selected) -> Iterator[tuple[str, str]]:
     """The slots and values that a message leads to by itself."""
     values = chosen.values
     for slot, places in plan.own_probes[chosen.sketch]:
-        yield slot, joined([values[place] for place in places])
+        yield slot, value_at(places, values)
 
 
 def rows(plan: Plan, sketch: int, candidate: Candidate) -> list[Candidate]:
     """A candidate as the store keeps it: once for each slot."""
     values = candidate.values
-    return [
-        candidate._replace(slot=name, value=joined([values[place] for place in places]))
-        for name, places in plan.slot_places[sketch]
-    ]
+    return [candidate._replace(slot=name, value=value_at(places, values)) for name, places in plan.slot_places[sketch]]
 
 
 def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> dict[int, Candidate] | None:
@@ -139,14 +137,37 @@ def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> 
     if not way:
         return bound
     value = probe(way[0], bound)
-    if memory.is_empty(plan.slot_names[way[0].sketch][way[0].slot], value):
+    if memory.is_empty(way[0].name, value):
         return None
-    search = _Search(plan, memory, way, bound)
-    return bound if search.fill(0, value) else None
+    return bound if _fill(memory, way, 0, value, bound, memory.tries + SEARCH_TRIES_MAX) else None
+
+
+def _fill(
+    memory: Memory, way: Sequence[Find], place: int, value: str, bound: dict[int, Candidate], tries_max: int
+) -> bool:
+    """Find partners from one place of the way on, among those with a value."""
+    find, gone = way[place], memory.gone
+    is_sure = find.is_sure and len(value) < INDEXED_CHARS_MAX
+    for each in memory.candidates(find.name, value):
+        if each.message in gone:
+            continue
+        memory.tries += 1
+        if memory.tries > tries_max:
+            raise TooManyTries
+        if is_sure or fits(find, each, bound):
+            bound[find.sketch] = each
+            next = place + 1
+            if next == len(way) or _fill(memory, way, next, probe(way[next], bound), bound, tries_max):
+                return True
+            del bound[find.sketch]
+    return False
 
 
 def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
     """The value by which the next candidates are looked up."""
+    if len(find.probe) == 1:  # as most are
+        ((sketch, place),) = find.probe
+        return value_at((place,), bound[sketch].values)
     return joined([bound[sketch].values[place] for sketch, place in find.probe])
 
 
@@ -157,29 +178,3 @@ def fits(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
             return False
     values = each.values
     return all(compare(values[ours], sign, bound[sketch].values[theirs]) for ours, sign, sketch, theirs in find.checks)
-
-
-class _Search:
-    def __init__(self, plan: Plan, memory: Memory, way: Sequence[Find], bound: dict[int, Candidate]) -> None:
-        self._plan = plan
-        self._memory = memory
-        self._way = way
-        self._tries = SEARCH_TRIES_MAX
-        self._bound = bound
-
-    def fill(self, place: int, value: str) -> bool:
-        """Find partners from one place of the way on, among those with a value."""
-        find, bound, gone = self._way[place], self._bound, self._memory.gone
-        for each in self._memory.candidates(self._plan.slot_names[find.sketch][find.slot], value):
-            if each.message in gone:
-                continue
-            self._tries -= 1
-            self._memory.tries += 1
-            if self._tries < 0:
-                raise TooManyTries
-            if fits(find, each, bound):
-                bound[find.sketch] = each
-                if place + 1 == len(self._way) or self.fill(place + 1, probe(self._way[place + 1], bound)):
-                    return True
-                del bound[find.sketch]
-        return False

@@ -84,7 +84,7 @@ def answered(bench: Bench, chunk: bytes) -> bytes:
     """The answer to one chunk."""
     found = []
     for order, plan, members, keys, now, failure in json.loads(chunk):
-        complete = Complete(order, plan, tuple(Member(*each) for each in members), tuple(keys), now, failure)
+        complete = Complete(order, plan, tuple([Member(*each) for each in members]), tuple(keys), now, failure)
         found.append((order, bench.outcome(complete)))
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -94,11 +94,13 @@ def packed(chunk: Sequence[Complete]) -> bytes:
 
 
 def unpacked(answer: bytes) -> dict[int, Outcome]:
-    found = {}
+    found: dict[int, Outcome] = {}
     for order, (written, made, where, code, why) in json.loads(answer):
-        new = tuple(Made(*each) for each in made)
-        changed = {sketch: (body, tuple(fields)) for sketch, (body, fields) in written.items()}
-        found[order] = Outcome(changed, new, tuple(where), code, why)
+        new = tuple([Made(*each) for each in made]) if made else ()
+        for sketch, (body, fields) in written.items():
+            written[sketch] = (body, tuple(fields))
+        said = (written, new, tuple(where), code, why)
+        found[order] = tuple.__new__(Outcome, said)  # the constructor's half cost counts here
     return found
 
 

@@ -1,0 +1,53 @@
+"""How spheres reach the queues of every capability: plain ones through the verbs, mailboxes as the post does."""
+
+from __future__ import annotations
+
+from postroom.model.message import Draft, Stored
+from postroom.queues.verbs import Verbs
+from postroom.stations import letters
+from postroom.stations.catalog import Forms
+from postroom.stations.reading import mailbox
+from postroom.store.queues import MAILBOX, Queue
+from postroom.store.transaction import Transaction
+from postroom.store.types import check_typed
+
+
+class Entrance:
+    def __init__(self, verbs: Verbs, forms: Forms) -> None:
+        self._verbs = verbs
+        self._forms = forms
+
+    def find(self, tx: Transaction, queue: tuple[str, ...]) -> Queue:
+        return self._verbs.find(tx, queue)
+
+    def box(self, tx: Transaction, station: str) -> Queue:
+        return letters.box(tx, station)
+
+    def recipient(self, tx: Transaction, name: tuple[str, ...]) -> str:
+        if len(name) == 1 and tx.queues.named_to_read(name[0]) is None and tx.nodes.home(name[0]) is not None:
+            return mailbox(name[0])
+        return self._verbs.find(tx, name).name
+
+    def reach(self, tx: Transaction, name: str) -> Queue:
+        prefix = mailbox("")
+        return letters.box(tx, name.removeprefix(prefix)) if name.startswith(prefix) else self._verbs.admit(tx, (name,))
+
+    def check(self, tx: Transaction, target: Queue, draft: Draft) -> None:
+        if target.kind == MAILBOX:
+            letters.check(tx, self._forms, draft)
+        elif draft.type is not None:
+            check_typed(tx, draft)
+
+    def put(self, tx: Transaction, target: Queue, draft: Draft, cause: int | None = None) -> int:
+        if target.kind == MAILBOX:
+            return letters.post(tx, self._forms, target, draft, cause)
+        return self._verbs.put(tx, target, [draft], cause)[0]
+
+    def works_on(self, target: Queue) -> bool:
+        return bool(target.door) or target.kind == MAILBOX
+
+    def withdraw(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
+        if queue.kind == MAILBOX:
+            letters.take_back(tx, queue, stored)
+        else:
+            tx.messages.remove(queue, stored, "withdraw")
