@@ -40,3 +40,18 @@ def test_the_benchmark_of_flows_runs_and_writes_its_figures(tmp_path: Path) -> N
     assert ran.returncode == 0, ran.stderr
     assert "PySpark by hand" in ran.stdout
     assert len(json.loads(figures.read_text())["lines"]) == 2
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_spheres_runs_and_writes_its_figures(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "spheres.py"), "--quick", "--json", str(figures)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "dbos: synchronous 2 (FULL), journal_mode delete" in ran.stdout
+    assert len(json.loads(figures.read_text())["lines"]) == 8

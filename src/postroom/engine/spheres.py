@@ -77,8 +77,8 @@ class Bonds:
         """The same without what undoes, and with the property that is inherited; spheres are locked before queues."""
         found = [(stored, self._untied(stored, made)) for stored, made in steps]
         for id in sorted({undo.sphere for undo in self._undo}):
-            self._tx.tokens.locked(MACHINE, id)
-            self._states[id] = self._tx.tokens.state(MACHINE, id)
+            token = self._tx.tokens.locked(MACHINE, id)
+            self._states[id] = None if token is None else token.state
         return found
 
     def _untied(self, stored: Stored, made: Effects) -> Effects:
@@ -120,11 +120,10 @@ class Bonds:
                 tx.messages.remove(queue, stored, "withdraw")
         elif state in (ACTIVE, COMMITTING):
             draft = Draft(action.body, action.format, action.type, action.properties)
-            kept = tx.spheres.find(undo.sphere)
-            assert kept is not None
+            number = tx.spheres.next_send(undo.sphere)
             memory = remember(tx, undo.sphere, draft, "now", action.queue, key)
-            note = Send(undo.sphere, kept.sends, "now", queue.name, key, queue.id, memory, action.queue, None, tx.now)
-            tx.spheres.remember([note])
+            note = Send(undo.sphere, number, "now", queue.name, key, queue.id, memory, action.queue, None, tx.now)
+            tx.spheres.remember(note)
 
 
 def _with_sphere(properties: str, id: str) -> str:

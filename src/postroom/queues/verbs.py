@@ -388,10 +388,8 @@ _ADVICE = (
 
 def _open_queue(tx: Transaction, names: Names) -> Queue:
     """The queue of a send, which must be open."""
-    if len(names) == 1:
-        found = tx.queues.named_to_read(names[0])
-        if found is not None and found.kind in CLOSED:
-            tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
+    if len(names) == 1 and tx.queues.kind(names[0]) in CLOSED:
+        tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
     queue = one_queue(tx, names)
     if queue.hold:
         level = _spoken_level(tx, queue.path) or queue.name

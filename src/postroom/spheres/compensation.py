@@ -78,17 +78,19 @@ class Compensator:
     def announce(self) -> None:
         """Refuse an interval that is too short for a sphere that is active; new spheres must beat faster than it."""
         store, microseconds = self._store, int(self._check * 1_000_000)
-        if store.read(lambda tx: tx.spheres.announced() == microseconds and _slowest(tx)[0] < microseconds):
-            return
 
-        def work(tx: Transaction) -> None:
+        def look(tx: Transaction) -> bool:
             heartbeat, sphere = _slowest(tx)
             if heartbeat >= microseconds:
                 raise CheckTooShort(check=self._check, sphere=sphere, heartbeat=heartbeat / 1_000_000)
-            if tx.spheres.announced() != microseconds:
+            return tx.spheres.announced() == microseconds
+
+        def work(tx: Transaction) -> None:
+            if not look(tx):
                 tx.spheres.announce(microseconds)
 
-        store.transact("check", work)
+        if not store.read(look):  # most often there is nothing to write
+            store.transact("check", work)
 
     def stop(self) -> None:
         self._stop.set()
@@ -152,7 +154,7 @@ class Compensator:
         """Look at every active sphere once."""
         checked = Checked()
         owners, beats, parts = self._store.read(_alive_and_active)
-        checked.spheres = sum(count for count, _ in owners.values())
+        checked.spheres = sum(owners.values())
         watched = {*owners, *(owner for owner, _, _ in parts)}
         if watched:
             self._write()
@@ -247,7 +249,7 @@ class Compensator:
         """None if others have done it meanwhile."""
 
         def work(tx: Transaction) -> bool | None:
-            if outcome.locked_state(tx, id) == ABORTED:
+            if outcome.locked(tx, id).state == ABORTED:
                 return None
             return outcome.compensate(tx, id, self._entrance)
 
@@ -261,15 +263,12 @@ class Compensator:
             self._store.transact("heartbeat", lambda tx: still(tx, gone))
 
 
-def _alive_and_active(
-    tx: Transaction,
-) -> tuple[dict[str, tuple[int, int]], dict[str, Beat], list[tuple[str, str, int]]]:
+def _alive_and_active(tx: Transaction) -> tuple[dict[str, int], dict[str, Beat], list[tuple[str, str, int]]]:
     """Who owns spheres that are not decided, every heartbeat, and who takes part in other's spheres."""
     owners = tx.spheres.owners(ACTIVE)
-    for owner, (count, slowest) in tx.spheres.owners(COMMITTING).items():
-        before = owners.get(owner, (0, 0))
-        owners[owner] = (before[0] + count, max(before[1], slowest))
-    return owners, tx.spheres.beats(), tx.spheres.part_owners()
+    for owner, count in tx.spheres.owners(COMMITTING).items():
+        owners[owner] = owners.get(owner, 0) + count
+    return owners, tx.spheres.beats(), tx.spheres.part_owners(ACTIVE) + tx.spheres.part_owners(COMMITTING)
 
 
 def _owned(tx: Transaction, state: str, owner: str) -> list[str]:
@@ -278,16 +277,9 @@ def _owned(tx: Transaction, state: str, owner: str) -> list[str]:
 
 def _slowest(tx: Transaction) -> tuple[int, str]:
     """The slowest heartbeat that an undecided sphere depends on, and the sphere; 0 if there is none."""
-    owners = [
-        (slowest, owner, state)
-        for state in (ACTIVE, COMMITTING)
-        for owner, (_, slowest) in tx.spheres.owners(state).items()
-    ]
-    found = [(heartbeat, sphere) for _, sphere, heartbeat in tx.spheres.part_owners()]
-    if owners:
-        slowest, owner, state = max(owners)
-        kept = [each for id in tx.spheres.owned(state, owner) if (each := tx.spheres.find(id)) is not None]
-        found += [(each.heartbeat, each.id) for each in kept if each.heartbeat == slowest][:1]
+    spheres = [slow for state in (ACTIVE, COMMITTING) if (slow := tx.spheres.slowest(state)) is not None]
+    parts = [part for state in (ACTIVE, COMMITTING) for part in tx.spheres.part_owners(state)]
+    found = [(heartbeat, id) for id, heartbeat in spheres] + [(heartbeat, id) for _, id, heartbeat in parts]
     return max(found, default=(0, ""))
 
 

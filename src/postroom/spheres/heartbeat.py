@@ -42,6 +42,11 @@ class Heart:
         self.beat: int | None = None  # the key of its message in ALIVE.Q
 
     @property
+    def late(self) -> bool:
+        """Whether it must beat before anything new depends on it; if not, the next beat comes in time by itself."""
+        return self.beat is None or self.due <= monotonic()
+
+    @property
     def pause(self) -> float:
         """Twice in an interval: one late beat is not yet a death."""
         return min(self.intervals.values(), default=1.0) / 2
@@ -56,6 +61,7 @@ class Hearts:
         self._lock = threading.Lock()
         self._hearts: dict[int, Heart] = {}  # by thread
         self._changed = threading.Event()
+        self._wakes = 0.0  # when the thread looks again by itself
         self._beating: threading.Thread | None = None
         self._process = os.getpid()
         self._stopped = False
@@ -71,15 +77,18 @@ class Hearts:
                 heart = self._hearts[ident] = Heart()
             return heart
 
-    def depend(self, heart: Heart, what: str, seconds: float) -> None:
-        """Something depends on a heart until ``release``."""
+    def depend(self, heart: Heart, what: str, seconds: float, *, beaten: bool) -> None:
+        """Something depends on a heart until ``release``; it may have ``beaten`` just now, in the same commit."""
         with self._lock:
             heart.intervals[what] = seconds
-            heart.due = min(heart.due, monotonic() + heart.pause)
+            next = monotonic() + heart.pause
+            heart.due = next if beaten else min(heart.due, next)
+            early = heart.due < self._wakes
             if self._beating is None or not self._beating.is_alive():
                 self._beating = threading.Thread(target=self._beat_on, name="postroom-heart", daemon=True)
                 self._beating.start()
-        self._changed.set()
+        if early:
+            self._changed.set()
 
     def release(self, heart: Heart, what: str) -> None:
         with self._lock:
@@ -141,7 +150,9 @@ class Hearts:
     def _pause(self) -> float:
         with self._lock:
             now = monotonic()
-            return max(0.0, min((heart.due - now for heart in self._living()), default=1.0))
+            pause = max(0.0, min((heart.due - now for heart in self._living()), default=1.0))
+            self._wakes = now + pause
+            return pause
 
     def _due(self) -> list[Heart] | None:
         """The hearts that beat now; None if nothing depends on any, and then the thread ends."""

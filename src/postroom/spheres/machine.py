@@ -9,12 +9,13 @@ set of entities in a state is what its queue holds.
 ...     orders.start("order-17")
 ...     orders.move("order-17", "PAID")
 ...     orders.state("order-17"), orders.entities("NEW")
+'NEW'
 ('PAID', [])
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, QueueHeld, TransitionRefused
 from postroom.limits import PAGE_ROWS, QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
@@ -22,6 +23,7 @@ from postroom.model.body import is_text
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.base import Store
 from postroom.store.queues import STATE, Hold, Queue
+from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
 
 
@@ -35,27 +37,27 @@ class Machine:
 
     def prepare(self, tx: Transaction) -> None:
         """Make the queues that are not there yet."""
-        for state in self.states:
-            tx.queues.own(state, STATE)
+        if not tx.queues.has_own(self.states, STATE):
+            for state in self.states:
+                tx.queues.own(state, STATE)
 
     def start(self, tx: Transaction, entity: str) -> int:
         """A new entity in the first state; answers with the key of its token."""
         self.prepare(tx)
-        present = tx.tokens.state(self.name, entity)
-        if present is not None:
-            raise EntityExists(entity=entity, state=present)
-        (queue,) = locked_queues(tx, self.states[:1])
+        queue = tx.queues.named(self.states[0])
+        assert queue is not None
         _refuse_held(queue)
         token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail={"entity": entity})
         if not tx.tokens.add(self.name, entity, token):
-            raise EntityExists(entity=entity, state=self.states[0])
+            raise EntityExists(entity=entity, state=self.state(tx, entity))
         return token
 
-    def locked(self, tx: Transaction, entity: str) -> str:
-        """The state of an entity, which nobody else changes before this transaction ends."""
-        if tx.tokens.locked(self.name, entity) is None:
+    def locked(self, tx: Transaction, entity: str) -> Token:
+        """The token of an entity, which nobody else moves before this transaction ends."""
+        token = tx.tokens.locked(self.name, entity)
+        if token is None:
             raise EntityUnknown(entity=entity, states=", ".join(self.states))
-        return self.state(tx, entity)
+        return token
 
     def state(self, tx: Transaction, entity: str) -> str:
         state = tx.tokens.state(self.name, entity)
@@ -63,24 +65,32 @@ class Machine:
             raise EntityUnknown(entity=entity, states=", ".join(self.states))
         return state
 
-    def move(self, tx: Transaction, entity: str, goal: str, reason: str | None = None, *, always: bool = False) -> str:
-        """Let an entity go over into another state; answers with the one that it was in.
+    def move(
+        self,
+        tx: Transaction,
+        token: Token,
+        goal: str,
+        reason: str | None = None,
+        *,
+        always: bool = False,
+        queues: Mapping[str, Queue] | None = None,
+    ) -> None:
+        """Let an entity, whose token is locked, go over into another state.
 
         An operator may hold a state: then nobody comes in, or leaves it, but for what must ``always`` be possible.
+        Whoever has locked more ``queues`` than those of the two states gives them.
         """
-        state = self.locked(tx, entity)
+        state = token.state
         if (state, goal) not in self.transitions:
-            raise TransitionRefused(entity=entity, state=state, goal=goal)
-        token = tx.tokens.locked(self.name, entity)
-        assert token is not None
-        source, target = locked_queues(tx, [state, goal])
+            raise TransitionRefused(entity=token.entity, state=state, goal=goal)
+        known = tx.queues.locked_all((state, goal)) if queues is None else queues
+        source, target = known[state], known[goal]
         if not always:
             _refuse_held(target)
             _refuse_held(source, Hold.FULL, "release")
-        stored = tx.messages.find(token)
+        stored = tx.messages.find(token.message)
         assert stored is not None, "a state has found it"
         tx.messages.move(stored, source, target, {"reason": reason} if reason else None)
-        return state
 
 
 class MachineHandle:
@@ -100,7 +110,13 @@ class MachineHandle:
         """Let an entity go over into another state, if a transition leads there; answers with the state before."""
         if reason is not None:
             check_reason(reason)
-        return self._store.transact("machine", lambda tx: self._machine.move(tx, entity, state, reason))
+
+        def work(tx: Transaction) -> str:
+            token = self._machine.locked(tx, entity)
+            self._machine.move(tx, token, state, reason)
+            return token.state
+
+        return self._store.transact("machine", work)
 
     def state(self, entity: str) -> str:
         return self._store.read(lambda tx: self._machine.state(tx, entity))
@@ -126,17 +142,6 @@ def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machi
         if not isinstance(arc, tuple) or len(arc) != 2 or not set(arc) <= set(named):
             raise ArgumentInvalid(argument="transitions", why=f"{arc!r} is not a pair of the states")
     return Machine(f"machine {named[0]}", named, arcs)
-
-
-def locked_queues(tx: Transaction, names: Sequence[str]) -> list[Queue]:
-    """Queues of ours that are there, each locked: in the order of their numbers, so that nobody waits in a circle."""
-    found = {}
-    for name in names:
-        queue = tx.queues.named_to_read(name)
-        assert queue is not None, name
-        found[name] = queue.id
-    locked = {id: tx.queues.locked(id) for id in sorted(found.values())}
-    return [locked[found[name]] for name in names]
 
 
 def _refuse_held(queue: Queue, least: Hold = Hold.INPUT, verb: str = "accept") -> None:

@@ -65,7 +65,7 @@ class Membership:
             beat(tx, [heart])
 
         self._store.transact("sphere-join", work)
-        self._hearts.depend(heart, f"{self.id} {self.key}", heartbeat)
+        self._hearts.depend(heart, f"{self.id} {self.key}", heartbeat, beaten=True)
         return Part(self, heart)
 
     def send(self, order: sending.Order) -> Sent:

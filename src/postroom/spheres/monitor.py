@@ -119,21 +119,21 @@ class Monitor:
         check_seconds("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN)
         check_seconds("commit_within", commit_within)
         heart = self._hearts.mine()
-        beating = bool(heart.intervals)
+        late = heart.late
         microseconds = int(heartbeat * 1_000_000)
 
         def work(tx: Transaction) -> None:
             check_heartbeat(tx, microseconds)
             outcome.SPHERES.start(tx, name)
             tx.spheres.add(name, heart.owner, microseconds)
-            if not beating:
+            if late:
                 beat(tx, [heart])
 
         try:
             self._store.transact("sphere", work)
         except EntityExists as exists:
             raise SphereExists(sphere=name, state=exists.facts["state"]) from None
-        self._hearts.depend(heart, name, heartbeat)
+        self._hearts.depend(heart, name, heartbeat, beaten=late)
         return Sphere(self._store, self._entrance, self._hearts, heart, name, commit_within)
 
     def bind(self, message: Message) -> Message:

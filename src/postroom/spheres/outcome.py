@@ -6,6 +6,8 @@ compensation; one that was taken is compensated. What waits for the commit goes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from postroom.engine.step import in_use
 from postroom.errors import PostroomError, SphereOver, SphereUnknown, StoreError
 from postroom.limits import REASON_CHARS_MAX
@@ -15,6 +17,7 @@ from postroom.spheres.entrance import Entrance
 from postroom.spheres.machine import Machine
 from postroom.store.queues import Hold, Queue
 from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES, UNDO, Send
+from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
 
 SPHERES = Machine(
@@ -24,59 +27,68 @@ SPHERES = Machine(
 )
 
 
-def locked_state(tx: Transaction, id: str) -> str:
-    """The state of a sphere, which nobody else changes before this transaction ends."""
-    if tx.tokens.locked(MACHINE, id) is None:
+def locked(tx: Transaction, id: str) -> Token:
+    """The token of a sphere, which nobody else moves before this transaction ends."""
+    token = tx.tokens.locked(MACHINE, id)
+    if token is None:
         raise SphereUnknown(sphere=id)
-    return SPHERES.state(tx, id)
+    return token
 
 
-def require_state(tx: Transaction, id: str, *states: str) -> None:
+def require_state(tx: Transaction, id: str, *states: str) -> Token:
     """Refuse a late owner: its sphere may have been ended by others. It stays as it is until the transaction ends."""
-    locked_state(tx, id)
-    check_state(tx, id, *states)
+    token = locked(tx, id)
+    _refuse_other(tx, id, token.state, states)
+    return token
 
 
 def check_state(tx: Transaction, id: str, *states: str) -> None:
     """The same for one who only looks."""
-    state = SPHERES.state(tx, id)
+    _refuse_other(tx, id, SPHERES.state(tx, id), states)
+
+
+def _refuse_other(tx: Transaction, id: str, state: str, states: Sequence[str]) -> None:
     if state not in states:
         kept = tx.spheres.find(id)
         why = f" ({kept.reason})" if kept is not None and kept.reason else ""
         raise SphereOver(sphere=id, state=state, reason=why)
 
 
-def begin_commit(tx: Transaction, id: str, ends: int, branches: list[str]) -> None:
-    """From now on nothing is added; ``branches`` are what databases call their share."""
-    require_state(tx, id, ACTIVE)
+def begin_commit(tx: Transaction, id: str, ends: int, branches: list[str]) -> bool:
+    """From now on nothing is added; ``branches`` are what databases call their share. False if others must wait."""
+    token = require_state(tx, id, ACTIVE)
     tx.spheres.commit_by(id, ends)
     if branches:
         tx.spheres.add_branches(id, branches)
-    SPHERES.move(tx, id, COMMITTING)
+    SPHERES.move(tx, token, COMMITTING)
+    return fulfilled(tx, id)
 
 
 def begin_abort(tx: Transaction, id: str, reason: str) -> str:
     """Decide that a sphere fails, unless its end is decided; answers with the state that it was in."""
-    state = locked_state(tx, id)
-    if state in (ACTIVE, COMMITTING):
+    token = locked(tx, id)
+    if token.state in (ACTIVE, COMMITTING):
         said = reason[:REASON_CHARS_MAX]
-        SPHERES.move(tx, id, ABORTING, said, always=True)
+        SPHERES.move(tx, token, ABORTING, said, always=True)
         tx.spheres.set_reason(id, said)
         tx.wake()
-    return state
+    return token.state
 
 
 def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
     """Undo all that can be undone now; a sphere is aborted when nothing is left. False if something is."""
-    if locked_state(tx, id) != ABORTING:
+    token = locked(tx, id)
+    if token.state != ABORTING:
         return True
     sends = tx.spheres.open_sends(id)
-    queues = _locked(tx, sends)
+    queues = _locked(tx, sends, ABORTING, ABORTED)
     if any(name in queues and queues[name].hold == Hold.FULL for name in (ABORTING, UNDO)):
         return False  # an operator wants nothing to be undone now
-    left = [send for send in sends if not _undone(tx, send, queues, entrance)]
+    keys = [key for send in sends for key in (send.message, send.remembered) if key is not None]
+    messages = tx.messages.find_many(keys)
+    left = [send for send in sends if not _undone(tx, send, messages, queues, entrance)]
     if not left:
-        SPHERES.move(tx, id, ABORTED, always=True)
+        SPHERES.move(tx, token, ABORTED, always=True, queues=queues)
     return not left
 
 
@@ -85,13 +97,14 @@ def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
 
     False, and nothing happens, if someone has joined who is not done.
     """
-    require_state(tx, id, COMMITTING)
+    token = require_state(tx, id, COMMITTING)
     if not fulfilled(tx, id):
         return False
     sends = tx.spheres.open_sends(id)
-    queues = _locked(tx, sends)
+    queues = _locked(tx, sends, COMMITTING, COMMITTED)
+    messages = tx.messages.find_many([send.remembered for send in sends if send.remembered is not None])
     for send in reversed(sends):
-        stored = _remembered(tx, send)
+        stored = None if send.remembered is None else messages.get(send.remembered)
         if send.moment == "commit":
             _forward(tx, stored, send.target, queues, entrance)
             tx.spheres.settle(send, "delivered")
@@ -103,23 +116,22 @@ def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
         else:
             tx.messages.remove(queues[UNDO], stored, "discard")
             tx.spheres.settle(send, "discarded")
-    SPHERES.move(tx, id, COMMITTED)
+    SPHERES.move(tx, token, COMMITTED, queues=queues)
     return True
 
 
-def _locked(tx: Transaction, sends: list[Send]) -> dict[str, Queue]:
-    """Every queue that may be touched, in the order of their numbers: nobody waits for another in a circle."""
-    names = {name for send in sends for name in (send.target, send.kept) if name is not None} | {UNDO, *STATES}
-    found = [tx.queues.named_to_read(name) for name in names]
-    ids = {queue.id for queue in found if queue is not None} | {send.queue for send in sends if send.queue is not None}
-    locked = [tx.queues.locked(id) for id in sorted(ids)]
-    return {queue.name: queue for queue in locked}
+def _locked(tx: Transaction, sends: list[Send], *states: str) -> dict[str, Queue]:
+    """Every queue that may be touched."""
+    names = {name for send in sends for name in (send.recipient, send.target, send.kept) if name is not None}
+    return tx.queues.locked_all({*names, UNDO, *states})
 
 
-def _undone(tx: Transaction, send: Send, queues: dict[str, Queue], entrance: Entrance) -> bool:
+def _undone(
+    tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue], entrance: Entrance
+) -> bool:
     """Undo one send; False if its compensation must wait."""
-    stored = _remembered(tx, send)
-    if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, queues, entrance)):
+    stored = None if send.remembered is None else messages.get(send.remembered)
+    if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, messages, queues, entrance)):
         outcome = "withdrawn"
     elif stored is None:
         outcome = "stands"
@@ -131,10 +143,12 @@ def _undone(tx: Transaction, send: Send, queues: dict[str, Queue], entrance: Ent
     return True
 
 
-def _taken(tx: Transaction, send: Send, queues: dict[str, Queue], entrance: Entrance) -> bool:
+def _taken(
+    tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue], entrance: Entrance
+) -> bool:
     """Whether the recipient has a primary, or a part of it; if not, it has disappeared by now."""
     assert send.message is not None
-    stored = tx.messages.find(send.message)
+    stored = messages.get(send.message)
     if stored is None or stored.processed is not None:
         return True
     queue = queues.get(stored.queue)
@@ -160,10 +174,6 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
         return False
     tx.spheres.settle(send, "compensated" if send.moment == "now" else "delivered")
     return True
-
-
-def _remembered(tx: Transaction, send: Send) -> Stored | None:
-    return None if send.remembered is None else tx.messages.find(send.remembered)
 
 
 def _forward(

@@ -100,16 +100,15 @@ def order(
 
 def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     """Store a message and what undoes it, or what waits for the outcome."""
-    kept = tx.spheres.find(id)
-    assert kept is not None
-    if kept.sends >= SPHERE_SENDS_MAX:
+    number = tx.spheres.next_send(id)
+    if number >= SPHERE_SENDS_MAX:
         raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
     recipient = entrance.find(tx, order.queue) if order.box is None else entrance.box(tx, order.box)
     entrance.check(tx, recipient, order.draft)
     if order.when != "now":
         remembered = remember(tx, id, order.draft, order.when, recipient.name)
-        note = Send(id, kept.sends, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
-        tx.spheres.remember([note])
+        note = Send(id, number, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
+        tx.spheres.remember(note)
         return Sent(None, key_text(remembered))
     target = recipient if order.target is None else entrance.find(tx, order.target)
     kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
@@ -121,7 +120,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     if order.compensation is not None:
         undo = remember(tx, id, order.compensation, "now", target.name, key, kept_in)
     goal = None if undo is None else target.name
-    tx.spheres.remember([Send(id, kept.sends, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now)])
+    tx.spheres.remember(Send(id, number, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now))
     return Sent(key_text(key), None if undo is None else key_text(undo))
 
 

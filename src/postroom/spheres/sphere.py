@@ -177,10 +177,11 @@ class Sphere:
         ends = monotonic() + self._within
         try:
             moment = int(self._within * 1_000_000)
-            self._store.transact(
+            met = self._store.transact(
                 "sphere-committing", lambda tx: outcome.begin_commit(tx, self.id, tx.now + moment, branches)
             )
-            self._fulfil(ends)
+            if not met:
+                self._fulfil(ends)
             self._prepare()
             self._conclude(ends)
         except BaseException as error:

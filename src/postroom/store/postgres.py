@@ -71,8 +71,8 @@ class PostgresSession(Session):
         self.clock = clock
         self.now = 0
 
-    def lock(self, statement: str, value: Any) -> bool:
-        return self.connection.execute(_adapt(statement), (value,)).fetchone() is not None
+    def lock(self, statement: str, *values: Any) -> bool:
+        return self.connection.execute(_adapt(statement), values).fetchone() is not None
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self.connection.execute(_adapt(statement), values).rowcount

@@ -6,6 +6,8 @@ many arrived: so a count costs one look-up at any size, and a send does not touc
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
@@ -88,13 +90,17 @@ SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.com
 FROM queues q LEFT JOIN locks l ON l.queue = q.id
 """
 _LOCK_NAME = "SELECT id FROM queues WHERE name = ? /*for update*/"
+_LOCK_NAMES = "SELECT id FROM queues WHERE name IN (SELECT value FROM json_each(?)) ORDER BY id /*for update*/"
 _LOCK_ID = "SELECT id FROM queues WHERE id = ? /*for update*/"
 _BY_NAME = _COLUMNS + "WHERE q.name = ?"
+_BY_NAMES = _COLUMNS + "WHERE q.name IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
 _BY_ID = _COLUMNS + "WHERE q.id = ?"
 _BY_PATH = _COLUMNS + "WHERE q.path = ? AND q.retired = 0"
 _BELOW = _COLUMNS + "WHERE q.path >= ? AND q.path < ? AND q.retired = 0 ORDER BY q.ordinal, q.id"
 _ALL = _COLUMNS + "WHERE q.retired = 0 ORDER BY q.ordinal, q.id"
 _OF_KIND = _COLUMNS + "WHERE q.kind = ? ORDER BY q.ordinal, q.id"
+_KIND = "SELECT kind FROM queues WHERE name = ?"
+_OWN = "SELECT count(*) FROM queues WHERE name IN (SELECT value FROM json_each(?)) AND kind = ? AND retired = 0"
 _NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
 _OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?, ?, ?, ?, ?, ?, ?) ORDER BY ordinal, id"
 _INSERT = """
@@ -145,6 +151,16 @@ class Queues:
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
         return Queue(*row)
 
+    def locked_all(self, names: Iterable[str]) -> dict[str, Queue]:
+        """Those of many queues that are there, each locked: in the order of their ids, so nobody waits in a circle."""
+        asked = json.dumps(list(names), ensure_ascii=False)
+        self._session.lock(_LOCK_NAMES, asked)
+        return {row[1]: Queue(*row) for row in self._session.rows(_BY_NAMES, (asked,))}
+
+    def kind(self, name: str) -> str | None:
+        row = self._session.row(_KIND, (name,))
+        return None if row is None else row[0]
+
     def below(self, path: str) -> list[Queue]:
         """The queue at a symbolic path, or all queues under it, in the order of definition."""
         exact = self._session.row(_BY_PATH, (path,))
@@ -191,6 +207,11 @@ class Queues:
         if queue.kind != kind or queue.retired:
             raise StateTaken(queue=name)
         return queue
+
+    def has_own(self, names: Sequence[str], kind: str) -> bool:
+        """Whether all of these are there already."""
+        row = self._session.row(_OWN, (json.dumps(names, ensure_ascii=False), kind))
+        return row is not None and row[0] == len(names)
 
     def evolve(self, queue: Queue, *, path: str, ordinal: int, command: str | None) -> None:
         if (queue.path, queue.ordinal, queue.command, queue.retired) != (path, ordinal, command, 0):

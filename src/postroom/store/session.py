@@ -23,7 +23,7 @@ class Session(ABC):
     clock: Clock
 
     @abstractmethod
-    def lock(self, statement: str, value: Any) -> bool:
+    def lock(self, statement: str, *values: Any) -> bool:
         """Take the lock of a row that the transaction will change, before it is read; False if there is none.
 
         A statement sees the world as it was when it began, also if it then waits for a lock: reading comes after.

@@ -15,7 +15,7 @@ UNDO = "COMP.Q"
 ALIVE = "ALIVE.Q"
 
 _ADD = "INSERT INTO spheres (id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, 0)"
-_NUMBER = "UPDATE spheres SET sends = sends + ? WHERE id = ?"
+_NUMBER = "UPDATE spheres SET sends = sends + 1 WHERE id = ? RETURNING sends - 1"
 _ENDS = "UPDATE spheres SET ends = ? WHERE id = ?"
 _REASON = "UPDATE spheres SET reason = ? WHERE id = ?"
 _COLUMNS = "SELECT s.id, q.name, s.owner, s.heartbeat, s.started, s.sends, s.ends, s.reason, t.message"
@@ -32,12 +32,14 @@ WHERE s.id = ?
 """
 )
 _IN_STATE = _COLUMNS + _JOINED + "WHERE q.name = ? AND m.position > ? ORDER BY m.position LIMIT ?"
-_OWNERS = "SELECT s.owner, count(*), max(s.heartbeat)" + _JOINED + "WHERE q.name = ? GROUP BY s.owner"
+_SLOWEST = "SELECT s.id, s.heartbeat" + _JOINED + "WHERE q.name = ? ORDER BY s.heartbeat DESC, s.id LIMIT 1"
+_OWNERS = "SELECT s.owner, count(*)" + _JOINED + "WHERE q.name = ? GROUP BY s.owner"
 _OWNED = "SELECT s.id" + _JOINED + "WHERE q.name = ? AND s.owner = ? ORDER BY m.position"
 _OVERDUE = "SELECT s.id" + _JOINED + "WHERE q.name = 'COMMITTING' AND s.ends < ?"
 _REQUIRING = """
-SELECT DISTINCT r.sphere FROM requirements r JOIN tokens t ON t.machine = 'sphere' AND t.entity = r.sphere
-    JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
+SELECT DISTINCT r.sphere
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
+    JOIN tokens t ON t.message = m.key AND t.machine = 'sphere' JOIN requirements r ON r.sphere = t.entity
 WHERE q.name = 'ACTIVE' AND r.since + r.within < ?
 """
 _BEATS = """
@@ -69,9 +71,10 @@ _JOIN = "INSERT INTO parts (sphere, message, owner, heartbeat, done) VALUES (?, 
 _DONE = "UPDATE parts SET done = 1 WHERE sphere = ? AND message = ?"
 _PARTS = "SELECT message, owner, done FROM parts WHERE sphere = ? ORDER BY message"
 _PART_OWNERS = """
-SELECT p.owner, p.sphere, p.heartbeat FROM parts p JOIN tokens t ON t.machine = 'sphere' AND t.entity = p.sphere
-    JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
-WHERE p.done = 0 AND q.name IN ('ACTIVE', 'COMMITTING')
+SELECT p.owner, p.sphere, p.heartbeat
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
+    JOIN tokens t ON t.message = m.key AND t.machine = 'sphere' JOIN parts p ON p.sphere = t.entity AND p.done = 0
+WHERE q.name = ?
 """
 _BRANCH = "INSERT INTO branches (branch, sphere) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _SPHERE_OF = "SELECT sphere FROM branches WHERE branch = ?"
@@ -161,9 +164,14 @@ class Spheres:
 
     # --- owners ---
 
-    def owners(self, state: str) -> dict[str, tuple[int, int]]:
-        """Who owns spheres in a state: how many, and their slowest heartbeat."""
-        return {owner: (count, slowest) for owner, count, slowest in self._session.rows(_OWNERS, (state,))}
+    def owners(self, state: str) -> dict[str, int]:
+        """Who owns spheres in a state, and how many."""
+        return dict(self._session.rows(_OWNERS, (state,)))
+
+    def slowest(self, state: str) -> tuple[str, int] | None:
+        """The sphere in a state that has the slowest heartbeat, and this."""
+        row = self._session.row(_SLOWEST, (state,))
+        return None if row is None else (row[0], row[1])
 
     def owned(self, state: str, owner: str) -> list[str]:
         return [row[0] for row in self._session.rows(_OWNED, (state, owner))]
@@ -186,10 +194,15 @@ class Spheres:
 
     # --- sends ---
 
-    def remember(self, sends: Sequence[Send]) -> None:
-        """Note new sends of one sphere; their numbers count on from those it has."""
-        self._session.many(_SEND, [send[:10] for send in sends])
-        self._session.run(_NUMBER, (len(sends), sends[0].sphere))
+    def next_send(self, id: str) -> int:
+        """The number of a sphere's next send, which is counted by that."""
+        row = self._session.row(_NUMBER, (id,))
+        assert row is not None, id
+        return int(row[0])
+
+    def remember(self, send: Send) -> None:
+        """Note a new send."""
+        self._session.run(_SEND, send[:10])
 
     def open_sends(self, id: str) -> list[Send]:
         """Those whose outcome is not settled, the newest first."""
@@ -238,9 +251,9 @@ class Spheres:
         rows = self._session.rows(_PARTS, (id,))
         return [Part(message, owner, bool(done)) for message, owner, done in rows]
 
-    def part_owners(self) -> list[tuple[str, str, int]]:
-        """Recipients that take part and are not done: who, in which sphere, and how often they beat."""
-        return [(row[0], row[1], row[2]) for row in self._session.rows(_PART_OWNERS)]
+    def part_owners(self, state: str) -> list[tuple[str, str, int]]:
+        """Recipients that take part in spheres in a state and are not done: who, in which, how often they beat."""
+        return [(row[0], row[1], row[2]) for row in self._session.rows(_PART_OWNERS, (state,))]
 
     def add_branches(self, id: str, branches: Iterable[str]) -> None:
         self._session.many(_BRANCH, [(branch, id) for branch in branches])

@@ -74,7 +74,7 @@ class SqliteSession(Session):
         self.clock = clock
         self.now = 0
 
-    def lock(self, statement: str, value: Any) -> bool:
+    def lock(self, statement: str, *values: Any) -> bool:
         return True  # BEGIN IMMEDIATE has locked everything
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:

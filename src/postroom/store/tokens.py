@@ -7,10 +7,9 @@ from typing import NamedTuple
 from postroom.store.session import Session
 
 _ADD = "INSERT INTO tokens (machine, entity, message) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_FIND = "SELECT t.message FROM tokens t WHERE t.machine = ? AND t.entity = ?"
-_LOCK = _FIND + " /*for update*/"
-_STATE = """
-SELECT q.name FROM tokens t JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
+_LOCK = "SELECT message FROM tokens WHERE machine = ? AND entity = ? /*for update*/"
+_FIND = """
+SELECT t.entity, t.message, q.name FROM tokens t JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
 WHERE t.machine = ? AND t.entity = ?
 """
 _ENTITIES = """
@@ -18,6 +17,12 @@ SELECT t.entity, m.position FROM queues q JOIN messages m ON m.queue = q.id AND 
     JOIN tokens t ON t.message = m.key AND t.machine = ?
 WHERE q.name = ? AND m.position > ? ORDER BY m.position LIMIT ?
 """
+
+
+class Token(NamedTuple):
+    entity: str
+    message: int
+    state: str  # the queue that it is in
 
 
 class Entity(NamedTuple):
@@ -33,15 +38,18 @@ class Tokens:
         """False if the entity has a token already."""
         return self._session.run(_ADD, (machine, entity, message)) == 1
 
-    def locked(self, machine: str, entity: str) -> int | None:
-        """The token's key; nobody else moves it before this transaction ends."""
-        row = self._session.row(_LOCK, (machine, entity))
-        return None if row is None else int(row[0])
+    def locked(self, machine: str, entity: str) -> Token | None:
+        """The token of an entity; nobody else moves it before this transaction ends."""
+        return self._find(machine, entity) if self._session.lock(_LOCK, machine, entity) else None
 
     def state(self, machine: str, entity: str) -> str | None:
         """The queue that the token is in."""
-        row = self._session.row(_STATE, (machine, entity))
-        return None if row is None else row[0]
+        token = self._find(machine, entity)
+        return None if token is None else token.state
+
+    def _find(self, machine: str, entity: str) -> Token | None:
+        row = self._session.row(_FIND, (machine, entity))
+        return None if row is None else Token(*row)
 
     def entities(self, machine: str, state: str, after: int, limit: int) -> list[Entity]:
         """Those whose token is in a queue, in the order in which they came there."""
