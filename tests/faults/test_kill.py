@@ -30,9 +30,11 @@ from .here import evaluate_here
 
 ROOT = Path(__file__).parents[2]
 WORKLOAD = ["-m", "tests.faults.workload"]
-#: Stations and procedures have batteries of their own, over several stores.
+#: Stations, procedures and spheres have batteries of their own.
 ELSEWHERE = {
-    f"{label}.{moment}" for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS) for moment in faults.MOMENTS
+    f"{label}.{moment}"
+    for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS, *faults.SPHERE_LABELS)
+    for moment in faults.MOMENTS
 } | {"migrate.statement"}
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point not in ELSEWHERE] + [
     (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")
