@@ -25,9 +25,11 @@ from postroom.store.migrations import MIGRATIONS
 
 from .here import evaluate_here
 
-#: Stations and procedures have batteries of their own, over several stores.
+#: Stations, procedures and spheres have batteries of their own.
 ELSEWHERE = {
-    f"{label}.{moment}" for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS) for moment in faults.MOMENTS
+    f"{label}.{moment}"
+    for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS, *faults.SPHERE_LABELS)
+    for moment in faults.MOMENTS
 } | {"migrate.statement"}
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point not in ELSEWHERE] + [
     (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")
