@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
 
 from postroom.engine.spheres import SPHERE
 from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.limits import HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN
-from postroom.model.body import Format
 from postroom.model.key import key_number
-from postroom.model.message import Message, Value
-from postroom.spheres import outcome, sending
+from postroom.model.message import Message
+from postroom.spheres import outcome
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat, check_heartbeat, check_seconds
 from postroom.spheres.machine import check_reason, said
-from postroom.spheres.sending import Sent
+from postroom.spheres.sender import Sender
 from postroom.store.base import Store
 from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
 from postroom.store.transaction import Transaction
@@ -66,14 +63,7 @@ class Membership:
 
         self._store.transact("sphere-join", work)
         self._hearts.depend(heart, f"{self.id} {self.key}", heartbeat, beaten=True)
-        return Part(self, heart)
-
-    def send(self, order: sending.Order) -> Sent:
-        def work(tx: Transaction) -> Sent:
-            outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
-            return sending.send(tx, self.id, order, self._entrance)
-
-        return self._store.transact("sphere-send", work)
+        return Part(self, self._store, self._entrance, heart)
 
     def done(self, heart: Heart) -> None:
         def work(tx: Transaction) -> None:
@@ -94,38 +84,13 @@ class Membership:
             self._hearts.release(heart, f"{self.id} {self.key}")
 
 
-class Part:
+class Part(Sender):
     """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere."""
 
-    def __init__(self, membership: Membership, heart: Heart) -> None:
+    def __init__(self, membership: Membership, store: Store, entrance: Entrance, heart: Heart) -> None:
+        super().__init__(store, entrance, membership.id, (ACTIVE, COMMITTING))
         self._membership = membership
         self._heart = heart
-
-    def send(
-        self,
-        queue: str | Sequence[str],
-        body: Any,
-        *,
-        when: str = "now",
-        compensation: Any = None,
-        on_commit: str | Sequence[str] | None = None,
-        format: str | Format | None = None,
-        type: str | None = None,
-        properties: Mapping[str, Value] | None = None,
-    ) -> Sent:
-        """Send in the sphere, as its owner does."""
-        return self._membership.send(
-            sending.order(
-                queue,
-                body,
-                when=when,
-                compensation=compensation,
-                on_commit=on_commit,
-                format=format,
-                type=type,
-                properties=properties,
-            )
-        )
 
     def done(self) -> None:
         """This recipient's yes."""

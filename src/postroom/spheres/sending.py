@@ -60,34 +60,29 @@ def letter(writer: str, to: str, type: str, fields: Mapping[str, Any], compensat
         undo = compensation
     else:
         raise ArgumentInvalid(argument="compensation", why="give fields of the form, or a Compensation with a queue")
-    return replace(order((to,), dict(fields), when=when, compensation=undo, type=type, properties=said), box=to)
+    return replace(order((to,), Draft.of(dict(fields), None, type, said), when, undo), box=to)
 
 
 def order(
     queue: str | Sequence[str],
-    body: Any,
-    *,
-    when: str = "now",
-    compensation: Any = None,
+    draft: Draft,
+    when: str,
+    compensation: Any,
     on_commit: str | Sequence[str] | None = None,
     format: str | Format | None = None,
-    type: str | None = None,
-    properties: Mapping[str, Value] | None = None,
 ) -> Order:
-    """Check everything that can be checked without the store."""
+    """Check all that can be checked without the store. A text that undoes has the ``format`` of what it undoes."""
     if when not in MOMENTS:
         raise ArgumentInvalid(argument="when", why=f"{when!r} is none of {', '.join(MOMENTS)}")
     if compensation is not None and when != "now":
         raise ArgumentInvalid(argument="compensation", why=f"what is sent on {when} needs none")
     if on_commit is not None and compensation is None:
         raise ArgumentInvalid(argument="on_commit", why="it says where a compensation goes, and there is none")
-    draft = Draft.of(body, format, type, properties)
     if compensation is None:
         return Order(path(queue), draft, when)
-    undo = compensation if isinstance(compensation, Compensation) else Compensation(compensation, format=format)
-    # A dict is JSON, whatever it undoes.
-    if not isinstance(undo.body, str) and undo.format is format and not isinstance(undo.body, (bytes, bytearray)):
-        undo = Compensation(undo.body, undo.queue, None, undo.type, undo.properties)
+    undo = compensation
+    if not isinstance(undo, Compensation):
+        undo = Compensation(undo, format=format if isinstance(undo, (str, bytes, bytearray)) else None)
     return Order(
         path(queue),
         draft,

@@ -7,10 +7,10 @@ sphere meanwhile, is told so at the next call and changes nothing.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from postroom.errors import (
     ArgumentInvalid,
@@ -22,35 +22,24 @@ from postroom.errors import (
     StoreError,
 )
 from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
-from postroom.model.body import Format
-from postroom.model.message import Value
 from postroom.spheres import outcome, sending
 from postroom.spheres.conditions import failed, fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts
 from postroom.spheres.machine import check_reason, clean, said
 from postroom.spheres.participants import Participant, adapted, can_tell
-from postroom.spheres.sending import Sent
+from postroom.spheres.sender import Sender
 from postroom.spheres.settling import settle
 from postroom.store.base import Store
 from postroom.store.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
 from postroom.store.transaction import Transaction
 
 
-class Desk(Protocol):
-    """A station that was proven."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class Sphere:
+class Sphere(Sender):
     """What an owner can do with its sphere. Made by ``room.sphere``."""
 
     def __init__(self, store: Store, entrance: Entrance, hearts: Hearts, heart: Heart, id: str, within: float) -> None:
-        self.id = id
-        self._store = store
-        self._entrance = entrance
+        super().__init__(store, entrance, id, (ACTIVE,))
         self._within = within
         self._participants: list[Participant] = []
         self._over = False
@@ -63,63 +52,6 @@ class Sphere:
         return f"<sphere {self.id}>"
 
     # --- while it is active ---
-
-    def send(
-        self,
-        queue: str | Sequence[str],
-        body: Any,
-        *,
-        when: str = "now",
-        compensation: Any = None,
-        on_commit: str | Sequence[str] | None = None,
-        format: str | Format | None = None,
-        type: str | None = None,
-        properties: Mapping[str, Value] | None = None,
-    ) -> Sent:
-        """Send a message: ``now``, visible at once, or when the outcome is known, on ``commit`` or on ``abort``.
-
-        ``compensation`` undoes a message that is sent now: a body, or a ``Compensation`` with a queue of its own. It is
-        stored in the same commit. When the sphere commits it is dropped, or moved to the queue ``on_commit``.
-        """
-        asked = sending.order(
-            queue,
-            body,
-            when=when,
-            compensation=compensation,
-            on_commit=on_commit,
-            format=format,
-            type=type,
-            properties=properties,
-        )
-
-        def work(tx: Transaction) -> Sent:
-            outcome.require_state(tx, self.id, ACTIVE)
-            return sending.send(tx, self.id, asked, self._entrance)
-
-        return self._store.transact("sphere-send", work)
-
-    def mail(
-        self,
-        writer: Desk,
-        to: str,
-        type: str,
-        fields: Mapping[str, Any] | None = None,
-        *,
-        when: str = "now",
-        compensation: Any = None,
-    ) -> Sent:
-        """Put a form into a station's mailbox, written by another station.
-
-        ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
-        with a queue.
-        """
-        asked = sending.letter(writer.name, to, type, fields or {}, compensation, when)
-
-        def work(tx: Transaction) -> Sent:
-            outcome.require_state(tx, self.id, ACTIVE)
-            return sending.send(tx, self.id, asked, self._entrance)
-
-        return self._store.transact("sphere-send", work)
 
     def require(
         self,

@@ -1,0 +1,75 @@
+"""Whoever sends in a sphere: its owner, and recipients that take part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from postroom.model.body import Format
+from postroom.model.message import Draft, Value
+from postroom.spheres import outcome, sending
+from postroom.spheres.entrance import Entrance
+from postroom.spheres.sending import Order, Sent
+from postroom.store.base import Store
+from postroom.store.transaction import Transaction
+
+
+class Desk(Protocol):
+    """A station that was proven."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Sender:
+    """May send while the sphere is in one of some states."""
+
+    def __init__(self, store: Store, entrance: Entrance, id: str, states: Sequence[str]) -> None:
+        self.id = id
+        self._store = store
+        self._entrance = entrance
+        self._states = states
+
+    def send(
+        self,
+        queue: str | Sequence[str],
+        body: Any,
+        *,
+        when: str = "now",
+        compensation: Any = None,
+        on_commit: str | Sequence[str] | None = None,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> Sent:
+        """Send a message: ``now``, visible at once, or when the outcome is known, on ``commit`` or on ``abort``.
+
+        ``compensation`` undoes a message that is sent now: a body, or a ``Compensation`` with a queue of its own. It is
+        stored in the same commit. When the sphere commits it is dropped, or moved to the queue ``on_commit``.
+        """
+        draft = Draft.of(body, format, type, properties)
+        return self._fire(sending.order(queue, draft, when, compensation, on_commit, format))
+
+    def mail(
+        self,
+        writer: Desk,
+        to: str,
+        type: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        when: str = "now",
+        compensation: Any = None,
+    ) -> Sent:
+        """Put a form into a station's mailbox, written by another station.
+
+        ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
+        with a queue.
+        """
+        return self._fire(sending.letter(writer.name, to, type, fields or {}, compensation, when))
+
+    def _fire(self, order: Order) -> Sent:
+        def work(tx: Transaction) -> Sent:
+            outcome.require_state(tx, self.id, *self._states)
+            return sending.send(tx, self.id, order, self._entrance)
+
+        return self._store.transact("sphere-send", work)
