@@ -13,7 +13,6 @@ from postroom.errors import (
     NotInSphere,
     ParticipantInDoubt,
     QueueHeld,
-    QueueOwned,
     SphereAborted,
     SphereExists,
     SphereOver,
@@ -135,10 +134,29 @@ def test_a_machine_knows_its_entities_and_its_transitions(room: Postroom) -> Non
         room.sphere("one").send("TAKEN", "do", compensation="undo")
 
 
-@pytest.mark.xfail(strict=True, raises=QueueOwned, reason="spheres look at holds that nobody can set")
 def test_an_operator_who_holds_the_active_spheres_wants_no_new_ones(room: Postroom) -> None:
     room.sphere("one").commit()
     room.set_password("ACTIVE", password="pw")
     room.disable("ACTIVE", password="pw")
     with pytest.raises(QueueHeld):
         room.sphere("two")
+    room.enable("ACTIVE", password="pw")
+    room.sphere("two").commit()
+
+
+def test_nothing_is_undone_while_an_operator_holds_what_fails(room: Postroom) -> None:
+    room.create_queue("billing")
+    sphere = room.sphere("one")
+    sphere.send("billing", "charge", compensation="refund")
+    for queue in ("ABORTING", "COMP.Q"):
+        room.set_password(queue, password="pw")
+        room.disable(queue, password="pw")
+    sphere.abort("no")
+    assert room.compensate().parked == 1
+    room.enable("ABORTING", password="pw")
+    assert room.compensate().parked == 1, "the other queue is still on hold"
+    assert [message.body for message in room.info("billing")] == ["charge"]
+    room.enable("COMP.Q", password="pw")
+    assert room.compensate().compensated == 1
+    assert [message.body for message in room.info("billing")] == []
+    assert room.show_sphere("one").sphere.state == "ABORTED"
