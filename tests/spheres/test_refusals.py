@@ -142,3 +142,16 @@ def test_an_operator_who_holds_the_active_spheres_wants_no_new_ones(room: Postro
     room.disable("ACTIVE", password="pw")
     with pytest.raises(QueueHeld):
         room.sphere("two")
+
+
+@pytest.mark.xfail(strict=True, reason="the heartbeat of a recipient that takes part is not looked at")
+@pytest.mark.parametrize("heartbeat", [5.0, 60.0, 0.0, -1.0])
+def test_who_takes_part_must_beat_faster_than_the_check(room: Postroom, heartbeat: float) -> None:
+    room.create_queue("q")
+    with room.sphere("one") as sphere:
+        sphere.send("q", "do", compensation="undo")
+        message = room.receive("q").message
+        assert message is not None
+        assert message.sphere is not None
+        with pytest.raises((ArgumentInvalid, HeartbeatTooSlow)):
+            message.sphere.join(heartbeat=heartbeat)  # type: ignore[call-arg]  # the protocol does not name it
