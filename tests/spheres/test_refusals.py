@@ -160,3 +160,15 @@ def test_nothing_is_undone_while_an_operator_holds_what_fails(room: Postroom) ->
     assert room.compensate().compensated == 1
     assert [message.body for message in room.info("billing")] == []
     assert room.show_sphere("one").sphere.state == "ABORTED"
+
+
+@pytest.mark.parametrize("heartbeat", [5.0, 60.0, 0.0, -1.0])
+def test_who_takes_part_must_beat_faster_than_the_check(room: Postroom, heartbeat: float) -> None:
+    room.create_queue("q")
+    with room.sphere("one") as sphere:
+        sphere.send("q", "do", compensation="undo")
+        message = room.receive("q").message
+        assert message is not None
+        assert message.sphere is not None
+        with pytest.raises((ArgumentInvalid, HeartbeatTooSlow)):
+            message.sphere.join(heartbeat=heartbeat)

@@ -124,8 +124,8 @@ class Monitor:
 
         def work(tx: Transaction) -> None:
             check_heartbeat(tx, microseconds)
-            outcome.SPHERES.start(tx, name)
-            tx.spheres.add(name, heart.owner, microseconds)
+            token = outcome.SPHERES.start(tx, name)
+            tx.spheres.add(token, name, heart.owner, microseconds)
             if late:
                 beat(tx, [heart])
 

@@ -14,20 +14,19 @@ ACTIVE, COMMITTING, ABORTING, COMMITTED, ABORTED = STATES = ("ACTIVE", "COMMITTI
 UNDO = "COMP.Q"
 ALIVE = "ALIVE.Q"
 
-_ADD = "INSERT INTO spheres (id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, 0)"
+_ADD = "INSERT INTO spheres (token, id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, ?, 0)"
 _NUMBER = "UPDATE spheres SET sends = sends + 1 WHERE id = ? RETURNING sends - 1"
 _ENDS = "UPDATE spheres SET ends = ? WHERE id = ?"
 _REASON = "UPDATE spheres SET reason = ? WHERE id = ?"
-_COLUMNS = "SELECT s.id, q.name, s.owner, s.heartbeat, s.started, s.sends, s.ends, s.reason, t.message"
+_COLUMNS = "SELECT s.id, q.name, s.owner, s.heartbeat, s.started, s.sends, s.ends, s.reason, s.token"
 _JOINED = """
 FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
-    JOIN tokens t ON t.message = m.key AND t.machine = 'sphere' JOIN spheres s ON s.id = t.entity
+    JOIN spheres s ON s.token = m.key
 """
 _FIND = (
     _COLUMNS
     + """
-FROM spheres s JOIN tokens t ON t.machine = 'sphere' AND t.entity = s.id
-    JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
+FROM spheres s JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
 WHERE s.id = ?
 """
 )
@@ -39,7 +38,7 @@ _OVERDUE = "SELECT s.id" + _JOINED + "WHERE q.name = 'COMMITTING' AND s.ends < ?
 _REQUIRING = """
 SELECT DISTINCT r.sphere
 FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
-    JOIN tokens t ON t.message = m.key AND t.machine = 'sphere' JOIN requirements r ON r.sphere = t.entity
+    JOIN spheres s ON s.token = m.key JOIN requirements r ON r.sphere = s.id
 WHERE q.name = 'ACTIVE' AND r.since + r.within < ?
 """
 _BEATS = """
@@ -73,7 +72,7 @@ _PARTS = "SELECT message, owner, done FROM parts WHERE sphere = ? ORDER BY messa
 _PART_OWNERS = """
 SELECT p.owner, p.sphere, p.heartbeat
 FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
-    JOIN tokens t ON t.message = m.key AND t.machine = 'sphere' JOIN parts p ON p.sphere = t.entity AND p.done = 0
+    JOIN spheres s ON s.token = m.key JOIN parts p ON p.sphere = s.id AND p.done = 0
 WHERE q.name = ?
 """
 _BRANCH = "INSERT INTO branches (branch, sphere) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -145,8 +144,8 @@ class Spheres:
 
     # --- spheres ---
 
-    def add(self, id: str, owner: str, heartbeat: int) -> None:
-        self._session.run(_ADD, (id, owner, heartbeat, self._session.now))
+    def add(self, token: int, id: str, owner: str, heartbeat: int) -> None:
+        self._session.run(_ADD, (token, id, owner, heartbeat, self._session.now))
 
     def find(self, id: str) -> Kept | None:
         row = self._session.row(_FIND, (id,))

@@ -11,16 +11,18 @@ STATEMENTS = (
     ) {clustered}
     """,
     "CREATE UNIQUE INDEX tokens_message ON tokens (message)",
+    # In the order of their tokens: a check goes through the active ones from the first to the last.
     """
     CREATE TABLE spheres (
-        id {path} NOT NULL PRIMARY KEY,
+        token {number},
+        id {path} NOT NULL UNIQUE,
         owner {path} NOT NULL,
         heartbeat {int} NOT NULL,
         started {int} NOT NULL,
         sends {int} NOT NULL,
         ends {int},
         reason TEXT
-    ) {clustered}
+    )
     """,
     # ``message`` is the primary, ``remembered`` what waits in COMP.Q for the outcome.
     """
