@@ -15,7 +15,7 @@ from functools import partial
 from time import monotonic
 
 from postroom.errors import ArgumentInvalid, CheckTooShort, PostroomError, StoreBusy
-from postroom.limits import CHECK_SECONDS_MAX, GRACE_SECONDS, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
+from postroom.limits import CHECK_SECONDS_MAX, GRACE_SECONDS, HEARTBEAT_SECONDS_MIN, LOOKS_MAX, PAGE_ROWS
 from postroom.spheres import outcome
 from postroom.spheres.conditions import failed
 from postroom.spheres.entrance import Entrance
@@ -39,9 +39,11 @@ class Checked:
     compensated: int = 0  # undone to the last message
     parked: int = 0  # for which something is left to do, because a queue takes nothing now
     doubtful: int = 0  # whose owner may have ended: the next look will tell
+    put_off: int = 0  # whose owner seems to have ended, and the engine itself was late: the next look will do
 
     def add(self, other: Checked) -> None:
-        self.spheres, self.parked, self.doubtful = other.spheres, other.parked, other.doubtful
+        self.spheres, self.parked = other.spheres, other.parked
+        self.doubtful, self.put_off = other.doubtful, other.put_off
         self.aborted += other.aborted
         self.compensated += other.compensated
 
@@ -116,6 +118,9 @@ class Compensator:
         if total.doubtful:
             self._stop.wait(self._check)
             total.add(self.check())
+        for _ in range(LOOKS_MAX):
+            if total.put_off:
+                total.add(self.check())
         return total
 
     @contextmanager
@@ -191,21 +196,24 @@ class Compensator:
         joined = f"a recipient that took part ({described(owner)}) has ended"
         for state in (ACTIVE, COMMITTING):
             for id in self._store.read(partial(_owned, state=state, owner=owner)):
-                checked.aborted += self._abort(id, why, owner, beat, looked)
+                self._abort(id, why, owner, beat, looked, checked)
         for whose, id, _ in parts:
             if whose == owner:
-                checked.aborted += self._abort(id, joined, owner, beat, looked)
+                self._abort(id, joined, owner, beat, looked, checked)
 
-    def _abort(self, id: str, why: str, owner: str, beat: Beat | None, looked: float) -> bool:
-        def work(tx: Transaction) -> bool:
+    def _abort(self, id: str, why: str, owner: str, beat: Beat | None, looked: float, checked: Checked) -> None:
+        def work(tx: Transaction) -> bool | None:
             # Who waited long for this transaction has kept others waiting, too: they may be about to beat.
-            late = monotonic() - looked > self._check / 2 and is_alive(owner) is not False
-            if late or tx.spheres.beats().get(owner) != beat:
+            if monotonic() - looked > self._check / 2 and is_alive(owner) is not False:
+                return None
+            if tx.spheres.beats().get(owner) != beat:
                 return False
             return outcome.begin_abort(tx, id, why) in (ACTIVE, COMMITTING)
 
         with self._store.acting(ENGINE):
-            return self._store.transact("sphere-aborting", work)
+            done = self._store.transact("sphere-aborting", work)
+        checked.aborted += done is True
+        checked.put_off += done is None
 
     def _abort_failed(self, checked: Checked) -> None:
         """Spheres whose conditions cannot be met any more, and commits that nobody ends in time."""
