@@ -73,10 +73,20 @@ def one_queue(tx: Transaction, names: Names) -> Queue:
 
 def live(tx: Transaction, found: Queue, names: Names) -> Queue:
     """A queue that was found, locked for this transaction; while we waited for the lock it may have left the tree."""
+    return unowned(_present(tx, found, names))
+
+
+def holdable(tx: Transaction, found: Queue, names: Names) -> Queue:
+    """The same to be held: operators may keep spheres from beginning, and from being undone."""
+    queue = _present(tx, found, names)
+    return queue if queue.kind in (STATE, UNDO) else unowned(queue)
+
+
+def _present(tx: Transaction, found: Queue, names: Names) -> Queue:
     queue = tx.queues.locked(found.id)
     if queue.retired:
         raise unknown(tx, names)
-    return unowned(queue)
+    return queue
 
 
 _STATION = "a station, and only its own commands reach it: create, list, ship, get, query"

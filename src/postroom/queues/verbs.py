@@ -43,6 +43,7 @@ from postroom.queues import locks, status
 from postroom.queues.addressing import (
     PRINCIPAL,
     Names,
+    holdable,
     keyed_level,
     live,
     names_of,
@@ -370,7 +371,7 @@ class Verbs:
                 raise PasswordWrong(queue=shown(names))  # it was changed while we checked
             changed = []
             for candidate in queues_of(tx, names):
-                queue = live(tx, candidate, names)
+                queue = holdable(tx, candidate, names)
                 locks.refuse_locked(tx, queue)
                 if queue.hold != wanted:
                     tx.queues.hold(queue, wanted)
