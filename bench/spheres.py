@@ -244,8 +244,8 @@ def _filled(folder: Path, count: int, owners: int) -> tuple[Postroom, list[Heart
 
     def work(tx: Transaction, first: int) -> None:
         for number in range(first, min(first + CHUNK, count)):
-            outcome.SPHERES.start(tx, f"{number * 7919 % 1_000_003:016x}")
-            tx.spheres.add(f"{number * 7919 % 1_000_003:016x}", hearts[number % owners].owner, HEARTBEAT)
+            id = f"{number * 7919 % 1_000_003:016x}"
+            tx.spheres.add(outcome.SPHERES.start(tx, id), id, hearts[number % owners].owner, HEARTBEAT)
 
     for first in range(0, count, CHUNK):
         room.store.transact("bench", partial(work, first=first))

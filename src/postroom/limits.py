@@ -99,6 +99,7 @@ HEARTBEAT_SECONDS_MIN: Final = 0.05
 CHECK_SECONDS: Final = 5.0  # the compensation engine looks for owners that have ended, unless it is told otherwise
 CHECK_SECONDS_MAX: Final = 3_600.0
 GRACE_SECONDS: Final = 0.25  # for heartbeats that waited for the store; SQLite looks every 0.1 s whether it is free
+CHECKS_MAX: Final = 10  # intervals after which a single check ends, should the store keep it waiting
 COMMIT_SECONDS: Final = 60.0  # a commit that takes longer is aborted, unless a sphere says how long it may take
 SETTLED_SECONDS: Final = 1.0  # whoever settles the share of another's sphere notes it within this
 RETRY_SECONDS: Final = 0.2  # before a commit asks again a queue that is on hold

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 
@@ -72,15 +71,22 @@ def one_queue(tx: Transaction, names: Names) -> Queue:
     return live(tx, found[0], names)
 
 
-def live(tx: Transaction, found: Queue, names: Names, but: Sequence[str] = ()) -> Queue:
-    """A queue that was found, locked for this transaction; while we waited for the lock it may have left the tree.
+def live(tx: Transaction, found: Queue, names: Names) -> Queue:
+    """A queue that was found, locked for this transaction; while we waited for the lock it may have left the tree."""
+    return unowned(_present(tx, found, names))
 
-    Of queues that are owned only the kinds in ``but`` are allowed.
-    """
+
+def holdable(tx: Transaction, found: Queue, names: Names) -> Queue:
+    """The same to be held: operators may keep spheres from beginning, and from being undone."""
+    queue = _present(tx, found, names)
+    return queue if queue.kind in (STATE, UNDO) else unowned(queue)
+
+
+def _present(tx: Transaction, found: Queue, names: Names) -> Queue:
     queue = tx.queues.locked(found.id)
     if queue.retired:
         raise unknown(tx, names)
-    return queue if queue.kind in but else unowned(queue)
+    return queue
 
 
 _STATION = "a station, and only its own commands reach it: create, list, ship, get, query"

@@ -43,6 +43,7 @@ from postroom.queues import locks, status
 from postroom.queues.addressing import (
     PRINCIPAL,
     Names,
+    holdable,
     keyed_level,
     live,
     names_of,
@@ -68,7 +69,7 @@ from postroom.queues.results import (
 from postroom.store.base import Store
 from postroom.store.batch import Batch, Door, no_door
 from postroom.store.messages import State
-from postroom.store.queues import CLOSED, STATE, UNDO, Hold, Queue
+from postroom.store.queues import CLOSED, Hold, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed, find_type
 
@@ -365,7 +366,7 @@ class Verbs:
                 raise PasswordWrong(queue=shown(names))  # it was changed while we checked
             changed = []
             for candidate in queues_of(tx, names):
-                queue = live(tx, candidate, names, but=(STATE, UNDO))
+                queue = holdable(tx, candidate, names)
                 locks.refuse_locked(tx, queue)
                 if queue.hold != wanted:
                     tx.queues.hold(queue, wanted)

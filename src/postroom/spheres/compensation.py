@@ -16,7 +16,7 @@ from functools import partial
 from time import monotonic
 
 from postroom.errors import ArgumentInvalid, CheckTooShort, PostroomError, StoreBusy
-from postroom.limits import CHECK_SECONDS_MAX, GRACE_SECONDS, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
+from postroom.limits import CHECK_SECONDS_MAX, CHECKS_MAX, GRACE_SECONDS, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
 from postroom.spheres import outcome
 from postroom.spheres.conditions import failed
 from postroom.spheres.entrance import Entrance
@@ -39,7 +39,7 @@ class Checked:
     aborted: int = 0  # because their owner had ended, or their time was up
     compensated: int = 0  # undone to the last message
     parked: int = 0  # for which something is left to do, because a queue takes nothing now
-    doubtful: int = 0  # whose owner may have ended: the next look will tell
+    doubtful: int = 0  # owners that may have ended: the next look will tell
 
     def add(self, other: Checked) -> None:
         self.spheres, self.parked, self.doubtful = other.spheres, other.parked, other.doubtful
@@ -114,9 +114,12 @@ class Compensator:
         return total
 
     def once(self) -> Checked:
-        """One check. Where only another look tells whether an owner lives, it takes an interval."""
+        """One check: looks until each owner has beaten or is known to have ended, which takes an interval at most.
+
+        It takes longer if the store keeps the engine itself waiting, but not for ever.
+        """
         self.announce()
-        end = monotonic() + self._check + self._pause
+        end = monotonic() + self._check * CHECKS_MAX
         total = self.check()
         while total.doubtful and monotonic() < end and not self._stop.wait(self._pause):
             total.add(self.check())
@@ -185,7 +188,7 @@ class Compensator:
         seen = self._seen.get(owner)
         if seen is None or seen.position != position:
             self._seen[owner] = _Seen(position, now)
-            checked.doubtful += 1
+            checked.doubtful += seen is None
             return False
         if now - seen.since >= self._check:
             return True
@@ -197,24 +200,27 @@ class Compensator:
         joined = f"a recipient that took part ({described(owner)}) has ended"
         for state in (ACTIVE, COMMITTING):
             for id in self._store.read(partial(_owned, state=state, owner=owner)):
-                checked.aborted += self._abort(id, why, owner, beat)
+                self._abort(id, why, owner, beat, checked)
         for whose, id, _ in parts:
             if whose == owner:
-                checked.aborted += self._abort(id, joined, owner, beat)
+                self._abort(id, joined, owner, beat, checked)
 
-    def _abort(self, id: str, why: str, owner: str, beat: Beat | None) -> bool:
+    def _abort(self, id: str, why: str, owner: str, beat: Beat | None, checked: Checked) -> None:
         begun = monotonic()
 
-        def work(tx: Transaction) -> bool:
+        def work(tx: Transaction) -> bool | None:
             # Whoever waited long for this transaction was not alone: others may be about to beat.
-            late = monotonic() - begun > self._pause and is_alive(owner) is not False
+            if monotonic() - begun > self._pause and is_alive(owner) is not False:
+                return None
             now = None if beat is None else tx.messages.find(beat.key)
-            if late or (beat is not None and now is not None and now.position != beat.position):
+            if beat is not None and now is not None and now.position != beat.position:
                 return False
             return outcome.begin_abort(tx, id, why) in (ACTIVE, COMMITTING)
 
         with self._store.acting(ENGINE):
-            return self._store.transact("sphere-aborting", work)
+            done = self._store.transact("sphere-aborting", work)
+        checked.aborted += done is True
+        checked.doubtful += done is None
 
     def _abort_failed(self, checked: Checked) -> None:
         """Spheres whose conditions cannot be met any more, and commits that nobody ends in time."""

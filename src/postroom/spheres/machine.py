@@ -28,12 +28,18 @@ from postroom.store.transaction import Transaction
 
 
 class Machine:
-    """States and transitions. The first state is where entities start."""
+    """States and transitions. The first state is where entities start.
 
-    def __init__(self, name: str, states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> None:
+    A state may be put on hold: then no entity starts in it, and where a hold ``stops`` moves, none comes in or leaves.
+    """
+
+    def __init__(
+        self, name: str, states: Sequence[str], transitions: Iterable[tuple[str, str]], *, stops: bool = True
+    ) -> None:
         self.name = name
         self.states = tuple(states)
         self.transitions = frozenset(transitions)
+        self._stops = stops
 
     def prepare(self, tx: Transaction) -> None:
         """Make the queues that are not there yet."""
@@ -72,12 +78,10 @@ class Machine:
         goal: str,
         reason: str | None = None,
         *,
-        always: bool = False,
         queues: Mapping[str, Queue] | None = None,
     ) -> None:
         """Let an entity, whose token is locked, go over into another state.
 
-        An operator may hold a state: then nobody comes in, or leaves it, but for what must ``always`` be possible.
         Whoever has locked more ``queues`` than those of the two states gives them.
         """
         state = token.state
@@ -85,7 +89,7 @@ class Machine:
             raise TransitionRefused(entity=token.entity, state=state, goal=goal)
         known = tx.queues.locked_all((state, goal)) if queues is None else queues
         source, target = known[state], known[goal]
-        if not always:
+        if self._stops:
             _refuse_held(target)
             _refuse_held(source, Hold.FULL, "release")
         stored = tx.messages.find(token.message)

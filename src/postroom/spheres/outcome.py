@@ -24,6 +24,7 @@ SPHERES = Machine(
     MACHINE,
     STATES,
     [(ACTIVE, COMMITTING), (ACTIVE, ABORTING), (COMMITTING, COMMITTED), (COMMITTING, ABORTING), (ABORTING, ABORTED)],
+    stops=False,  # an end that was begun comes to its end; whoever wants no new spheres holds ACTIVE
 )
 
 
@@ -69,7 +70,7 @@ def begin_abort(tx: Transaction, id: str, reason: str) -> str:
     token = locked(tx, id)
     if token.state in (ACTIVE, COMMITTING):
         said = reason[:REASON_CHARS_MAX]
-        SPHERES.move(tx, token, ABORTING, said, always=True)
+        SPHERES.move(tx, token, ABORTING, said)
         tx.spheres.set_reason(id, said)
         tx.wake()
     return token.state
@@ -88,7 +89,7 @@ def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
     messages = tx.messages.find_many(keys)
     left = [send for send in sends if not _undone(tx, send, messages, queues, entrance)]
     if not left:
-        SPHERES.move(tx, token, ABORTED, always=True, queues=queues)
+        SPHERES.move(tx, token, ABORTED, queues=queues)
     return not left
 
 
