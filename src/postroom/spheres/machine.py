@@ -112,6 +112,7 @@ class MachineHandle:
 
     def move(self, entity: str, state: str, reason: str | None = None) -> str:
         """Let an entity go over into another state, if a transition leads there; answers with the state before."""
+        check_id("entity", entity)
         if reason is not None:
             check_reason(reason)
 
@@ -123,6 +124,7 @@ class MachineHandle:
         return self._store.transact("machine", work)
 
     def state(self, entity: str) -> str:
+        check_id("entity", entity)
         return self._store.read(lambda tx: self._machine.state(tx, entity))
 
     def entities(self, state: str) -> list[str]:
@@ -134,16 +136,18 @@ class MachineHandle:
 
 def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machine:
     """A checked machine. Its name is that of its first state, whose queue can belong to no other."""
+    if isinstance(states, str) or not isinstance(states, Iterable) or not isinstance(transitions, Iterable):
+        raise ArgumentInvalid(argument="machine", why="give a list of states and one of pairs of them")
     named, arcs = tuple(states), tuple(transitions)
-    if isinstance(states, str) or not 1 <= len(named) <= STATES_MAX or len(set(named)) != len(named):
-        raise ArgumentInvalid(argument="states", why=f"give 1 to {STATES_MAX} different names")
     for state in named:
         if not isinstance(state, str) or not state or not state.isprintable() or state != state.strip():
             raise ArgumentInvalid(argument="states", why=f"{state!r} is not a name")
         if len(state) > QUEUE_NAME_CHARS_MAX or "/" in state or " " in state:
             raise ArgumentInvalid(argument="states", why=f"{state!r} is not the name of a queue")
+    if not 1 <= len(named) <= STATES_MAX or len(set(named)) != len(named):
+        raise ArgumentInvalid(argument="states", why=f"give 1 to {STATES_MAX} different names")
     for arc in arcs:
-        if not isinstance(arc, tuple) or len(arc) != 2 or not set(arc) <= set(named):
+        if not isinstance(arc, tuple) or len(arc) != 2 or not all(end in named for end in arc):
             raise ArgumentInvalid(argument="transitions", why=f"{arc!r} is not a pair of the states")
     return Machine(f"machine {named[0]}", named, arcs)
 

@@ -147,6 +147,7 @@ class Monitor:
 
     def abort(self, id: str, reason: str) -> str:
         """Let a sphere fail; answers with its state afterwards."""
+        check_id("sphere", id)
         state = membership.abort(self._store, self._entrance, id, reason)
         if state in (COMMITTED, ABORTED):
             raise SphereOver(sphere=id, state=state, reason="")
@@ -170,6 +171,7 @@ class Monitor:
         return self._store.read(lambda tx: [_shown(kept) for each in wanted for kept in _all(tx, each)])
 
     def show(self, id: str) -> SphereTold:
+        check_id("sphere", id)
         return self._store.read(lambda tx: _told(tx, id))
 
     def close(self) -> None:
