@@ -194,7 +194,7 @@ class Flow:
         self._context = spark.sparkContext
         self.frame = frame
         self._heads = [(each.arc, each.space, "json", None, NO_PROPERTIES) for each in ends]
-        self._tails = [((), (), None, False, each.passes) for each in ends]
+        self._tails = [Enqueue(*head, "", passed=each.passes)[6:] for head, each in zip(self._heads, ends, strict=True)]
 
     def effects(self, arrivals: Sequence[Arrival]) -> dict[int, Effects]:
         """What events lead to, on Spark."""
