@@ -29,6 +29,7 @@ def calls(file: Path) -> Iterator[ast.Call]:
 def test_the_public_list_is_what_users_may_rely_on() -> None:
     assert postroom.__all__ == [
         "Answer",
+        "Compensation",
         "Field",
         "Format",
         "Image",
@@ -38,6 +39,7 @@ def test_the_public_list_is_what_users_may_rely_on() -> None:
         "Postroom",
         "PostroomError",
         "QueueHandle",
+        "Sphere",
         "Station",
         "__version__",
         "errors",
