@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import postroom
+from postroom import faults
 from postroom.errors import LeaseLost
 from postroom.room import Postroom
 from postroom.stations.marks import marks
@@ -144,6 +145,25 @@ def test_a_node_that_does_not_answer_holds_up_no_other(urls: list[str], tmp_path
         moved.rename(file)
         room._interpreter._paused.clear()
         run(room)
+
+
+def test_mail_that_a_crash_left_on_its_way_is_handled_in_the_run_that_finds_it(urls: list[str], tmp_path: Path) -> None:
+    text = "procedure p at cid\n precondition a : ORDER\n destination d on a copy 0 dossier seen\n"
+    with spread(urls, tmp_path, text + JOIN) as room:
+        ann, cid = room._station("ann"), room._station("cid")
+        order = ann.create("ORDER", No=1)
+        run(room)
+        faults.arm("arrive.begun", "raise")
+        try:
+            with pytest.raises(faults.FaultInjected):
+                ann.ship(order, "cid")
+        finally:
+            faults.disarm()
+        assert cid.mail() == [], "it has left and not come"
+        run(room)  # looks at the control node first, and finds the mail when it has come to the other
+        assert room.locate(order) == "cid"
+        assert cid.dossiers() == {"seen": 1}
+        assert room.lag() == 0
 
 
 def test_global_queries_see_every_message_once_while_procedures_move_them(urls: list[str], tmp_path: Path) -> None:

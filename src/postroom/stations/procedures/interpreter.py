@@ -151,8 +151,10 @@ class _Steps:
     def run(self, desks: Sequence[Desk]) -> Generator[Result]:
         """What the steps did, as long as there is something to do, and not for ever: there are other nodes."""
         if self._apart:
-            mail.recover(self._network, self._node)
-            mail.recover(self._network, CONTROL)  # what was being fetched for a working set
+            brought = mail.recover(self._network, self._node)
+            brought += mail.recover(self._network, CONTROL)  # what was being fetched for a working set
+            if brought:  # it may lie at a node that was looked at before: there is more to do
+                yield Result()
         late = self._ship_late()
         if late:
             yield Result(messages=late)
