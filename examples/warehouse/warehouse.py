@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import postroom
-from postroom.client import Client
 from postroom.errors import FlowInvalid
+from postroom.room.client import Client
 
 DOMAIN = "market"
 META = f"meta:{DOMAIN}"

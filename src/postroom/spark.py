@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from postroom.doors import Doors
 from postroom.engine import spark as engine
 from postroom.engine.delivery import Put
 from postroom.engine.source import Source
@@ -21,6 +20,7 @@ from postroom.flows.meta import By, broker_name
 from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
+from postroom.room.doors import Doors
 from postroom.rules.catalog import Programs
 from postroom.store.base import Store
 from postroom.store.owner import process_token

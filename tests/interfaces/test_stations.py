@@ -628,7 +628,7 @@ def test_local_queries_do_without_spark(fees: Run, tmp_path: Path) -> None:
 
 
 def test_queries_over_nodes_and_sql(fees: Run, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("postroom.room._session", lambda _master, _conf: spark)
+    monkeypatch.setattr("postroom.room.stations.spark_session", lambda _master, _conf: spark)
     first = fees("next", "--json").json["message"]["key"]
     fees("ship", first, "Simon")
     monkeypatch.setenv("POSTROOM_PASSWORD", "s")

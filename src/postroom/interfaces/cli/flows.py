@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from postroom.client import Client
 from postroom.errors import ArgumentInvalid, FileUnreadable
 from postroom.flows.clients import Subscription
 from postroom.flows.inspection import ArcShown, GraphShown, SpaceShown
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, RoomOption, new_password, opened, password_source, settings
 from postroom.room import Postroom
+from postroom.room.client import Client
 
 principal_app = typer.Typer(
     no_args_is_help=True, help="Who may do what a domain allows by name.", rich_markup_mode=None

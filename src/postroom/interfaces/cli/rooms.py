@@ -6,13 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from postroom import loading
 from postroom.errors import DescriptionInvalid, FlowInvalid, FormInvalid, ProgramInvalid, RoomMissing
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
 from postroom.model.message import Message
 from postroom.model.moment import to_iso
-from postroom.room import Postroom
+from postroom.room import Postroom, loading
 from postroom.stations.filling import values
 from postroom.stations.reading import database, mailbox
 from postroom.store.journal import Event

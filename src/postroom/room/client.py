@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from postroom.doors import Doors
 from postroom.errors import ArgumentInvalid
 from postroom.flows.chart import Charts
 from postroom.flows.clients import Clients, Subscription
@@ -16,6 +15,7 @@ from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.results import Received, Sent, SentMany
 from postroom.queues.verbs import Verbs
+from postroom.room.doors import Doors
 from postroom.rules.catalog import Programs
 from postroom.store.base import Store
 

@@ -1,0 +1,137 @@
+"""What a room is told to do: definition files, what became of them, and what they would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from postroom.engine.tryout import Tried
+from postroom.flows import catalog as flow_catalog
+from postroom.flows import inspection as flow_inspection
+from postroom.flows import tryout as flow_tryout
+from postroom.flows.inspection import ArcExplained
+from postroom.model.catalog import Loaded
+from postroom.model.types import MessageType
+from postroom.model.xml import check_xml
+from postroom.queues import hierarchy
+from postroom.queues.addressing import PRINCIPAL
+from postroom.queues.hierarchy import Level
+from postroom.room import loading
+from postroom.room.loading import File
+from postroom.room.parts import Parts, spark_session
+from postroom.rules import catalog, inspection, tryout
+from postroom.rules.inspection import CatalogEntry, Explanation
+from postroom.stations.procedures import tryout as procedure_tryout
+from postroom.stations.procedures.inspection import ProcedureExplained
+from postroom.stations.procedures.inspection import explain as explain_procedure
+from postroom.stations.procedures.tryout import Handled
+from postroom.stations.procedures.working import Evaluate
+from postroom.store.transaction import Transaction
+from postroom.store.types import define_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class DefinitionsFace(Parts):
+    """Loading, checking, explaining and trying out definitions."""
+
+    def load(self, *files: File, progress: hierarchy.Progress | None = None, drop: bool = False) -> Loaded:
+        """Load definition files, all or nothing; the suffix tells the language.
+
+        The ``.qdl`` files of one load together are the room's queue description, in the place of the one before. A
+        ``.demaq`` file is a module of rules, in the place of the module of its name. The domains of ``.flow`` files are
+        replaced, but for what came at run time. A slicing that holds messages, and a space with messages that nobody
+        has received, go only with ``drop``. ``progress(done, total)`` is called while passwords are hashed.
+        """
+        loaded = loading.load(self.store, files, self._by, progress, drop=drop)
+        if any(str(file).endswith(".form") for file in files):
+            self._network.align()
+        return loaded
+
+    def check(self, *files: File) -> int:
+        """Read and check definition files without loading them; answers with the number of definitions."""
+        return loading.check(self.store, files).count
+
+    def load_collection(self, name: str, *files: File) -> int:
+        """Replace the documents of a collection of master data; answers with the version of the definitions."""
+        documents = loading.documents(files)
+        for text in documents.values():
+            check_xml(text)
+        flow_catalog.check_collection(self.store.read(self._charts.now), name, list(documents.values()))
+        return catalog.load_collection(self.store, name, documents)
+
+    def hierarchy(self) -> str:
+        """The tree of queues in its description language; what it prints loads to the same tree."""
+
+        def work(tx: Transaction) -> str:
+            levels = hierarchy.read(tx)
+            return hierarchy.printed(levels, tx.principals.secrets(PRINCIPAL)) if levels else ""
+
+        return self.store.read(work)
+
+    def levels(self) -> list[Level]:
+        """The tree of queues, entry by entry."""
+        return self.store.read(hierarchy.read)
+
+    def define_type(self, type: MessageType) -> int:
+        """Define a message type, or a new version of one."""
+        return self.store.transact("define-type", lambda tx: define_type(tx, type))
+
+    def catalog(self) -> list[CatalogEntry]:
+        """Everything that is defined: what it is, where it was written, since when."""
+        return self.store.read(inspection.catalog)
+
+    def explain(self, rule: str) -> Explanation:
+        """What a rule became: what it watches, reads and writes, and its query."""
+        return self.store.read(lambda tx: inspection.explain(self._programs.program(tx), self._programs.plan(tx), rule))
+
+    def explain_arc(self, arc: str) -> ArcExplained:
+        """What an arc became: its types, what its pattern binds, its condition and result in Spark SQL."""
+        return self.store.read(lambda tx: flow_inspection.explain(self._charts.now(tx), arc))
+
+    def explain_procedure(self, name: str) -> ProcedureExplained:
+        """What a procedure became: its sketches, how they are joined, and the order of its actions."""
+        return self.store.read(lambda tx: explain_procedure(tx, self._procedures, name))
+
+    def spark_plan(
+        self, space: str | None = None, master: str = "local[*]", conf: Mapping[str, str] | None = None
+    ) -> str:
+        """Spark's plan of a step of the rules, or of the arcs behind a space; starts Spark if it does not run yet."""
+        if space is not None:
+            from postroom.flows.stage import spark_plan as flow_plan
+
+            return flow_plan(spark_session(master, conf), self.store.read(self._charts.now), space)
+        from postroom.rules.stage import spark_plan
+
+        return spark_plan(spark_session(master, conf), self.store.read(self._programs.plan))
+
+    def try_out(
+        self,
+        *files: File,
+        since: datetime | None = None,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+    ) -> Iterator[Tried | Handled]:
+        """What proposed rules, arcs and procedures would do with the messages that are stored; nothing is changed.
+
+        Arcs and procedures are tried on Spark, which is started if there is something to try them on.
+        """
+        sources = loading.read(files)
+        spark = partial(spark_session, master, conf)
+        if sources.program:
+            yield from tryout.tried(self.store, sources.program, since)
+        if sources.flow:
+            yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark)
+        if sources.office.procedures:
+            yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
+
+    def _evaluation(self, spark: Callable[[], SparkSession]) -> Evaluate:
+        """How actions of procedures are worked out: on Spark."""
+        if self._interpreter.evaluate is not None:
+            return self._interpreter.evaluate
+        from postroom.stations.procedures.stage import evaluate
+
+        return lambda bench, sets: evaluate(spark(), bench, sets)

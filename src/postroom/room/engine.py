@@ -1,0 +1,103 @@
+"""Running a room: steps, what waits for them, and what the engine does outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from postroom.engine.runner import Report, Totals
+from postroom.errors import OutboxUnknown
+from postroom.room.parts import Parts, spark_session
+from postroom.store.outbox import Effect
+from postroom.store.transaction import Transaction
+
+
+class EngineFace(Parts):
+    """The run loop, lag, retention, and the outbox."""
+
+    def lag(self) -> int:
+        """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
+
+        def work(tx: Transaction) -> int:
+            watched = self._programs.plan(tx).queues
+            flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
+            return flowing + sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+
+        return self.store.read(work) + self._interpreter.lag()
+
+    def run(
+        self,
+        *,
+        until_idle: bool = False,
+        report: Report | None = None,
+        progress: Callable[[Totals], None] | None = None,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+        step_messages: int | None = None,
+    ) -> int:
+        """Do what is to be done: rules, arcs, timers, command lines. One engine per room.
+
+        Spark is started when there is a message to evaluate. Answers with the number of messages processed and effects
+        tried; ``progress`` is told more after each step.
+        """
+        totals = self.engine_run(
+            until_idle=until_idle,
+            report=report,
+            progress=progress,
+            master=master,
+            conf=conf,
+            step_messages=step_messages,
+        )
+        return totals.messages + totals.effects
+
+    def engine_run(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
+        """As ``run``, and answers with everything that was done. Spheres are compensated beside it."""
+        compensator = self._monitor.compensator()
+        compensator.announce()
+        compensator.check()
+        with nullcontext() if options.get("until_idle") else compensator.beside():
+            return self._runner.run(spark=lambda: spark_session(master, conf), **options)
+
+    def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
+        """Run until nothing is left to do; takes what ``run`` takes."""
+        return self.run(until_idle=True, report=report, **options)
+
+    def stop(self) -> None:
+        """Let ``run`` finish what it has in hand and return."""
+        self._runner.stop()
+
+    def sweep(self) -> int:
+        """Remove every message that is processed and that no slice holds; answers with how many went."""
+        return self._sweep()
+
+    def outbox(self) -> list[Effect]:
+        """Effects that are pending, or failed and kept."""
+        return self.store.read(lambda tx: tx.outbox.all())
+
+    def retry(self, effect: int) -> None:
+        """Give a failed effect new attempts, with the command line that its queue has now."""
+
+        def work(tx: Transaction) -> None:
+            found = self._effect(tx, effect)
+            queue = tx.queues.named_to_read(found.payload.get("queue", ""))
+            command = queue.command if queue is not None and queue.command is not None else found.payload.get("command")
+            tx.outbox.revive(found, {**found.payload, "command": command})
+            tx.wake()
+
+        self.store.transact("outbox-retry", work)
+
+    def drop_effect(self, effect: int) -> None:
+        """Take an effect out of the outbox without doing it; the journal keeps what it was."""
+
+        def work(tx: Transaction) -> None:
+            tx.outbox.drop(self._effect(tx, effect))
+
+        self.store.transact("outbox-drop", work)
+
+    @staticmethod
+    def _effect(tx: Transaction, number: int) -> Effect:
+        found = tx.outbox.find(number) if 0 < number < 2**63 else None
+        if found is None:
+            raise OutboxUnknown(row=number)
+        return found

@@ -1,0 +1,64 @@
+"""Publishing into spaces, and the graph between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from postroom.errors import ArgumentInvalid, PrincipalRefused
+from postroom.flows import inspection as flow_inspection
+from postroom.flows.clients import Clients, Subscription
+from postroom.flows.inspection import GraphShown
+from postroom.flows.meta import By
+from postroom.limits import ACTOR_CHARS_MAX
+from postroom.queues.results import Sent, SentMany
+from postroom.room.client import Client
+from postroom.room.parts import Parts
+
+
+class FlowsFace(Parts):
+    """Clients, events, the graph, and the names that are registered."""
+
+    def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Client:
+        """Someone who publishes and subscribes under a name of their own; a registered name needs its password."""
+        for argument, said in (("name", name), ("broker", broker or self._by.broker)):
+            if not isinstance(said, str) or not 0 < len(said) <= ACTOR_CHARS_MAX or not said.isprintable():
+                raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+        if password is not None:
+            self._registry.verify(name, password)
+        elif self._registry.knows(name):
+            raise PrincipalRefused(principal=name, why="this name is registered: give its password")
+        by = By(name, broker or self._by.broker, proven=password is not None)
+        return Client(self.store, self._programs, self._charts, by, self._owner)
+
+    def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
+        """Publish one event in the name of the room's user; ``client`` gives someone else's."""
+        return self._user().publish(space, event, idempotency_key=idempotency_key)
+
+    def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
+        """Publish many events in one commit: all of them, in their order, or none."""
+        return self._user().publish_many(space, events)
+
+    def _user(self) -> Client:
+        """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
+        return Client(self.store, self._programs, self._charts, self._by, self._owner)
+
+    def graph(self) -> GraphShown:
+        """The graph in force: domains and what they allow, spaces, arcs, tables."""
+        return self.store.read(lambda tx: flow_inspection.shown(tx, self._charts.now(tx)))
+
+    def subscriptions(self) -> list[Subscription]:
+        """The subscriptions of all clients."""
+        return Clients(self.store, self._charts).subscriptions()
+
+    def add_principal(self, name: str, password: str | None = None) -> str | None:
+        """Register a principal, or change its password. Without one a token is made, and answered with."""
+        return self._registry.add(name, password)
+
+    def remove_principal(self, name: str) -> None:
+        """Forget a name and its password."""
+        self._registry.remove(name)
+
+    def principals(self) -> list[str]:
+        """Every name that is registered."""
+        return self._registry.names()

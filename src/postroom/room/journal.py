@@ -1,0 +1,45 @@
+"""What happened to messages, where they are, and what keeps them."""
+
+from __future__ import annotations
+
+from postroom.errors import ArgumentInvalid
+from postroom.limits import JOURNAL_ROWS_MAX
+from postroom.model.message import Message
+from postroom.room.parts import Parts
+from postroom.rules import retention
+from postroom.stations import whereabouts
+from postroom.store.journal import Event
+
+
+class JournalFace(Parts):
+    """Finding a message by its key, its story, and the slices that hold it."""
+
+    def show(self, key: str) -> Message:
+        """One message, wherever it is."""
+        return whereabouts.show(self._network, key)
+
+    def trace(self, key: str) -> list[Event]:
+        """Everything that happened to a message, oldest first; also after it is gone."""
+        return whereabouts.trace(self._network, key)
+
+    def locate(self, key: str) -> str | None:
+        """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""
+        return whereabouts.locate(self._network, key)
+
+    def journal(self, last: int = 20) -> list[Event]:
+        """The newest entries of the journal, oldest of them first."""
+        if not 0 < last <= JOURNAL_ROWS_MAX:
+            raise ArgumentInvalid(argument="last", why=f"1 to {JOURNAL_ROWS_MAX}")
+        return self.store.read(lambda tx: list(tx.journal.tail(last)))
+
+    def journal_after(self, seq: int) -> list[Event]:
+        """The next entries after a number, a page at a time."""
+        return self.store.read(lambda tx: tx.journal.after(seq))
+
+    def why(self, key: str) -> retention.Held:
+        """Which slices hold a message, and whether it may go."""
+        return retention.why(self.store, key)
+
+    def slice(self, slicing: str, key: str) -> list[Message]:
+        """The messages of a slice's current lifetime, in the order of their arrival."""
+        return retention.slice(self.store, self._programs, slicing, key)

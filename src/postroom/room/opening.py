@@ -1,0 +1,75 @@
+"""Opens a room, and composes its faces: what a user can ask of it, one file for each capability."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from types import TracebackType
+
+from postroom.errors import ArgumentInvalid
+from postroom.flows.meta import broker_name
+from postroom.limits import ACTOR_CHARS_MAX
+from postroom.model.moment import Clock, system_clock
+from postroom.room.definitions import DefinitionsFace
+from postroom.room.engine import EngineFace
+from postroom.room.flows import FlowsFace
+from postroom.room.journal import JournalFace
+from postroom.room.queues import QueuesFace
+from postroom.room.spheres import SpheresFace
+from postroom.room.stations import StationsFace
+from postroom.store import open_store
+
+DEFAULT_URL = "./postroom.db"
+
+
+def open(
+    url: str | os.PathLike[str] | None = None,
+    *,
+    actor: str | None = None,
+    owner: str | None = None,
+    create: bool = True,
+    clock: Clock = system_clock,
+    broker: str | None = None,
+) -> Postroom:
+    """Open a room: a SQLite path or a PostgreSQL URL; else ``POSTROOM_URL``; else ``./postroom.db``.
+
+    ``actor`` is the name that the journal shows (by default the login name). ``owner`` names the process that locks
+    belong to, by default this one; such locks end with the room. ``create=False`` refuses to make a new room.
+    ``broker`` is the name that meta-spaces tell of where a client is connected (by default the machine's).
+    """
+    where = os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
+    name = actor or _login_name()
+    at = broker or broker_name()
+    for argument, said in (("actor", name), ("broker", at)):
+        if len(said) > ACTOR_CHARS_MAX or not said.isprintable():
+            raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+    store = open_store(where, actor=name, create=create, clock=clock)
+    return Postroom(store, where, name, owner, at)
+
+
+class Postroom(DefinitionsFace, QueuesFace, JournalFace, FlowsFace, StationsFace, SpheresFace, EngineFace):
+    """An open room. Use it as a context manager; threads may share it."""
+
+    def __enter__(self) -> Postroom:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the locks of this room and close its store; closing again does nothing."""
+        if not self.store.stopped:
+            if self._own_locks:
+                self._verbs.release_locks()
+            self._monitor.close()
+            self.store.close()
+        self._network.close()
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container may have a user number without a name
+        return f"uid {os.getuid()}"

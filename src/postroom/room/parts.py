@@ -1,0 +1,75 @@
+"""What a room is made of: its store, and every capability's part on it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from postroom.engine.runner import Runner
+from postroom.engine.stage import Stage
+from postroom.flows.chart import Charts
+from postroom.flows.meta import By, broker_name
+from postroom.flows.shares import FlowStage
+from postroom.gateways.command import CommandGateway
+from postroom.queues.administration import Administration
+from postroom.queues.locks import User
+from postroom.queues.verbs import Verbs
+from postroom.room.doors import Doors
+from postroom.room.entrance import Entrance
+from postroom.rules import retention
+from postroom.rules.catalog import Programs
+from postroom.rules.shares import RulesStage
+from postroom.spheres.monitor import Monitor
+from postroom.stations.catalog import Forms
+from postroom.stations.network import Network
+from postroom.stations.procedures.catalog import Procedures
+from postroom.stations.procedures.interpreter import Interpreter
+from postroom.store import absolute, open_store
+from postroom.store.base import Store
+from postroom.store.owner import process_token
+from postroom.store.registry import Registry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_serial = itertools.count(1)
+
+
+class Parts:
+    """The ground of the faces of a room: they share these parts, and nothing else."""
+
+    def __init__(self, store: Store, url: str, actor: str, owner: str | None = None, broker: str | None = None) -> None:
+        self.store = store
+        self.url = url
+        here = f"{process_token()}/{next(_serial)}"
+        self._own_locks = owner is None
+        self._owner = owner or here
+        self._programs = Programs()
+        self._charts = Charts()
+        self._by = By(actor, broker or broker_name())
+        doors = Doors(self._programs, self._charts, self._by)
+        self._verbs = Verbs(store, User(self._owner, actor), doors)
+        self._registry = Registry(store)
+        self._network = Network(store, url, Forms())
+        again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
+        self._monitor = Monitor(store, again, Entrance(self._verbs, self._network.forms))
+        self._administration = Administration(store)
+        # An engine is this process, never a shell that may start two of them.
+        gateways = [CommandGateway(absolute(url))]
+        self._procedures = Procedures(self._network.forms)
+        self._interpreter = Interpreter(self._network, self._procedures)
+        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter]
+        self._runner = Runner(store, gateways, here, stages, self._sweep, doors)
+
+    def _sweep(self) -> int:
+        self._interpreter.tidy()
+        return retention.sweep(self.store, self._programs)
+
+
+def spark_session(master: str, conf: Mapping[str, str] | None) -> SparkSession:
+    """The one Spark session of this process."""
+    from postroom.engine.spark import session  # seconds of start-up, only where something is to be evaluated
+
+    return session(master, conf or {})

@@ -1,0 +1,159 @@
+"""The verbs of queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from postroom.errors import ArgumentInvalid
+from postroom.model.body import Format
+from postroom.model.message import Draft, Value
+from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
+from postroom.room.parts import Parts
+
+Password = str | Callable[[], str]
+
+
+class QueuesFace(Parts):
+    """Making queues, sending and receiving, looking into them, holding them."""
+
+    def queue(self, *names: str) -> QueueHandle:
+        """One queue or level, with the verbs as methods."""
+        return QueueHandle(self, names)
+
+    def create_queue(
+        self, name: str, *, keep_processed: bool = True, password: str | None = None, exist_ok: bool = False
+    ) -> QueueHandle:
+        """Make a queue without a description. With ``exist_ok`` one that is there already is fine."""
+        self._administration.create(name, keep_processed=keep_processed, password=password, exist_ok=exist_ok)
+        return QueueHandle(self, (name,))
+
+    def remove_queue(self, name: str) -> None:
+        """Remove a queue that was made by name and has no unprocessed messages; its history stays readable."""
+        self._administration.remove(name)
+
+    def set_mode(self, *queue: str, keep_processed: bool) -> list[str]:
+        """Keep or discard processed messages; answers with the queues whose mode changed."""
+        return self._administration.set_mode(queue, keep_processed=keep_processed)
+
+    def set_password(self, *queue: str, password: str, old: str | None = None) -> None:
+        """Set the password of a queue or level. ``old`` is the one it has, or else that of the nearest level above."""
+        self._administration.set_password(queue, password, old=old)
+
+    def has_password(self, *queue: str) -> bool:
+        """Whether a queue or level, or one above it, has a password."""
+        return self._administration.has_password(queue)
+
+    def send(
+        self,
+        queue: str | Sequence[str],
+        body: Any,
+        *,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Sent:
+        """Send one message. When this returns, the message is on disk.
+
+        A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
+        the same ``idempotency_key`` makes no second message and answers with the first one's key.
+        """
+        return self._verbs.send(_path(queue), Draft.of(body, format, type, properties), idempotency_key)
+
+    def send_many(
+        self,
+        queue: str | Sequence[str],
+        bodies: Iterable[Any],
+        *,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> SentMany:
+        """Send many messages in one commit: all of them, in their order, or none."""
+        if isinstance(bodies, (str, bytes)):
+            raise ArgumentInvalid(argument="bodies", why="give a list of bodies, not one body")
+        return self._verbs.send_many(_path(queue), Draft.many(bodies, format, type, properties))
+
+    def distribute(
+        self,
+        queues: Sequence[str | Sequence[str]],
+        body: Any,
+        *,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> Distributed:
+        """Send one message to several queues; those that cannot take it are named in the answer."""
+        draft = Draft.of(body, format, type, properties)
+        return self._verbs.distribute([_path(queue) for queue in queues], draft)
+
+    def receive(self, *queue: str, segment: bool = False, wait: float | None = None) -> Received:
+        """Receive the next message of a queue, or of the first non-empty queue below a level.
+
+        ``message`` of the answer is None if there was none; the answer itself is then false.
+        """
+        received = self._verbs.receive(queue, segment=segment, wait=wait)
+        if received.message is not None:
+            self._monitor.bind(received.message)
+        return received
+
+    def accept(self, *queue: str) -> Accepted:
+        """Count messages; without a name, in every queue of the room."""
+        return self._verbs.accept(queue)
+
+    def info(self, *queue: str, limit: int | None = None) -> Listing:
+        """Unprocessed messages, oldest first; nothing is released."""
+        return self._verbs.info(queue, limit)
+
+    def history(self, *queue: str, limit: int | None = None) -> Listing:
+        """Processed messages, in the order of their processing."""
+        return self._verbs.history(queue, limit)
+
+    def disable(self, *queue: str, password: Password = "", input_only: bool = False) -> Held:
+        """Put a queue, or all below a level, on hold with that level's password."""
+        return self._verbs.disable(queue, _asking(password), input_only=input_only)
+
+    def enable(self, *queue: str, password: Password = "") -> Held:
+        """Take a queue, or all below a level, off hold with that level's password."""
+        return self._verbs.enable(queue, _asking(password))
+
+
+class QueueHandle:
+    """A queue or a level of the tree, with the verbs as methods."""
+
+    def __init__(self, room: QueuesFace, names: Sequence[str]) -> None:
+        self._room = room
+        self.names = tuple(names)
+
+    def __repr__(self) -> str:
+        return f"<queue {' '.join(self.names)}>"
+
+    def send(self, body: Any, **options: Any) -> Sent:
+        return self._room.send(self.names, body, **options)
+
+    def receive(self, *, segment: bool = False, wait: float | None = None) -> Received:
+        return self._room.receive(*self.names, segment=segment, wait=wait)
+
+    def accept(self) -> Accepted:
+        return self._room.accept(*self.names)
+
+    def info(self, limit: int | None = None) -> Listing:
+        return self._room.info(*self.names, limit=limit)
+
+    def history(self, limit: int | None = None) -> Listing:
+        return self._room.history(*self.names, limit=limit)
+
+    def disable(self, password: Password = "", *, input_only: bool = False) -> Held:
+        return self._room.disable(*self.names, password=password, input_only=input_only)
+
+    def enable(self, password: Password = "") -> Held:
+        return self._room.enable(*self.names, password=password)
+
+
+def _path(queue: str | Sequence[str]) -> tuple[str, ...]:
+    return (queue,) if isinstance(queue, str) else tuple(queue)
+
+
+def _asking(password: Password) -> Callable[[], str]:
+    return password if callable(password) else lambda: password

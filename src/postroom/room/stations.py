@@ -1,0 +1,122 @@
+"""Nodes, stations, their forms and their procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
+from postroom.limits import WAITING_MAX
+from postroom.model.message import Message
+from postroom.room.parts import Parts, spark_session
+from postroom.stations.catalog import Edition
+from postroom.stations.network import CONTROL, NodeShown
+from postroom.stations.procedures.catalog import Kept, set_enabled
+from postroom.stations.procedures.catalog import kept as kept_procedures
+from postroom.stations.procedures.catalog import remove as remove_procedure
+from postroom.stations.procedures.inspection import Waiting, waiting_sets
+from postroom.stations.station import Station
+
+
+class StationsFace(Parts):
+    """The network of nodes, whoever works at its stations, and what works there by itself."""
+
+    def add_node(self, name: str, url: str) -> None:
+        """Make a store (a new file, or a database without a room) a node of this room's network."""
+        self._network.add(name, url)
+
+    def move_node(self, name: str, url: str) -> None:
+        """Say where the store of a node is now."""
+        self._network.move(name, url)
+
+    def remove_node(self, name: str, *, force: bool = False) -> None:
+        """Take a node without stations out of the network; one that does not answer only by force."""
+        self._network.remove(name, force=force)
+
+    def nodes(self) -> list[NodeShown]:
+        """The nodes of the network, and whether they answer; this room is the one named control."""
+        return self._network.shown()
+
+    def add_station(self, name: str, password: str, node: str = CONTROL) -> Station:
+        """Make a station on a node. A name that is registered already must give its own password."""
+        if self._registry.knows(name):
+            self._registry.verify(name, password)
+            self._network.add_station(name, node, None)
+        else:
+            self._network.add_station(name, node, self._registry.hashed(name, password))
+        return self._station(name)
+
+    def remove_station(self, name: str) -> None:
+        """Remove a station that has neither messages nor mail."""
+        self._network.remove_station(name)
+
+    def stations(self) -> dict[str, str]:
+        """Every station, with its node."""
+        return self._network.stations()
+
+    def station(
+        self,
+        name: str,
+        password: str | None = None,
+        *,
+        token: str | None = None,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+    ) -> Station:
+        """Someone's desk: ``create``, ``ship``, ``get``, ``query``. Proven by its password, or by a login's token.
+
+        ``master`` and ``conf`` are for the queries that run on Spark.
+        """
+        if token is None:
+            self._registry.verify(name, password or "")
+        elif not self._registry.admits(name, token):
+            raise PrincipalRefused(principal=name, why="this login has ended; log in again with: postroom login")
+        return self._station(name, master, conf)
+
+    def _station(self, name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> Station:
+        return Station(self._network, name, partial(spark_session, master, conf), self._owner)
+
+    def login(self, name: str, password: str) -> str:
+        """Prove a name once; answers with a token for ``station`` that lasts for some hours."""
+        return self._registry.login(name, password)
+
+    def logout(self, name: str, token: str) -> None:
+        """End a login: its token opens nothing from now on."""
+        self._registry.logout(name, token)
+
+    def procedures(self) -> list[Kept]:
+        """Every procedure, and whether it is enabled."""
+        return self.store.read(kept_procedures)
+
+    def enable_procedure(self, name: str) -> bool:
+        """Let a procedure run: all that its station holds is offered to it. False if it did already."""
+        return self.store.transact("switch", lambda tx: set_enabled(tx, name, True))
+
+    def disable_procedure(self, name: str) -> bool:
+        """Keep a procedure from running. False if it was disabled already."""
+        return self.store.transact("switch", lambda tx: set_enabled(tx, name, False))
+
+    def remove_procedure(self, name: str) -> None:
+        """Forget a procedure; messages that waited for it stay where they are."""
+        self.store.transact("switch", lambda tx: remove_procedure(tx, name))
+
+    def waiting(self, procedure: str | None = None, limit: int = WAITING_MAX) -> list[Waiting]:
+        """The working sets that are not complete: what they have, what they wait for, since when. Oldest first."""
+        if limit < 1:
+            raise ArgumentInvalid(argument="limit", why="at least 1")
+        return waiting_sets(self._network, self._procedures, procedure, limit)
+
+    def form(self, type: str) -> Edition:
+        """A message type by its form, and the version since which it is so."""
+        return self.store.read(lambda tx: self._network.forms.named(tx, type))
+
+    def form_of(self, message: Message) -> Edition | None:
+        """The form that a message was made with, if it was made with one."""
+        version = message.properties.get("form")
+        if message.type is None or not isinstance(version, int):
+            return None
+        name = message.type
+        try:
+            return self.store.read(lambda tx: self._network.forms.at(tx, name, version))
+        except TypeUnknown:  # a property of another meaning
+            return None
