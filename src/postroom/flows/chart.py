@@ -11,6 +11,7 @@ from postroom.errors import DefinitionUnknown
 from postroom.flows.definitions import Allow, Arc, Domain, Merge, Select, Space, Statement, Table
 from postroom.flows.graph import Graph
 from postroom.flows.language import META, parse
+from postroom.flows.tables import Rows, rows_of_documents
 from postroom.model.catalog import Definition, Position, nearest
 from postroom.store.queues import CLOSED
 from postroom.store.transaction import Transaction
@@ -21,8 +22,6 @@ META_SPACE, PARKED = CLOSED[:2]
 COLLECTION = "collection"  # the kind of definitions that are a room's master data
 #: Who brought a statement into the graph. A load replaces what came from files and nothing else.
 FILE, EVENT, CLIENT = "file", "event", "client"
-
-Rows = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +203,6 @@ def _kept(found: Definition) -> Kept:
 
 def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:
     """Tables that are collections, with the rows that these have in a version."""
-    from postroom.flows.tables import rows_of_documents
-
     found = {}
     for key, each in kept.items():
         table = each.statement

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from postroom.errors import EventInvalid, FileUnreadable
-from postroom.flows.chart import Rows
 from postroom.flows.definitions import Table
 from postroom.flows.types import Tuple
 from postroom.flows.values import as_json, decimal_of, fitted, label
 from postroom.limits import COLLECTION_BYTES_MAX, TABLE_ROWS_MAX
 from postroom.model.xml import parse_xml
+
+Rows = tuple[tuple[Any, ...], ...]
 
 
 def rows_of_file(table: Table, file: Path, shown: str) -> Rows:

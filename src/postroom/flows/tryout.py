@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from postroom.engine.tryout import Tried
 from postroom.flows import catalog
 from postroom.flows.changes import typed
-from postroom.flows.chart import Chart, Charts, Rows
+from postroom.flows.chart import Chart, Charts
 from postroom.flows.definitions import Statement
+from postroom.flows.tables import Rows
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.store.base import Store

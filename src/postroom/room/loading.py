@@ -12,10 +12,10 @@ from postroom.errors import ArgumentInvalid, FileUnreadable, LanguageUnknown
 from postroom.flows import catalog as flow_catalog
 from postroom.flows import checks as checks_of_flows
 from postroom.flows import language as flow_language
-from postroom.flows.chart import Chart, Charts, Rows, key_of
+from postroom.flows.chart import Chart, Charts, key_of
 from postroom.flows.definitions import Statement, Table
 from postroom.flows.meta import By
-from postroom.flows.tables import rows_of_file
+from postroom.flows.tables import Rows, rows_of_file
 from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
 from postroom.model.catalog import Loaded
 from postroom.model.schema import compile_schema

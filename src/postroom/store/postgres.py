@@ -30,7 +30,6 @@ from postroom.store.base import Conflict, Store, Waiter
 from postroom.store.migrations import MIGRATIONS, for_postgres
 from postroom.store.session import Row, Session
 
-_CHANNEL = "postroom"
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
 _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
 _NOW: LiteralString = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
