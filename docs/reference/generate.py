@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import typer.main
+from typer.core import TyperGroup
 
 from postroom import errors, limits
 from postroom.interfaces.cli.main import app
@@ -32,8 +33,9 @@ def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     context = command.make_context(name, [], resilient_parsing=True)
     context.max_content_width, context.terminal_width = 100, 100
     yield name, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
-    for word, child in getattr(command, "commands", {}).items():
-        yield from _helps(child, f"{name} {word}")
+    if isinstance(command, TyperGroup):
+        for word in command.list_commands(context):  # in the order of the help
+            yield from _helps(command.commands[word], f"{name} {word}")
 
 
 def error_codes() -> str:

@@ -24,9 +24,11 @@ from postroom.interfaces.cli import (
     stations,
 )
 from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
+from postroom.interfaces.cli.panels import Panels
 
 app = typer.Typer(
     name="postroom",
+    cls=Panels,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

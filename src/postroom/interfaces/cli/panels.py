@@ -1,0 +1,47 @@
+"""The help of ``postroom``, grouped by what a user wants to do: every command, and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+#: In the order of the help. A group of commands stands where most of them belong.
+PANELS: dict[str, tuple[str, ...]] = {
+    "Set up a room": ("queue", "principal", "node", "station", "login", "logout"),
+    "Send and receive": (
+        *("send", "receive", "publish", "subscribe", "unsubscribe", "connect", "disconnect"),
+        *("form", "create", "copy", "modify", "mail", "ship", "get", "dossier"),
+    ),
+    "Find and follow": (
+        *("accept", "info", "history", "show", "locate", "trace", "journal", "slice", "why"),
+        *("list", "next", "query", "table", "sql", "waiting", "spheres"),
+    ),
+    "Define what happens": (
+        *("load", "collection", "procedure", "catalog", "hierarchy", "graph", "subscriptions", "explain", "try"),
+    ),
+    "Run": ("run", "compensate"),
+    "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "sweep"),
+}
+_PANEL = {name: panel for panel, names in PANELS.items() for name in names}
+_PLACE = {name: place for place, name in enumerate(_PANEL)}
+
+
+class Panels(TyperGroup):
+    """A group whose help has a section for each panel. In plain text, as it is also a page of the reference."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(self.commands, key=lambda name: _PLACE.get(name, len(_PLACE)))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        for panel in (*PANELS, "Other commands"):
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - 6 - width))
+                for name in names
+                if _PANEL.get(name, "Other commands") == panel
+            ]
+            if rows:
+                with formatter.section(panel):
+                    formatter.write_dl(rows)
