@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from postroom import loading
 from postroom.client import Client
@@ -47,6 +47,7 @@ from postroom.limits import (
 from postroom.loading import File
 from postroom.model.body import Format
 from postroom.model.catalog import Loaded
+from postroom.model.key import key_number
 from postroom.model.message import Draft, Message, Value
 from postroom.model.moment import Clock, system_clock
 from postroom.model.types import MessageType
@@ -80,6 +81,7 @@ from postroom.stations.procedures.interpreter import Interpreter
 from postroom.stations.procedures.tryout import Handled
 from postroom.stations.procedures.working import Evaluate
 from postroom.stations.station import Station
+from postroom.stations.story import Story, story
 from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.journal import Event
@@ -250,14 +252,16 @@ class Postroom:
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
         idempotency_key: str | None = None,
+        cause: str | None = None,
     ) -> Sent:
         """Send one message. When this returns, the message is on disk.
 
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
-        the same ``idempotency_key`` makes no second message and answers with the first one's key.
+        the same ``idempotency_key`` makes no second message and answers with the first one's key. ``cause`` is the key
+        of the message that this one follows from, for ``trace``.
         """
-        names = (queue,) if isinstance(queue, str) else tuple(queue)
-        return self._verbs.send(names, Draft.of(body, format, type, properties), idempotency_key)
+        draft = Draft.of(body, format, type, properties)
+        return self._verbs.send(_path(queue), draft, idempotency_key, None if cause is None else key_number(cause))
 
     def send_many(
         self,
@@ -322,9 +326,16 @@ class Postroom:
         """One message, wherever it is."""
         return whereabouts.show(self._network, key)
 
-    def trace(self, key: str) -> list[Event]:
-        """Everything that happened to a message, oldest first; also after it is gone."""
-        return whereabouts.trace(self._network, key)
+    @overload
+    def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...
+    @overload
+    def trace(self, key: str, *, causes: Literal[True]) -> Story: ...
+    def trace(self, key: str, *, causes: bool = False) -> list[Event] | Story:
+        """Everything that happened to a message, oldest first; also after it is gone.
+
+        With ``causes``, the same of all messages that it came from and that it led to, as a tree.
+        """
+        return story(self._network, key) if causes else whereabouts.trace(self._network, key)
 
     def locate(self, key: str) -> str | None:
         """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""
