@@ -34,6 +34,7 @@ SECRET_CHARS_MAX: Final = 200  # a principal's password
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
 CONFLICT_RETRIES_MAX: Final = 20
 JOURNAL_ROWS_MAX: Final = 1_000_000  # shown at once
+STORY_MESSAGES_MAX: Final = 500  # told of at once by a trace with causes
 PAGE_ROWS: Final = 500  # rows fetched at a time when browsing
 KEY_RESERVE_MAX: Final = 4_096  # keys taken from the counter at once
 KEY_TAIL: Final = 100_000  # keys per block: the part after the dot has five digits

@@ -34,6 +34,28 @@ def test_trace_locate_and_show(run: Run) -> None:
     assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
 
 
+def test_trace_with_causes(run: Run) -> None:
+    run("queue", "create", "q")
+    run("queue", "create", "answers")
+    asked = run("send", "q", "--body", "hello").out.strip()
+    run("receive", "q")
+    answer = run("send", "answers", "--body", "yes", "--cause", asked).out.strip()
+    shown = run("trace", answer, "--causes").out.splitlines()
+    assert shown[0].split() == ["message", "type", "time", "verb", "from", "to", "by", "detail"]
+    assert shown[1].startswith(f"{asked} ")
+    assert shown[2].startswith("   "), "what else happened to it stands below"
+    assert shown[3].startswith(f"  {answer} *")
+    told = run("trace", asked, "--causes", "--json").json
+    assert (told["key"], told["complete"], told["silent"]) == (asked, True, [])
+    first, second = told["messages"]
+    assert (first["key"], first["depth"], first["effects"], first["place"]) == (asked, 0, [answer], "q")
+    assert (second["causes"], second["depth"], second["place"]) == ([asked], 1, "answers")
+    assert [event["verb"] for event in first["events"]] == ["put", "take"]
+    assert run("trace", "00009.00009", "--causes").err.startswith("postroom: message-unknown:")
+    assert run("send", "q", "--body", "x", "--cause", "00009.00009").err.startswith("postroom: message-unknown:")
+    assert run("send", "q", "--also", "answers", "--body", "x", "--cause", asked).code == 1
+
+
 def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.qdl").write_text("01 INPUT-QUEUE (A)\n99")
     assert run("load", "--check", "t.qdl").out == "1 entries, no problem found; nothing was loaded\n"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal, overload
+
 from postroom.errors import ArgumentInvalid
 from postroom.limits import JOURNAL_ROWS_MAX
 from postroom.model.message import Message
 from postroom.room.parts import Parts
 from postroom.rules import retention
 from postroom.stations import whereabouts
+from postroom.stations.story import Story, story
 from postroom.store.journal import Event
 
 
@@ -18,9 +21,16 @@ class JournalFace(Parts):
         """One message, wherever it is."""
         return whereabouts.show(self._network, key)
 
-    def trace(self, key: str) -> list[Event]:
-        """Everything that happened to a message, oldest first; also after it is gone."""
-        return whereabouts.trace(self._network, key)
+    @overload
+    def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...
+    @overload
+    def trace(self, key: str, *, causes: Literal[True]) -> Story: ...
+    def trace(self, key: str, *, causes: bool = False) -> list[Event] | Story:
+        """Everything that happened to a message, oldest first; also after it is gone.
+
+        With ``causes``, the same of all messages that it came from and that it led to, as a tree.
+        """
+        return story(self._network, key) if causes else whereabouts.trace(self._network, key)
 
     def locate(self, key: str) -> str | None:
         """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from postroom.errors import ArgumentInvalid
 from postroom.model.body import Format
+from postroom.model.key import key_number
 from postroom.model.message import Draft, Value
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.room.parts import Parts
@@ -53,13 +54,16 @@ class QueuesFace(Parts):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
         idempotency_key: str | None = None,
+        cause: str | None = None,
     ) -> Sent:
         """Send one message. When this returns, the message is on disk.
 
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
-        the same ``idempotency_key`` makes no second message and answers with the first one's key.
+        the same ``idempotency_key`` makes no second message and answers with the first one's key. ``cause`` is the key
+        of the message that this one follows from, for ``trace``.
         """
-        return self._verbs.send(_path(queue), Draft.of(body, format, type, properties), idempotency_key)
+        draft = Draft.of(body, format, type, properties)
+        return self._verbs.send(_path(queue), draft, idempotency_key, None if cause is None else key_number(cause))
 
     def send_many(
         self,

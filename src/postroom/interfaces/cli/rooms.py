@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from postroom.model.moment import to_iso
 from postroom.room import Postroom, loading
 from postroom.stations.filling import values
 from postroom.stations.reading import database, mailbox
+from postroom.stations.story import Story, Told
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING
 
@@ -93,21 +95,67 @@ def _checked(files: list[str]) -> int:
         return loading.check(None, files).count
 
 
-def trace(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def trace(
+    key: KeyArgument,
+    causes: Annotated[
+        bool, typer.Option("--causes", help="Tell of all messages that it came from and led to, as a tree.")
+    ] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
     """List what happened to a message, oldest first.
 
-    Any station may ask, also after it is gone.
+    Any station may ask, also after it is gone. With --causes, each message stands below the one that led to it, with
+    what made it: a rule, an arc, a procedure or someone by name.
 
     \b
-    Example:
+    Examples:
       postroom trace 00001.00042
+      postroom trace 00001.00042 --causes
     """
     with opened() as it:
+        if causes:
+            _tell(it.trace(key, causes=True))
+            return
         events = it.trace(key)
     if settings.json:
         output.as_json({"key": key, "events": [event.as_dict() for event in events]})
     else:
         _show_events(events)
+
+
+def _tell(story: Story) -> None:
+    if settings.json:
+        output.as_json(story.as_dict())
+        return
+    output.table(
+        ["message", "type", "time", "verb", "from", "to", "by", "detail"],
+        [
+            (*(_named(told, story.key) if first else ("", "")), to_iso(event.time), *_cells(event, told, first))
+            for told in story.messages
+            for event, first in zip(told.events, chain([True], repeat(False)), strict=False)
+        ],
+    )
+    if not story.complete:
+        output.note(f"there are more than these {len(story.messages)} messages; trace one of them to go on from there")
+    for node in story.silent:
+        output.note(f"node {node} did not answer: what is known there alone is missing")
+
+
+def _named(told: Told, traced: str) -> tuple[str, str | None]:
+    """A message in the tree, with a mark if it is the one that was asked for."""
+    return f"{'  ' * told.depth}{told.key}{' *' if told.key == traced else ''}", told.type
+
+
+def _cells(event: Event, told: Told, first: bool) -> tuple[str | None, ...]:
+    sphere = {"sphere": told.sphere, "outcome": told.outcome} if first and told.sphere else {}
+    detail = {**sphere, **(event.detail or {})}
+    said = (f"{name}={_listed(value)}" for name, value in detail.items() if value is not None)
+    return event.verb, event.source, event.target, event.by, ", ".join(said)
+
+
+def _listed(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:

@@ -13,6 +13,7 @@ from postroom.store.migrations import (
     m0004_stations,
     m0005_procedures,
     m0006_spheres,
+    m0007_causes,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -23,6 +24,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0004_stations.STATEMENTS,
     m0005_procedures.STATEMENTS,
     m0006_spheres.STATEMENTS,
+    m0007_causes.STATEMENTS,
 )
 
 _SQLITE = {
