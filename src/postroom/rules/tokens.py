@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final, NoReturn
 
 from postroom.limits import PROGRAM_TOKENS_MAX
+from postroom.model.xmltext import in_xml
 from postroom.rules.lazy import lazy
 from postroom.rules.markup import (
     BLANK,
@@ -48,7 +49,6 @@ _PIECE: Final = lazy(
 _VARIABLE_NAME: Final = lazy(rf"Q\{{[^{{}}]*+\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
 _REFERENCE: Final = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_NOT_TEXT: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WORD: Final = re.compile(r"(?:[^\s;(]++|\((?!:))*+")
 
 # Names that, where an operator is due, are followed by an operand. Words such as "order" or "instance" are not here:
@@ -138,7 +138,7 @@ def decoded(token: Token) -> str | None:
     if value.count("&") != len(_REFERENCE.findall(value)):
         return None
     value = _REFERENCE.sub(_character, value)
-    return None if _NOT_TEXT.search(value) else value
+    return value if in_xml(value) else None
 
 
 def _character(reference: re.Match[str]) -> str:

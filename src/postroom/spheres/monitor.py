@@ -18,7 +18,7 @@ from postroom.limits import (
 )
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.spheres import membership, outcome
 from postroom.spheres.compensation import Compensator
 from postroom.spheres.entrance import Entrance
@@ -120,7 +120,7 @@ class Monitor:
         check_seconds("commit_within", commit_within)
         heart = self._hearts.mine()
         late = heart.late
-        microseconds = int(heartbeat * 1_000_000)
+        microseconds = in_microseconds(heartbeat)
 
         def work(tx: Transaction) -> None:
             check_heartbeat(tx, microseconds)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from postroom.engine.stage import Result
 from postroom.model.key import key_text
 from postroom.model.message import Stored
+from postroom.model.moment import in_microseconds
 from postroom.stations import filing
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
@@ -239,7 +240,7 @@ class _Step:
         assert goal.delay_seconds is not None
         about = {"station": by.station, "to": goal.where, "procedure": by.procedure}
         payload = {"message": now.key, **about}
-        self._tx.timers.add(self._tx.now + goal.delay_seconds * 1_000_000, TIMER, payload)
+        self._tx.timers.add(self._tx.now + in_microseconds(goal.delay_seconds), TIMER, payload)
 
 
 class _By:
@@ -287,7 +288,7 @@ class _Way:
         if by.procedure not in handled:
             handled = (*handled, by.procedure)
         if delay is not None:
-            due = by.now + delay * 1_000_000
+            due = by.now + in_microseconds(delay)
         return properties(Marks(form, sender, by.depth, handled, due, sphere))
 
 

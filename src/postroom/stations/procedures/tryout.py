@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from postroom.engine.tryout import begins
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.catalog import Edition
@@ -40,7 +41,7 @@ def tried(network: Network, office: Office, since: datetime | None, evaluate: Ev
     network.control.read(lambda tx: check(tx, office))
     forms = network.control.read(lambda tx: proposed_forms(tx, office))
     homes = network.stations()
-    after = 0 if since is None else int(since.timestamp() * 1_000_000)
+    after = begins(since)
     for desk in desks([Kept(each, True, None, 0) for each in office.procedures], forms).values():
         if desk.station not in homes:
             continue
