@@ -27,9 +27,7 @@ class User:
 
 def is_held(tx: Transaction, queue: Queue) -> bool:
     """Whether a lock stands and is still good."""
-    return (
-        queue.lock_owner is not None and (queue.lock_expires or 0) > tx.now and is_alive(queue.lock_owner) is not False
-    )
+    return queue.in_use(tx.now)
 
 
 def refuse_locked(tx: Transaction, queue: Queue) -> None:

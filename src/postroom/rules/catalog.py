@@ -16,11 +16,11 @@ from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
 from postroom.rules.verification import verify
 from postroom.store.base import Store
+from postroom.store.definitions import COLLECTION
 from postroom.store.queues import CLOSED, Door, Keep, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
-COLLECTION = "collection"
 QUEUE_KIND = "rules"  # of the queues that programs define
 
 

@@ -14,7 +14,6 @@ from postroom.limits import (
     COMMIT_SECONDS,
     HEARTBEAT_SECONDS,
     HEARTBEAT_SECONDS_MIN,
-    PAGE_ROWS,
 )
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
@@ -180,11 +179,8 @@ class Monitor:
 
 
 def _all(tx: Transaction, state: str) -> Iterator[Kept]:
-    after = 0
-    while page := tx.tokens.entities(outcome.SPHERES.name, state, after, PAGE_ROWS):
-        found = (tx.spheres.find(each.name) for each in page)
-        yield from (kept for kept in found if kept is not None)
-        after = page[-1].position
+    found = (tx.spheres.find(each.name) for each in tx.tokens.every(outcome.SPHERES.name, state))
+    return (kept for kept in found if kept is not None)
 
 
 def _shown(kept: Kept) -> SphereShown:

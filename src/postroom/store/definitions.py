@@ -10,6 +10,9 @@ from postroom.model.catalog import Definition, Position
 from postroom.store.journal import Journal
 from postroom.store.session import Row, Session
 
+#: The kind of definitions that are a room's master data: rules read them, and so do the tables of flows.
+COLLECTION = "collection"
+
 _LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"

@@ -121,7 +121,7 @@ class Messages:
             last = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id)
             self._session.run(DEPART, (stored.key, last))
             changed = self._session.run(DISCARD, (stored.key, queue.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=bool(queue.keep))
 
     def move(
@@ -133,7 +133,7 @@ class Messages:
         )
         number = self._counts.arrive(target, 1)
         changed = self._session.run(_MOVE, (target.id, position, number, stored.key, source.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._counts.depart(source, stored.number, kept=False)
 
     def remove(self, queue: Queue, stored: Stored, verb: str) -> None:
@@ -141,7 +141,7 @@ class Messages:
         last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id)
         self._session.run(DEPART, (stored.key, last))
         changed = self._session.run(DISCARD, (stored.key, queue.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._slices.forget(stored.key)
         self._counts.depart(queue, stored.number, kept=False)
 
@@ -151,7 +151,7 @@ class Messages:
             "set-aside", message=stored.key, prior=stored.last, source=queue.id, target=queue.id
         )
         changed = self._session.run(_SET_ASIDE, (position, stored.key, queue.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=False)
 
     def purge_processed(self, queue: Queue) -> int:
@@ -202,7 +202,7 @@ class Messages:
         return [Stored(*row) for row in self._session.rows(_PAGE, (queue.id, int(state), after, limit))]
 
 
-def _check_one(changed: int, stored: Stored) -> None:
+def check_one(changed: int, stored: Stored) -> None:
     """The row was read under a lock in this transaction: only damage can have hidden it since."""
     if changed != 1:
         raise StoreCorrupt(why=f"message {key_text(stored.key)} was found in {stored.queue} and cannot be changed")

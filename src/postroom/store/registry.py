@@ -98,6 +98,12 @@ class Registry:
         return is_text(name + token) and self._store.read(work)
 
 
+def check_actor(argument: str, name: str) -> None:
+    """Refuse a name that the journal could not show."""
+    if not isinstance(name, str) or not 0 < len(name) <= ACTOR_CHARS_MAX or not name.isprintable():
+        raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+
+
 def _digest(token: str, secret: str | None) -> str:
     """A token is random, so a fast hash is enough. It is bound to the password: with another one, it ends."""
     return blake2b(f"{token} {secret}".encode(), digest_size=32).hexdigest()

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from postroom.errors import ArgumentInvalid, QueueUnknown
-from postroom.limits import ACTOR_CHARS_MAX, BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
+from postroom.limits import BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
 from postroom.model.catalog import nearest
 from postroom.model.key import key_number
 from postroom.model.moment import to_microseconds
 from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.queues import Queue
+from postroom.store.registry import check_actor
 from postroom.store.scans import END, Wanted
 from postroom.store.transaction import Transaction
 
@@ -68,8 +69,7 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
     if not queue:
         raise ArgumentInvalid(argument="option queue", why="give the name of a queue")
     actor = options.get("actor") or "spark"
-    if len(actor) > ACTOR_CHARS_MAX or not actor.isprintable():
-        raise ArgumentInvalid(argument="option actor", why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+    check_actor("option actor", actor)
     # Tasks may run in another folder than the one where the path was meant.
     return Place(absolute(room), queue, actor)
 
