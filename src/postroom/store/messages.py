@@ -11,6 +11,7 @@ from typing import Any
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored, message_hash, message_hashes
+from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
@@ -39,11 +40,7 @@ INSERT INTO messages
     (key, queue, position, number, created, body, format, type, properties, hash, cause, processed, state)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 """
-_COLUMNS = """
-SELECT m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
-       m.number, coalesce(m.last, m.position)
-FROM messages m JOIN queues q ON q.id = m.queue
-"""
+_COLUMNS = "SELECT " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
 _HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Stored, message_hash
+from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.messages import DEPART, DISCARD, INSERT, check_one
@@ -38,11 +39,13 @@ INSERT INTO handovers (message, hop, verb, source, target, seen, came) VALUES (?
 _SEEN = "UPDATE handovers SET seen = ? WHERE message = ?"
 _CONCLUDE = "DELETE FROM handovers WHERE message = ? AND hop = ?"
 # The sign keeps the database from beginning with all messages and looking for each among the few that leave.
-_PARCELS = """
-SELECT h.hop, h.verb, h.source, h.target, h.seen, h.came, m.key, q.name, m.created, m.processed, m.type, m.format,
-       m.body, m.hash, m.properties, m.cause, m.position, m.number, coalesce(m.last, m.position)
+_PARCELS = (
+    "SELECT h.hop, h.verb, h.source, h.target, h.seen, h.came, "
+    + STORED
+    + """
 FROM handovers h JOIN messages m ON m.key = +h.message JOIN queues q ON q.id = m.queue
 """
+)
 _PENDING = _PARCELS + "ORDER BY m.position"
 _PARCEL = _PARCELS + "WHERE h.message = ?"
 _LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
