@@ -44,9 +44,6 @@ class Entry(NamedTuple):
     delay: int | None = None  # microseconds in an echo queue
 
 
-PLAIN = Entry(NO_PROPERTIES)
-
-
 class Candidate(NamedTuple):
     """A message that wants to enter: what it says, what its sender set, what the system knows of it."""
 

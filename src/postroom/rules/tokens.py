@@ -31,7 +31,19 @@ from postroom.rules.markup import (
     Unreadable,
 )
 
-__all__ = ["OBJECTS", "Statement", "Token", "Unreadable", "decoded", "statements", "tokens", "tokens_before", "word_at"]
+__all__ = [
+    "CLOSERS",
+    "OBJECTS",
+    "OPERATOR_WORDS",
+    "Statement",
+    "Token",
+    "Unreadable",
+    "decoded",
+    "statements",
+    "tokens",
+    "tokens_before",
+    "word_at",
+]
 
 _NAME: Final = rf"Q\{{[^{{}}]*+\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
 _PIECE: Final = lazy(
@@ -51,11 +63,13 @@ _REFERENCE: Final = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _WORD: Final = re.compile(r"(?:[^\s;(]++|\((?!:))*+")
 
+OPERATOR_WORDS: Final = frozenset(
+    {"and", "or", "div", "idiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "is", "to", "union", "intersect", "except"}
+)
 # Names that, where an operator is due, are followed by an operand. Words such as "order" or "instance" are not here:
 # their second word is, or a variable follows.
-_OPERATORS: Final = frozenset(
-    {"and", "or", "div", "idiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "is", "to", "union", "intersect", "except"}
-    | {"return", "then", "else", "in", "satisfies", "where", "by", "when", "catch", "into", "with", "value", "key"}
+_OPERATORS: Final = OPERATOR_WORDS | frozenset(
+    {"return", "then", "else", "in", "satisfies", "where", "by", "when", "catch", "into", "with", "value", "key"}
 )
 OBJECTS: Final = frozenset({"queue", "property", "slicing", "rule", "collection", "module", "system"})
 # Words of a definition after which a name of the user's stands, which may look like any keyword.
@@ -68,7 +82,7 @@ _INTRODUCERS: Final = {
     "module": frozenset({"module", "errorqueue"}),
     "system": frozenset({"errorqueue"}),
 }
-_CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "`{": "}`"}
+CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "`{": "}`"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +350,7 @@ class _Lexer(Markup):
         frame = self.stack.pop() if self.stack else None
         if frame is None:
             raise Unreadable(f"{bracket} closes nothing", self.at)
-        closer = _CLOSERS[frame.kind]
+        closer = CLOSERS[frame.kind]
         if not self.text.startswith(closer, self.at, self.end):
             raise Unreadable(f"{closer} is expected here, not {bracket}", self.at)
         while self.switches and self.switches[-1][0] > len(self.stack):

@@ -16,14 +16,14 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.rules import catalog
 from postroom.rules.arrivals import arrivals_of
-from postroom.rules.definitions import Any_
+from postroom.rules.definitions import AnyDefinition
 from postroom.rules.evaluate import evaluate_alone
 from postroom.rules.plan import Plan
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 
-def tried(store: Store, proposed: Sequence[Any_], since: datetime | None) -> Iterator[Tried]:
+def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | None) -> Iterator[Tried]:
     """Every stored message that the proposed rules watch, oldest first, with what they would do."""
 
     def work(tx: Transaction) -> tuple[Plan, list[Stored]]:
