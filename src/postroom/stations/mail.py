@@ -16,8 +16,8 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import filing
 from postroom.stations.marks import sent
+from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.reading import database, mailbox
 from postroom.store.base import Store
 from postroom.store.messages import State
 from postroom.store.queues import MAILBOX, STATION, Queue

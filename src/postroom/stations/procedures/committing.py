@@ -18,6 +18,7 @@ from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
 from postroom.stations.mail import queue_of, ship_one
 from postroom.stations.marks import Marks, marks, properties
+from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.actions import Made
 from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet
@@ -26,7 +27,6 @@ from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
-from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.handling import Move, New
 from postroom.store.queues import MAILBOX, STATION, Queue

@@ -15,12 +15,12 @@ from postroom.stations.catalog import Edition
 from postroom.stations.definitions import check, proposed_forms
 from postroom.stations.language import Office
 from postroom.stations.marks import marks
+from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.procedures.catalog import Kept, desks
+from postroom.stations.procedures.catalog import KeptProcedure, desks
 from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.working import Evaluate, Used, work_out
-from postroom.stations.reading import database, mailbox
 from postroom.store.transaction import Transaction
 
 
@@ -42,7 +42,7 @@ def tried(network: Network, office: Office, since: datetime | None, evaluate: Ev
     forms = network.control.read(lambda tx: proposed_forms(tx, office))
     homes = network.stations()
     after = begins(since)
-    for desk in desks([Kept(each, True, None, 0) for each in office.procedures], forms).values():
+    for desk in desks([KeptProcedure(each, True, None, 0) for each in office.procedures], forms).values():
         if desk.station not in homes:
             continue
         own = network.look(homes[desk.station], partial(_held, database(desk.station), after))
