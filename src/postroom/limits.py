@@ -67,6 +67,7 @@ FORM_FIELDS_MAX: Final = 200  # of one type
 FORM_COLUMNS_MAX: Final = 200  # of one line of a template
 CONDITION_CHARS_MAX: Final = 2_000  # written into one field of a query
 CONDITIONS_MAX: Final = 100  # in one field of a query
+DOSSIER_CHARS_MAX: Final = 200  # of a name
 COPIES_MAX: Final = 10_000  # made at once
 MAIL_MESSAGES: Final = 500  # that one transaction of ship or get takes along
 SEARCH_ROWS: Final = 5_000  # read at a time by a query

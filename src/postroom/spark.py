@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from postroom.engine import spark as engine
-from postroom.engine.delivery import Put
-from postroom.engine.source import Source
+from postroom.engine.datasource.delivery import Put
+from postroom.engine.datasource.source import Source
 from postroom.flows.chart import Charts
 from postroom.flows.meta import By, broker_name
 from postroom.model.message import Draft

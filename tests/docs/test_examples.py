@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from postroom import errors, faults
-from postroom.queues.rules import CHECKS
+from postroom.queues.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]

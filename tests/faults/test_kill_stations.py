@@ -17,7 +17,7 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.room import Postroom
 from postroom.stations import mail
-from postroom.stations.reading import place_of
+from postroom.stations.names import place_of
 from postroom.store.queues import LEAVING, MAILBOX, STATION, Queue
 from postroom.store.transaction import Transaction
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.faults.here import evaluate_here
 
 import postroom
-from postroom.engine.delivery import Receipt, deliver
-from postroom.engine.tail import Tail
+from postroom.engine.datasource.delivery import Receipt, deliver
+from postroom.engine.datasource.tail import Tail
 from postroom.model.message import Draft
 from postroom.model.types import Field, MessageType
 

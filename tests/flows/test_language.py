@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from postroom.errors import FlowInvalid
 from postroom.flows.checks import CHECKS, check
 from postroom.flows.definitions import Arc, Merge, Select, Transform
-from postroom.flows.language import parse, printed
+from postroom.flows.language import parse
 from postroom.flows.meta import META_TYPE
 
 TRADING = """
@@ -52,8 +52,8 @@ def test_a_file_becomes_definitions_with_their_places() -> None:
 
 
 def test_what_is_printed_reads_back_as_the_same() -> None:
-    once = printed(parse(TRADING, "f"))
-    assert printed(parse(once, "f")) == once
+    once = [str(statement) for statement in parse(TRADING, "f")]
+    assert [str(statement) for statement in parse("\n".join(once), "f")] == once
     assert 'table brokerLocations : [broker: string, city: string] from "brokers.csv"' in once
     assert "arc all : NASDAQ -> All merge durable" in once
 

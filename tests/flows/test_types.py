@@ -9,7 +9,7 @@ from tests.flows.blocks import lines
 
 from postroom.errors import FlowInvalid
 from postroom.flows.meta import META_TYPE
-from postroom.flows.types import SCALARS, Bag, Field, Row, Scalar, Tuple, Type, Union, accepts, parse
+from postroom.flows.types import SCALARS, Bag, Field, List, Scalar, Tuple, Type, Union, accepts, parse
 
 #: The type of the meta-space as the text prints it; it lacks the bracket that closes AddArc, and that of RequestAddArc.
 PRINTED = """
@@ -46,7 +46,7 @@ def types(depth: int = 3) -> st.SearchStrategy[Type]:
     return (
         scalars
         | inner.map(Bag)
-        | inner.map(Row)
+        | inner.map(List)
         | fields.map(Tuple)
         | unnamed.map(Tuple)
         | fields.filter(bool).map(Union)

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.flows.blocks import lines
+from tests.flows.literals import literal
 from tests.flows.test_types import types
 
 from postroom.errors import EventInvalid, PostroomError
-from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union, parse
-from postroom.flows.values import Tagged, canonical, literal, parse_event
+from postroom.flows.types import Bag, List, Scalar, Tuple, Type, Union, parse
+from postroom.flows.values import Tagged, canonical, parse_event
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 SIMPLE: dict[str, st.SearchStrategy[Any]] = {
@@ -32,7 +33,7 @@ SIMPLE: dict[str, st.SearchStrategy[Any]] = {
 def values(type: Type) -> st.SearchStrategy[Any]:
     if isinstance(type, Scalar):
         return SIMPLE[type.name]
-    if isinstance(type, Row):
+    if isinstance(type, List):
         return st.lists(values(type.of), max_size=3).map(tuple)
     if isinstance(type, Bag):
         of = type.of

@@ -23,7 +23,7 @@ from postroom.flows.patterns import (
     Use,
     Variable,
 )
-from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union
+from postroom.flows.types import Bag, List, Scalar, Tuple, Type, Union
 from postroom.flows.values import Literal, Tagged, canonical, value_of
 
 Values = dict[str, tuple[Any, Type]]
@@ -77,7 +77,7 @@ def _parts(pattern: Parts, type: Type, value: Any, bound: Values) -> bool:
             _matches(part, type.fields[place].type, value[place], bound)
             for place, part in places(pattern.parts, type, pattern.position)
         )
-    assert isinstance(type, Bag | Row)
+    assert isinstance(type, Bag | List)
     left = list(value)
     for _, part in pattern.parts:
         found = next((each for each in left if _matches(part, type.of, each, bound)), None) if left else None
@@ -107,7 +107,7 @@ def make(expression: Expression, wanted: Type, bound: Values) -> Any:
         return Tagged(expression.tag, make(expression.value, of, bound))
     if isinstance(expression, Made):
         return _made(expression, wanted, bound)
-    if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | Row):
+    if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
         both = (*make(expression.left, wanted, bound), *make(expression.right, wanted, bound))
         return _sorted(both, wanted.of) if isinstance(wanted, Bag) else both
     value, given = evaluate(expression, bound)
@@ -117,7 +117,7 @@ def make(expression: Expression, wanted: Type, bound: Values) -> Any:
 def _made(expression: Made, wanted: Type, bound: Values) -> Any:
     if isinstance(wanted, Tuple):
         return tuple(make(part, wanted.fields[place].type, bound) for place, part in result_places(expression, wanted))
-    assert isinstance(wanted, Bag | Row)
+    assert isinstance(wanted, Bag | List)
     elements = tuple(make(part, wanted.of, bound) for _, part in expression.parts)
     return _sorted(elements, wanted.of) if isinstance(wanted, Bag) else elements
 

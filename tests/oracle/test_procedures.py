@@ -24,10 +24,10 @@ from postroom.model.types import plain
 from postroom.room import Postroom
 from postroom.stations import functions
 from postroom.stations.marks import marks
+from postroom.stations.names import database, mailbox
 from postroom.stations.procedures import claiming, interpreter
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.stage import evaluate_here
-from postroom.stations.reading import database, mailbox
 from postroom.store.transaction import Transaction
 
 from .procedures import NEW, Case, Deed, Message, Oracle, Refused, cases

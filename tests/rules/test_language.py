@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from postroom.errors import ProgramInvalid
 from postroom.rules.definitions import (
-    Any_,
+    AnyDefinition,
     Expression,
     ModuleDefinition,
     Program,
@@ -42,7 +42,7 @@ def said(expression: Expression) -> str:
     return f"{expression.text.replace(chr(10), '⏎')} @{expression.line}:{expression.column}"
 
 
-def shown(definition: Any_) -> str:
+def shown(definition: AnyDefinition) -> str:
     """A definition on one line: its place, what it is, and all that differs from nothing."""
     place = definition.position
     words = [f"{place.line}:{place.column} {definition.what} {definition.name}"]

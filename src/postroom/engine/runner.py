@@ -27,6 +27,7 @@ from postroom.limits import (
     SWEEP_IDLE_SECONDS,
     WARM_SECONDS,
 )
+from postroom.model.moment import in_microseconds
 from postroom.store.base import Store
 from postroom.store.batch import Door, Stale, no_door
 from postroom.store.outbox import Effect
@@ -271,7 +272,7 @@ class Runner:
             if outcome.done:
                 tx.outbox.done(effect, outcome.result)
             else:
-                pause = int(OUTBOX_BACKOFF_SECONDS * 2 ** (attempts - 1) * 1_000_000)
+                pause = in_microseconds(OUTBOX_BACKOFF_SECONDS * 2 ** (attempts - 1))
                 tx.outbox.failed(effect, outcome.result, tx.now + pause if again else None)
 
         self._store.transact("outbox-result", record)

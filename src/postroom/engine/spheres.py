@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from postroom.engine.effects import Action, Effects, Enqueue
 from postroom.errors import PropertyInvalid
 from postroom.model.key import key_text
-from postroom.model.message import Draft, Stored
+from postroom.model.message import IN_SPHERE, Draft, Stored, properties_text
 from postroom.store.queues import UNDO as UNDO_KIND
 from postroom.store.queues import Keep, Queue
 from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, MACHINE, UNDO, Send
@@ -25,7 +25,7 @@ SPHERE, RECIPIENT, COMPENSATES = "sphere", "recipient", "compensates"
 
 def sphere_of(stored: Stored) -> str | None:
     """The sphere that a message belongs to."""
-    if '"sphere":' not in stored.properties:
+    if IN_SPHERE not in stored.properties:
         return None
     id = json.loads(stored.properties).get(SPHERE)
     return id if isinstance(id, str) else None
@@ -37,7 +37,7 @@ def marked(draft: Draft, said: Mapping[str, Any]) -> Draft:
     for name in said:
         if name in own:
             raise PropertyInvalid(name=name, why="the sphere sets it")
-    return draft._replace(properties=_canonical({**own, **said}))
+    return draft._replace(properties=properties_text({**own, **said}))
 
 
 def remember(
@@ -129,8 +129,4 @@ class Bonds:
 
 def _with_sphere(properties: str, id: str) -> str:
     own = json.loads(properties)
-    return _canonical({**own, SPHERE: own.get(SPHERE, id)})
-
-
-def _canonical(properties: Mapping[str, Any]) -> str:
-    return json.dumps(dict(sorted(properties.items())), ensure_ascii=False, separators=(",", ":"))
+    return properties_text({**own, SPHERE: own.get(SPHERE, id)})

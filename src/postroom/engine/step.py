@@ -20,7 +20,6 @@ from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import Draft, Stored
 from postroom.store.batch import NOWHERE, Batch, Door, Places, Put, Stale, no_door
-from postroom.store.owner import is_alive
 from postroom.store.queues import Hold, Queue
 from postroom.store.timers import ECHO, Timer
 from postroom.store.transaction import Transaction
@@ -97,10 +96,8 @@ def releases(tx: Transaction, queue: Queue) -> bool:
 
 
 def in_use(tx: Transaction, queue: Queue) -> bool:
-    """Whether someone reads a message of the queue in segments. Such a lock ends with its owner or its lease."""
-    return (
-        queue.lock_owner is not None and (queue.lock_expires or 0) > tx.now and is_alive(queue.lock_owner) is not False
-    )
+    """Whether someone reads a message of the queue in segments."""
+    return queue.in_use(tx.now)
 
 
 def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[Stored], dict[int, Timer]]:

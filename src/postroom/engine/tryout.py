@@ -1,8 +1,9 @@
-"""What a dry run tells: the actions that a stored message would have led to."""
+"""Dry runs: which stored messages are tried, and the actions that one would have led to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from postroom.engine.effects import Action, Effects, Enqueue
@@ -18,6 +19,11 @@ class Tried:
 
     def as_dict(self) -> dict[str, Any]:
         return {"key": self.key, "queue": self.queue, "actions": [_action(each) for each in self.effects]}
+
+
+def begins(since: datetime | None) -> int:
+    """From which moment on messages are tried, as stores have it."""
+    return 0 if since is None else int(since.timestamp() * 1_000_000)
 
 
 def _action(action: Action) -> dict[str, Any]:

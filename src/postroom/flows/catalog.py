@@ -8,12 +8,13 @@ from dataclasses import replace
 from postroom.errors import CollectionUnknown, NameTaken
 from postroom.flows import checks
 from postroom.flows.changes import changed, without_domains
-from postroom.flows.chart import CLIENT, COLLECTION, Chart, Charts, Kept, kept_from
+from postroom.flows.chart import CLIENT, Chart, Charts, Kept, kept_from
 from postroom.flows.definitions import Arc, Domain, Space, Statement, Table
 from postroom.flows.meta import By
 from postroom.flows.tables import Rows, rows_of_documents
 from postroom.flows.types import UNTYPED
 from postroom.model.catalog import Loaded, compared
+from postroom.store.definitions import COLLECTION
 from postroom.store.transaction import Transaction
 
 

@@ -12,8 +12,6 @@ from postroom.flows import checks
 from postroom.flows.chart import (
     FILE,
     KIND,
-    META_SPACE,
-    PARKED,
     SPACE,
     Chart,
     Kept,
@@ -30,7 +28,7 @@ from postroom.flows.meta import Action, By, arc_said, body_of
 from postroom.flows.types import UNTYPED
 from postroom.limits import QUEUE_NAME_CHARS_MAX
 from postroom.model.message import NO_PROPERTIES, Draft
-from postroom.store.queues import Door, Keep, Queue
+from postroom.store.queues import META_SPACE, PARKED, Door, Keep, Queue
 from postroom.store.transaction import Transaction
 
 

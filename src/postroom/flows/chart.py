@@ -13,13 +13,11 @@ from postroom.flows.graph import Graph
 from postroom.flows.language import META, parse
 from postroom.flows.tables import Rows, rows_of_documents
 from postroom.model.catalog import Definition, Position, nearest
-from postroom.store.queues import CLOSED
+from postroom.store.definitions import COLLECTION
 from postroom.store.transaction import Transaction
 
 KIND = "flow"  # of these definitions in the catalog
 SPACE = "space"  # kinds of queues
-META_SPACE, PARKED = CLOSED[:2]
-COLLECTION = "collection"  # the kind of definitions that are a room's master data
 #: Who brought a statement into the graph. A load replaces what came from files and nothing else.
 FILE, EVENT, CLIENT = "file", "event", "client"
 

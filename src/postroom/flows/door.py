@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from postroom.errors import EventInvalid, EventRefused
-from postroom.flows.chart import META_SPACE, PARKED, Charts
+from postroom.flows.chart import Charts
 from postroom.flows.meta import By
 from postroom.flows.policy import prove
 from postroom.flows.reflection import published
 from postroom.flows.types import UNTYPED, Type
 from postroom.flows.values import canonical, parse_event
 from postroom.model.message import Draft
-from postroom.store.queues import Queue
+from postroom.store.queues import META_SPACE, PARKED, Queue
 from postroom.store.transaction import Transaction
 
 

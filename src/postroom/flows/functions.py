@@ -16,7 +16,7 @@ from postroom.flows.types import (
     STRING,
     TIMESTAMP,
     Bag,
-    Row,
+    List,
     Scalar,
     Type,
 )
@@ -63,7 +63,7 @@ def _widest(given: Sequence[Type]) -> Type | None:
 
 
 def _elements(given: Sequence[Type]) -> Type | None:
-    return INT if len(given) == 1 and isinstance(given[0], Bag | Row) else None
+    return INT if len(given) == 1 and isinstance(given[0], Bag | List) else None
 
 
 _TEXT = (STRING, ATOM)

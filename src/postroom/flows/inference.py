@@ -35,7 +35,7 @@ from postroom.flows.types import (
     TIMESTAMP,
     Bag,
     Field,
-    Row,
+    List,
     Scalar,
     Tuple,
     Type,
@@ -112,7 +112,7 @@ class _Patterns:
         elif pattern.bracket == "{":
             self._bag(pattern, type)
         else:
-            if not isinstance(type, Row):
+            if not isinstance(type, List):
                 fail(pattern.position, f"a pattern of a list cannot match {type}", "pattern-type")
             for _, part in pattern.parts:
                 self.check(part, type.of)
@@ -224,7 +224,7 @@ class _Expressions:
             self.make(expression.value, of)
         elif isinstance(expression, Made):
             self._made(expression, wanted)
-        elif isinstance(expression, Arithmetic) and expression.sign == "+" and isinstance(wanted, Bag | Row):
+        elif isinstance(expression, Arithmetic) and expression.sign == "+" and isinstance(wanted, Bag | List):
             self.make(expression.left, wanted)
             self.make(expression.right, wanted)
         else:
@@ -237,7 +237,7 @@ class _Expressions:
             for place, part in result_places(expression, wanted):
                 self.make(part, wanted.fields[place].type)
         elif (expression.bracket == "{" and isinstance(wanted, Bag)) or (
-            expression.bracket == "(" and isinstance(wanted, Row)
+            expression.bracket == "(" and isinstance(wanted, List)
         ):
             for _, part in expression.parts:
                 self.make(part, wanted.of)
@@ -273,7 +273,7 @@ class _Expressions:
         widest = next((type for type in types if all(accepts(type, each) for each in types)), None)
         if widest is None:
             fail(expression.position, f"the elements of {expression} are of different types", "result-type")
-        return Bag(widest) if expression.bracket == "{" else Row(widest)
+        return Bag(widest) if expression.bracket == "{" else List(widest)
 
     def _call(self, expression: Call) -> Type:
         function = FUNCTIONS.get(expression.function)
@@ -326,7 +326,7 @@ def arithmetic(sign: str, left: Type, right: Type) -> Type | None:
         if sign in "+-" and left == DATE and right == INT:
             return DATE  # days
         return INT if sign == "-" and left == right == DATE else None
-    same = isinstance(left, Bag | Row) and type(left) is type(right)
+    same = isinstance(left, Bag | List) and type(left) is type(right)
     if sign == "+" and same and accepts(left, right):
         return left
     return right if sign == "+" and same and accepts(right, left) else None

@@ -10,7 +10,7 @@ Blanks and line ends only separate words; ``#`` begins a comment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from postroom.flows import patterns, types
 from postroom.flows.definitions import (
@@ -37,11 +37,6 @@ _STATEMENTS = ("domain", "allow", "space", "table", "arc")
 def parse(text: str, file: str) -> tuple[Statement, ...]:
     """The statements of a flow, in their order; the first thing that is not in the language is an error."""
     return tuple(_Reader(Words(text, file)).statements())
-
-
-def printed(statements: Sequence[Statement]) -> str:
-    """Statements as text that reads back as the same."""
-    return "".join(f"{statement}\n" for statement in statements)
 
 
 class _Reader:

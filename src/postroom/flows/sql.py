@@ -27,7 +27,7 @@ from postroom.flows.patterns import (
     Use,
     Variable,
 )
-from postroom.flows.types import STRING, Bag, Row, Scalar, Tuple, Type, Union
+from postroom.flows.types import STRING, Bag, List, Scalar, Tuple, Type, Union
 from postroom.flows.values import DECIMAL_DIGITS, DECIMAL_PLACES, label
 
 Sql = str
@@ -69,7 +69,7 @@ def data_type(type: Type) -> str:
     """How Spark holds values of a type."""
     if isinstance(type, Scalar):
         return _SIMPLE[type.name]
-    if isinstance(type, Bag | Row):
+    if isinstance(type, Bag | List):
         return f"array<{data_type(type.of)}>"
     if isinstance(type, Union):
         return f"struct<{', '.join(f'{quoted(str(each.name))}: {data_type(each.type)}' for each in type.tags)}>"
@@ -109,7 +109,7 @@ def _shown(value: Sql, type: Type) -> Sql:
         if type.name == "decimal":
             return f"regexp_replace(CAST({value} AS STRING), '[.]?0+$', '')"  # Spark writes all 18 places
         return f"date_format({_utc(value)}, {text(_TIMES)})"
-    if isinstance(type, Bag | Row):
+    if isinstance(type, Bag | List):
         each = _name()
         return f"transform({value}, {each} -> {_shown(each, type.of)})"
     if isinstance(type, Union):
@@ -123,7 +123,7 @@ def _is_json(type: Type) -> bool:
     """Whether Spark writes values of a type as we do."""
     if isinstance(type, Scalar):
         return type.name not in ("decimal", "timestamp")
-    if isinstance(type, Bag | Row):
+    if isinstance(type, Bag | List):
         return _is_json(type.of)
     return all(_is_json(each.type) for each in (type.tags if isinstance(type, Union) else type.fields))
 
@@ -189,7 +189,7 @@ def _variable(pattern: Variable, type: Type, value: Sql, variables: Variables) -
 
 
 def _row(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[Sql]:
-    assert isinstance(type, Row)
+    assert isinstance(type, List)
     size = len(pattern.parts)
     found = [f"size({value}) {'=' if pattern.rest is None else '>='} {size}"]
     for place, (_, part) in enumerate(pattern.parts):
@@ -230,7 +230,7 @@ def _element(pattern: Pattern, type: Type, variables: Variables) -> Sql:
     if isinstance(type, Tuple):
         parts = places(pattern.parts, type, pattern.position)
         return _tuple(type, {place: _element(part, type.fields[place].type, variables) for place, part in parts})
-    assert isinstance(type, Bag | Row)
+    assert isinstance(type, Bag | List)
     return _several(type, [_element(part, type.of, variables) for _, part in pattern.parts])
 
 
@@ -262,7 +262,7 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
         return _tagged(wanted, expression.tag, made(expression.value, inside, variables))
     if isinstance(expression, Made):
         return _made(expression, wanted, variables)
-    if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | Row):
+    if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
         left, right = (made(each, wanted, variables) for each in (expression.left, expression.right))
         return _joined(left, right, wanted)
     value = evaluated(expression, variables)
@@ -275,7 +275,7 @@ def _made(expression: Made, wanted: Type, variables: Variables) -> Sql:
         placed = result_places(expression, wanted)
         parts = {place: made(part, wanted.fields[place].type, variables) for place, part in placed}
         return _tuple(wanted, parts)
-    assert isinstance(wanted, Bag | Row)
+    assert isinstance(wanted, Bag | List)
     return _several(wanted, [made(part, wanted.of, variables) for _, part in expression.parts])
 
 
@@ -289,12 +289,12 @@ def _tagged(type: Union, tag: str, value: Sql) -> Sql:
     )
 
 
-def _several(type: Bag | Row, elements: list[Sql]) -> Sql:
+def _several(type: Bag | List, elements: list[Sql]) -> Sql:
     found = f"CAST(array({', '.join(elements)}) AS {data_type(type)})"
     return _ordered(found, type.of) if isinstance(type, Bag) else found
 
 
-def _joined(left: Sql, right: Sql, type: Bag | Row) -> Sql:
+def _joined(left: Sql, right: Sql, type: Bag | List) -> Sql:
     both = f"concat({left}, {right})"
     return _ordered(both, type.of) if isinstance(type, Bag) else both
 
@@ -330,7 +330,7 @@ def evaluated(expression: Expression, variables: Variables) -> Sql:
 
 def _arithmetic(expression: Arithmetic, type: Type, variables: Variables) -> Sql:
     left, right = evaluated(expression.left, variables), evaluated(expression.right, variables)
-    if isinstance(type, Bag | Row):
+    if isinstance(type, Bag | List):
         return _joined(left, right, type)
     if type == STRING:
         return f"concat({left}, {right})"

@@ -124,7 +124,7 @@ def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
 
 def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
     """What Spark makes of the arcs behind a space."""
-    from postroom.engine.frames import plan_of
+    from postroom.engine.spark import plan_of
 
     return plan_of(flow_of(spark, chart, chart.places, space).frame)
 

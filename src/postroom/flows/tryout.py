@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from postroom.engine.tryout import Tried
+from postroom.engine.tryout import Tried, begins
 from postroom.flows import catalog
 from postroom.flows.changes import typed
 from postroom.flows.chart import Chart, Charts
@@ -35,7 +35,7 @@ def tried(
 
     def work(tx: Transaction) -> tuple[Chart, list[Stored]]:
         chart = Chart(0, typed(catalog.proposed(tx, charts.now(tx), proposed, rows)))
-        after = 0 if since is None else int(since.timestamp() * 1_000_000)
+        after = begins(since)
         found = [
             stored
             for name in chart.flowing

@@ -31,7 +31,7 @@ class Bag:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class List:
     """Elements in an order: a list."""
 
     of: Type
@@ -74,7 +74,7 @@ class Union:
         return next((each.type for each in self.tags if each.name == tag), None)
 
 
-Type = Scalar | Bag | Row | Tuple | Union
+Type = Scalar | Bag | List | Tuple | Union
 
 #: Of a space that no arc leads to yet: it has no values.
 UNTYPED = Union(())
@@ -97,7 +97,7 @@ def accepts(wanted: Type, given: Type) -> bool:
         return all(each.name in found and accepts(found[each.name], each.type) for each in given.tags)
     if isinstance(wanted, Bag) and isinstance(given, Bag):
         return accepts(wanted.of, given.of)
-    return isinstance(wanted, Row) and isinstance(given, Row) and accepts(wanted.of, given.of)
+    return isinstance(wanted, List) and isinstance(given, List) and accepts(wanted.of, given.of)
 
 
 def parse(text: str, file: str = "type") -> Type:
@@ -123,7 +123,7 @@ def _read(words: Words) -> Type:
     if words.sign("("):
         of = read(words)
         words.expect(")", "at the end of a list")
-        return Row(of)
+        return List(of)
     if words.sign("["):
         return Tuple(tuple(_fields(words, tagged=False)))
     name = words.name("a type: atom, string, int, {…}, (…), […] or union […]")

@@ -14,8 +14,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from postroom.errors import EventInvalid, FlowInvalid
-from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union
-from postroom.flows.words import WORD, Words, fail, string
+from postroom.flows.types import Bag, List, Scalar, Tuple, Type, Union
+from postroom.flows.words import Words, fail, string
 from postroom.model.body import is_text
 
 _INTEGER = range(-(2**63), 2**63)
@@ -167,7 +167,7 @@ class _Fitting:
     def literal(self, given: Literal, type: Type, path: str) -> Any:
         if isinstance(type, Scalar):
             return self._scalar(given, type, path)
-        if isinstance(type, Bag | Row):
+        if isinstance(type, Bag | List):
             wanted = "bag" if isinstance(type, Bag) else "list"
             if given.kind != wanted:
                 raise self.refuse(f"a {wanted} {type} is wanted", path)
@@ -220,7 +220,7 @@ class _Fitting:
     def json(self, given: Any, type: Type, path: str) -> Any:
         if isinstance(type, Scalar):
             return self._json_scalar(given, type, path)
-        if isinstance(type, Bag | Row):
+        if isinstance(type, Bag | List):
             if isinstance(type, Bag) and given == {}:
                 return ()  # Gryphon's empty bag is JSON, too
             if not isinstance(given, list):
@@ -337,7 +337,7 @@ def canonical(value: Any, type: Type) -> str:
 def as_json(value: Any, type: Type) -> Any:
     if isinstance(type, Scalar):
         return _scalar_json(value, type)
-    if isinstance(type, Bag | Row):
+    if isinstance(type, Bag | List):
         return [as_json(each, type.of) for each in value]
     if isinstance(type, Union):
         found = type.of(value.tag)
@@ -357,26 +357,3 @@ def _scalar_json(value: Any, type: Scalar) -> Any:
     if type.name == "timestamp":
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return value
-
-
-def literal(value: Any, type: Type) -> str:
-    """A value as Gryphon writes it; read again, it is the same value."""
-    if isinstance(type, Scalar):
-        if type.name == "atom" and WORD.match(value) and value not in ("true", "false"):
-            return str(value)
-        if type.name in ("int", "float", "boolean"):
-            return json.dumps(value)
-        said = _scalar_json(value, type)
-        return said if type.name == "decimal" else json.dumps(said, ensure_ascii=False)
-    if isinstance(type, Bag | Row):
-        inside = ", ".join(literal(each, type.of) for each in value)
-        return f"{{{inside}}}" if isinstance(type, Bag) else f"({inside})"
-    if isinstance(type, Union):
-        found = type.of(value.tag)
-        assert found is not None
-        return f"{value.tag}: {literal(value.value, found)}"
-    inside = ", ".join(
-        f"{field.name}: {literal(each, field.type)}" if field.name else literal(each, field.type)
-        for each, field in zip(value, type.fields, strict=True)
-    )
-    return f"[{inside}]"

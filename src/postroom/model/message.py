@@ -22,6 +22,8 @@ from postroom.model.moment import to_datetime, to_iso
 Value = str | int | float | bool | None
 
 NO_PROPERTIES = "{}"
+#: In the properties of every message that a sphere knows of, and of few others: a fast look before a slow one.
+IN_SPHERE = '"sphere":'
 
 
 class Draft(NamedTuple):
@@ -277,6 +279,11 @@ def check_properties(properties: Mapping[str, Value]) -> str:
             raise PropertyInvalid(name=name, why="the whole number does not fit into 64 bits")
         if len(f"{name}{value}".encode()) > PROPERTY_BYTES_MAX:
             raise PropertyInvalid(name=name, why=f"name and value have more than {PROPERTY_BYTES_MAX} bytes")
+    return properties_text(properties)
+
+
+def properties_text(properties: Mapping[str, Value]) -> str:
+    """The one text of some properties: equal ones are equal texts."""
     return json.dumps(dict(sorted(properties.items())), ensure_ascii=False, separators=(",", ":"))
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 Clock = Callable[[], int]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def system_clock() -> int:
@@ -18,6 +19,16 @@ def system_clock() -> int:
 
 def to_datetime(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_microseconds(moment: datetime) -> int:
+    """As stores have it; a moment without a zone is taken as UTC."""
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def in_microseconds(seconds: float) -> int:
+    """How long something takes, as stores have it."""
+    return int(seconds * 1_000_000)
 
 
 def to_iso(moment: datetime) -> str:

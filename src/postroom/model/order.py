@@ -6,10 +6,11 @@ condition means the same in a store and in Python.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
 from postroom.model.key import key_number
+from postroom.model.moment import to_microseconds
 from postroom.model.types import Kind, Scalar
 
 HIGHEST = "\U0010ffff"  # no text is behind all texts, but none that begins differently is behind this
@@ -31,8 +32,7 @@ def sortable(kind: Kind, value: Scalar) -> str:
     if type(value) is int:  # most often
         return _whole(value)
     if isinstance(value, datetime):
-        aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return _number(Decimal((aware - _EPOCH) // _MICROSECOND))
+        return _number(Decimal(to_microseconds(value)))
     if isinstance(value, time):
         since = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
         return _number(Decimal((since - (value.utcoffset() or timedelta())) // _MICROSECOND))
@@ -45,7 +45,6 @@ def sortable(kind: Kind, value: Scalar) -> str:
     return _number(Decimal(repr(value)) if isinstance(value, float) else Decimal(value))
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 

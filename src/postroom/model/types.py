@@ -13,6 +13,7 @@ from typing import Any
 
 from postroom.errors import BodyMismatch, KeyInvalid, TypeInvalid
 from postroom.model.key import key_number, key_text
+from postroom.model.xmltext import in_xml
 
 
 class Kind(StrEnum):
@@ -145,14 +146,10 @@ def text(value: FieldValue) -> str:
 
 
 def _string(given: Any) -> str:
+    """A field holds only what can stand in XML, so that all views can carry it."""
     if not isinstance(given, str) or not in_xml(given):
         raise TypeError
     return given
-
-
-def in_xml(said: str) -> bool:
-    """Whether every character can stand in XML; a field holds no other, so that all views can carry it."""
-    return _NOT_IN_XML.search(said) is None
 
 
 def _int(given: Any) -> int:
@@ -205,7 +202,6 @@ def _like(pattern: re.Pattern[str], given: str) -> str:
     return given
 
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _INT = re.compile(r"[+-]?[0-9]{1,4000}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -10,7 +10,8 @@ from xml.sax.saxutils import escape
 
 from postroom.errors import BodyMismatch
 from postroom.model.body import Format, parse_json
-from postroom.model.types import FieldValue, MessageType, in_xml, text
+from postroom.model.types import FieldValue, MessageType, text
+from postroom.model.xmltext import in_xml
 
 
 def lines(body: str) -> list[str]:

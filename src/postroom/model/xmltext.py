@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 
 _DECLARATION = re.compile(r"\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")  # with a byte order mark, which is none of the text
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def in_xml(said: str) -> bool:
+    """Whether every character can stand in XML."""
+    return _NOT_IN_XML.search(said) is None
 
 
 def without_declaration(body: str) -> str:
@@ -17,7 +22,7 @@ def without_declaration(body: str) -> str:
 def escaped(text: str) -> str:
     """Text between tags. What XML cannot hold is shown as the replacement character."""
     said = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
-    return said if said.isascii() and said.isprintable() else _NOT_XML.sub("\ufffd", said)
+    return said if said.isascii() and said.isprintable() else _NOT_IN_XML.sub("\ufffd", said)
 
 
 def attribute(text: str) -> str:

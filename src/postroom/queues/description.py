@@ -6,7 +6,7 @@
     99
 
 The text is free-form: blanks and line ends only separate words. Keywords may be in either case; a line that starts
-with ``*`` is a comment. Reading ends at level 99. The rules of the language are in ``rules.py``.
+with ``*`` is a comment. Reading ends at level 99. The rules of the language are in ``checks.py``.
 """
 
 from __future__ import annotations

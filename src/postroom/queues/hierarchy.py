@@ -10,8 +10,8 @@ from postroom.errors import NameTaken, QueueInUse
 from postroom.model.catalog import Definition, Loaded
 from postroom.model.password import hash_password, verify_password
 from postroom.queues.addressing import PRINCIPAL
+from postroom.queues.checks import paths
 from postroom.queues.description import Entry
-from postroom.queues.rules import paths
 from postroom.store.base import Store
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from postroom.errors import QueueLocked
 from postroom.limits import LOCK_LEASE_SECONDS
 from postroom.model.key import key_text
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.store.owner import described, is_alive
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
@@ -27,9 +27,7 @@ class User:
 
 def is_held(tx: Transaction, queue: Queue) -> bool:
     """Whether a lock stands and is still good."""
-    return (
-        queue.lock_owner is not None and (queue.lock_expires or 0) > tx.now and is_alive(queue.lock_owner) is not False
-    )
+    return queue.in_use(tx.now)
 
 
 def refuse_locked(tx: Transaction, queue: Queue) -> None:
@@ -60,7 +58,7 @@ def keep(tx: Transaction, queue: Queue, user: User, reference: str, message: int
         reference=reference,
         message=message,
         segment=segment,
-        expires=tx.now + int(LOCK_LEASE_SECONDS * 1_000_000),
+        expires=tx.now + in_microseconds(LOCK_LEASE_SECONDS),
     )
 
 

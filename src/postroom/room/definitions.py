@@ -18,11 +18,13 @@ from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.hierarchy import Level
-from postroom.room import loading
+from postroom.room import catalog, loading
+from postroom.room.catalog import CatalogEntry
 from postroom.room.loading import File
 from postroom.room.parts import Parts, spark_session
-from postroom.rules import catalog, inspection, tryout
-from postroom.rules.inspection import CatalogEntry, Explanation
+from postroom.rules import catalog as rule_catalog
+from postroom.rules import inspection, tryout
+from postroom.rules.inspection import Explanation
 from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.inspection import ProcedureExplained
 from postroom.stations.procedures.inspection import explain as explain_procedure
@@ -61,7 +63,7 @@ class DefinitionsFace(Parts):
         for text in documents.values():
             check_xml(text)
         flow_catalog.check_collection(self.store.read(self._charts.now), name, list(documents.values()))
-        return catalog.load_collection(self.store, name, documents)
+        return rule_catalog.load_collection(self.store, name, documents)
 
     def hierarchy(self) -> str:
         """The tree of queues in its description language; what it prints loads to the same tree."""
@@ -82,7 +84,7 @@ class DefinitionsFace(Parts):
 
     def catalog(self) -> list[CatalogEntry]:
         """Everything that is defined: what it is, where it was written, since when."""
-        return self.store.read(inspection.catalog)
+        return self.store.read(catalog.catalog)
 
     def explain(self, rule: str) -> Explanation:
         """What a rule became: what it watches, reads and writes, and its query."""

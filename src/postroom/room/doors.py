@@ -9,7 +9,7 @@ from postroom.flows.door import FlowDoor
 from postroom.flows.meta import By
 from postroom.model.message import Draft
 from postroom.rules.catalog import Programs
-from postroom.rules.door import Door as RulesDoor
+from postroom.rules.door import RulesDoor
 from postroom.store.batch import Put
 from postroom.store.queues import Door, Queue
 from postroom.store.transaction import Transaction

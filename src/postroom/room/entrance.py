@@ -6,7 +6,7 @@ from postroom.model.message import Draft, Stored
 from postroom.queues.verbs import Verbs
 from postroom.stations import letters
 from postroom.stations.catalog import Forms
-from postroom.stations.reading import mailbox
+from postroom.stations.names import mailbox
 from postroom.store.queues import MAILBOX, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from postroom.errors import ArgumentInvalid, PrincipalRefused
+from postroom.errors import PrincipalRefused
 from postroom.flows import inspection as flow_inspection
 from postroom.flows.clients import Clients, Subscription
 from postroom.flows.inspection import GraphShown
 from postroom.flows.meta import By
-from postroom.limits import ACTOR_CHARS_MAX
 from postroom.queues.results import Sent, SentMany
 from postroom.room.client import Client
 from postroom.room.parts import Parts
+from postroom.store.registry import check_actor
 
 
 class FlowsFace(Parts):
@@ -21,9 +21,8 @@ class FlowsFace(Parts):
 
     def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Client:
         """Someone who publishes and subscribes under a name of their own; a registered name needs its password."""
-        for argument, said in (("name", name), ("broker", broker or self._by.broker)):
-            if not isinstance(said, str) or not 0 < len(said) <= ACTOR_CHARS_MAX or not said.isprintable():
-                raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+        check_actor("name", name)
+        check_actor("broker", broker or self._by.broker)
         if password is not None:
             self._registry.verify(name, password)
         elif self._registry.knows(name):

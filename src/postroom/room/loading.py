@@ -19,10 +19,10 @@ from postroom.flows.tables import Rows, rows_of_file
 from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
 from postroom.model.catalog import Loaded
 from postroom.model.schema import compile_schema
+from postroom.queues import checks as checks_of_queues
 from postroom.queues import description, hierarchy
-from postroom.queues import rules as queue_rules
 from postroom.rules import catalog, checks, language, verification
-from postroom.rules.definitions import Any_, Program, QueueDefinition
+from postroom.rules.definitions import AnyDefinition, Program, QueueDefinition
 from postroom.stations import definitions as office_definitions
 from postroom.stations import language as form_language
 from postroom.stations.language import Office
@@ -39,7 +39,7 @@ class Sources:
 
     files: tuple[str, ...]
     entries: tuple[description.Entry, ...] = ()  # of queue descriptions
-    program: tuple[Any_, ...] = ()
+    program: tuple[AnyDefinition, ...] = ()
     flow: tuple[Statement, ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)  # of the flow's tables
     office: Office = field(default_factory=Office)
@@ -54,7 +54,7 @@ def read(files: Sequence[File]) -> Sources:
     if not files:
         raise ArgumentInvalid(argument="files", why="give at least one file")
     entries: tuple[description.Entry, ...] = ()
-    program: tuple[Any_, ...] = ()
+    program: tuple[AnyDefinition, ...] = ()
     flow: tuple[Statement, ...] = ()
     rows: dict[str, Rows] = {}
     office = Office()
@@ -73,7 +73,7 @@ def read(files: Sequence[File]) -> Sources:
         else:
             raise LanguageUnknown(file=printable(file), suffix=file.suffix, known=LANGUAGES)
     if entries:
-        queue_rules.check(entries)
+        checks_of_queues.check(entries)
     return Sources(tuple(printable(Path(file).name) for file in files), entries, program, flow, rows, office)
 
 
@@ -149,7 +149,7 @@ def documents(files: Sequence[File]) -> dict[str, str]:
     return found
 
 
-def _with_schema(definition: Any_, folder: Path) -> Any_:
+def _with_schema(definition: AnyDefinition, folder: Path) -> AnyDefinition:
     """A queue with the text of its schema: the room must not depend on a file that may change or go."""
     if not isinstance(definition, QueueDefinition) or definition.schema is None:
         return definition

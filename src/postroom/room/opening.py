@@ -6,9 +6,7 @@ import getpass
 import os
 from types import TracebackType
 
-from postroom.errors import ArgumentInvalid
 from postroom.flows.meta import broker_name
-from postroom.limits import ACTOR_CHARS_MAX
 from postroom.model.moment import Clock, system_clock
 from postroom.room.definitions import DefinitionsFace
 from postroom.room.engine import EngineFace
@@ -18,6 +16,7 @@ from postroom.room.queues import QueuesFace
 from postroom.room.spheres import SpheresFace
 from postroom.room.stations import StationsFace
 from postroom.store import open_store
+from postroom.store.registry import check_actor
 
 DEFAULT_URL = "./postroom.db"
 
@@ -40,9 +39,8 @@ def open(
     where = os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
     name = actor or _login_name()
     at = broker or broker_name()
-    for argument, said in (("actor", name), ("broker", at)):
-        if len(said) > ACTOR_CHARS_MAX or not said.isprintable():
-            raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+    check_actor("actor", name)
+    check_actor("broker", at)
     store = open_store(where, actor=name, create=create, clock=clock)
     return Postroom(store, where, name, owner, at)
 

@@ -11,7 +11,7 @@ from postroom.model.message import Message
 from postroom.room.parts import Parts, spark_session
 from postroom.stations.catalog import Edition
 from postroom.stations.network import CONTROL, NodeShown
-from postroom.stations.procedures.catalog import Kept, set_enabled
+from postroom.stations.procedures.catalog import KeptProcedure, set_enabled
 from postroom.stations.procedures.catalog import kept as kept_procedures
 from postroom.stations.procedures.catalog import remove as remove_procedure
 from postroom.stations.procedures.inspection import Waiting, waiting_sets
@@ -84,7 +84,7 @@ class StationsFace(Parts):
         """End a login: its token opens nothing from now on."""
         self._registry.logout(name, token)
 
-    def procedures(self) -> list[Kept]:
+    def procedures(self) -> list[KeptProcedure]:
         """Every procedure, and whether it is enabled."""
         return self.store.read(kept_procedures)
 

@@ -16,6 +16,7 @@ from postroom.engine.failures import Failure
 from postroom.errors import BodyTooLarge, PropertyInvalid, SchemaInvalid
 from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX, SLICE_KEY_BYTES_MAX
 from postroom.model.message import NO_PROPERTIES, check_properties
+from postroom.model.moment import in_microseconds
 from postroom.model.schema import check_schema
 from postroom.model.xmltext import attribute
 from postroom.rules.exchange import answer, batch, element, parts
@@ -41,9 +42,6 @@ class Entry(NamedTuple):
     slices: tuple[tuple[str, str], ...] = ()
     entries: tuple[tuple[str, str], ...] = ()
     delay: int | None = None  # microseconds in an echo queue
-
-
-PLAIN = Entry(NO_PROPERTIES)
 
 
 class Candidate(NamedTuple):
@@ -192,7 +190,7 @@ def _delay(plan: Plan, properties: Mapping[str, Any]) -> int | Failure:
         said = properties.get("timeout")
         why = f"an echo queue needs the property timeout, seconds or a duration such as PT5M; it is {said!r}"
         return Failure("application", "PR0004", why)
-    return int(seconds * 1_000_000)
+    return in_microseconds(seconds)
 
 
 def timeout_seconds(value: Any) -> float | None:

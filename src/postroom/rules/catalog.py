@@ -11,16 +11,16 @@ from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInU
 from postroom.model.catalog import Definition, Loaded, compared
 from postroom.model.xmltext import without_declaration
 from postroom.rules import checks, compiler
-from postroom.rules.definitions import KIND, Any_, Program, as_catalog, from_catalog
+from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
 from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
 from postroom.rules.verification import verify
 from postroom.store.base import Store
+from postroom.store.definitions import COLLECTION
 from postroom.store.queues import CLOSED, Door, Keep, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
-COLLECTION = "collection"
 QUEUE_KIND = "rules"  # of the queues that programs define
 
 
@@ -74,7 +74,7 @@ def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
     return others, frozenset(each.name for each in tx.definitions.of_kind(COLLECTION))
 
 
-def check(tx: Transaction, new: Sequence[Any_]) -> Program:
+def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
     """The program as it would be with these modules, checked in full."""
     program = read(tx).with_modules(new)
     queues, collections = surroundings(tx)
@@ -83,7 +83,7 @@ def check(tx: Transaction, new: Sequence[Any_]) -> Program:
     return program
 
 
-def load(store: Store, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> Loaded:
+def load(store: Store, new: Sequence[AnyDefinition], files: Sequence[str], *, drop: bool = False) -> Loaded:
     """Make these modules part of the room, in the place of what they were; in one transaction."""
     while True:
         # Compiling takes its time: not while everyone else waits for the store.
@@ -100,7 +100,7 @@ def load(store: Store, new: Sequence[Any_], files: Sequence[str], *, drop: bool 
             return loaded
 
 
-def load_within(tx: Transaction, new: Sequence[Any_], files: Sequence[str], *, drop: bool = False) -> Loaded:
+def load_within(tx: Transaction, new: Sequence[AnyDefinition], files: Sequence[str], *, drop: bool = False) -> Loaded:
     """The same inside of a transaction that changes more."""
     return _Load(tx, read(tx), check(tx, new), drop).write(files)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 
 from postroom.model.types import MessageType
@@ -75,8 +76,7 @@ def _reachable(program: Program) -> dict[str, None]:
 def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Target:
     defined = program.queues.get(queue)
     properties = tuple(
-        PlannedProperty(each.name, each.type, each.inherited, each.fixed, each.value_for(queue) is not None)
-        for each in program.properties_of(queue)
+        PlannedProperty(each.name, each.type, each.inherited, each.fixed) for each in program.properties_of(queue)
     )
     slicings = [(slicing.name, slicing.property) for slicing in program.slicings_of(queue)]
     slicings += [(each.name, each.property) for each in program.slicings.values() if each.property in SYSTEM]
@@ -90,18 +90,7 @@ def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str
         echo=bool(defined and defined.kind == "echo"),
         connection=bool(defined and defined.kind == "incomingGateway"),
     )
-    if not made.queried and not any(not each.computed for each in properties):
-        return made
-    return Target(
-        queue,
-        properties,
-        made.slicings,
-        mine,
-        made.schema,
-        echo=made.echo,
-        connection=made.connection,
-        door=_door(program, queue, indexes, mark),
-    )
+    return replace(made, door=_door(program, queue, indexes, mark)) if properties or mine else made
 
 
 def _worked_out(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> list[str]:
@@ -175,7 +164,7 @@ def _queue_plan(
             rule_call(program, around, number, rule, body.text, careful=careful)
             for number, (rule, body) in enumerate(bodies)
         )
-        return f"{before}\n{main(around, ', '.join(calls))}"
+        return f"{before}\n{main(', '.join(calls))}"
 
     definition = program.queues.get(around.queue)
     return QueuePlan(
@@ -217,7 +206,7 @@ def head(program: Program, around: Surroundings, indexes: Mapping[str, Index], c
     return said.replace("\n", " ")
 
 
-def main(around: Surroundings, rules: str) -> str:
+def main(rules: str) -> str:
     """The query itself."""
     return (
         "let $qs:sets := map:merge(/b/s ! map:entry(string(@id), d ! qs:doc(.))) "

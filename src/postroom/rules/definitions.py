@@ -124,7 +124,7 @@ class SystemDefinition:
     module: str
 
 
-Any_ = (
+AnyDefinition = (
     QueueDefinition
     | PropertyDefinition
     | SlicingDefinition
@@ -148,7 +148,7 @@ _CLASSES = (
 class Program:
     """Everything defined at one version, by name and in the order of definition."""
 
-    definitions: tuple[Any_, ...] = ()
+    definitions: tuple[AnyDefinition, ...] = ()
     queues: dict[str, QueueDefinition] = field(init=False)
     properties: dict[str, PropertyDefinition] = field(init=False)
     slicings: dict[str, SlicingDefinition] = field(init=False)
@@ -174,7 +174,7 @@ class Program:
     def __bool__(self) -> bool:
         return bool(self.definitions)
 
-    def with_modules(self, new: Iterable[Any_]) -> Program:
+    def with_modules(self, new: Iterable[AnyDefinition]) -> Program:
         """This program with some modules replaced by new ones; the others stay."""
         new = tuple(new)
         replaced = {each.module for each in new}
@@ -225,14 +225,14 @@ class Program:
         return [*dict.fromkeys(level for level in levels if level and level != queue), SYSTEM_ERRORS]
 
 
-def as_catalog(definition: Any_) -> Definition:
+def as_catalog(definition: AnyDefinition) -> Definition:
     body = {each.name: getattr(definition, each.name) for each in fields(definition) if each.name != "position"}
     return Definition(
         KIND, f"{definition.what} {definition.name}", {"what": definition.what, **_plain(body)}, definition.position
     )
 
 
-def from_catalog(definition: Definition) -> Any_:
+def from_catalog(definition: Definition) -> AnyDefinition:
     body = dict(definition.body)
     what = body.pop("what")
     kind = next(each for each in _CLASSES if each.what == what)

@@ -18,7 +18,7 @@ from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
 
 
-class Door:
+class RulesDoor:
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
 

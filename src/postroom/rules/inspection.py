@@ -1,4 +1,4 @@
-"""Looking at what is defined: the catalog, and what one rule became."""
+"""Looking at a rule: what it became."""
 
 from __future__ import annotations
 
@@ -7,68 +7,9 @@ from typing import Any
 
 from postroom.errors import DefinitionUnknown
 from postroom.model.catalog import nearest
-from postroom.model.moment import to_datetime, to_iso
 from postroom.rules.definitions import Program, RuleDefinition
 from postroom.rules.expression import read
 from postroom.rules.plan import Plan
-from postroom.store.transaction import Transaction
-
-#: Words for what the catalog keeps.
-_WORDS = {"queue-level": "queue level", "type": "type", "collection": "collection"}
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogEntry:
-    """One definition in force."""
-
-    what: str
-    name: str
-    where: str | None
-    version: int
-    since: str
-    by: str
-    definition: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "name": self.name,
-            "where": self.where,
-            "version": self.version,
-            "since": self.since,
-            "by": self.by,
-            "definition": self.definition,
-        }
-
-
-def catalog(tx: Transaction) -> list[CatalogEntry]:
-    """Everything that is defined, in the order of definition."""
-    versions = {version: (at, actor) for version, at, actor in tx.definitions.versions()}
-    found = []
-    for definition in tx.definitions.all():
-        what = definition.body.get("what") or _WORDS.get(definition.kind) or definition.kind
-        at, actor = versions[definition.since]
-        found.append(
-            CatalogEntry(
-                what,
-                definition.name.removeprefix(f"{what} "),
-                str(definition.position) if definition.position else None,
-                definition.since,
-                to_iso(to_datetime(at)),
-                actor,
-                _shown(dict(definition.body)),
-            )
-        )
-    return found
-
-
-def _shown(body: dict[str, Any]) -> dict[str, Any]:
-    """A definition without what is empty, and with master data by its size only."""
-    if "documents" in body:
-        body = {"files": body.get("files", []), "documents": len(body["documents"])}
-    if "rows" in body:
-        body["rows"] = len(body["rows"])
-    return {name: value for name, value in body.items() if value not in (None, [], False) and name != "schema_text"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import NoReturn
 from postroom.errors import ProgramInvalid
 from postroom.model.catalog import Position, Problem
 from postroom.rules.definitions import (
-    Any_,
+    AnyDefinition,
     CollectionDefinition,
     Expression,
     ModuleDefinition,
@@ -32,10 +32,10 @@ TYPES = (
 ).split()
 
 
-def parse(text: str, file: str) -> tuple[Any_, ...]:
+def parse(text: str, file: str) -> tuple[AnyDefinition, ...]:
     """The definitions of one file, in their order. A file is a module, named by ``create module`` or by itself."""
     module = file.replace("\\", "/").rpartition("/")[2].removesuffix(".demaq")
-    found: list[Any_] = []
+    found: list[AnyDefinition] = []
     problems: list[Problem] = []
     try:
         parts = statements(text)
@@ -80,8 +80,8 @@ class _Reader:
         self._module = module
         self.position = _position(text, file, statement.start)
 
-    def definition(self) -> Any_:
-        readers: dict[str, Callable[[], Any_]] = {
+    def definition(self) -> AnyDefinition:
+        readers: dict[str, Callable[[], AnyDefinition]] = {
             "queue": self._queue,
             "property": self._property,
             "slicing": self._slicing,

@@ -12,14 +12,11 @@ from typing import Final, TypeAlias
 from postroom.rules.body import Call, Span
 from postroom.rules.cursor import Cursor
 from postroom.rules.scope import Scope
-from postroom.rules.tokens import Token, Unreadable, decoded
+from postroom.rules.tokens import CLOSERS, OPERATOR_WORDS, Token, Unreadable, decoded
 
 # A generator that yields others of its kind: the parts to be read before it goes on.
 Walk: TypeAlias = "Iterator[Walk]"
 
-_OPERATOR_WORDS: Final = frozenset(
-    {"and", "or", "div", "idiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "is", "to", "union", "intersect", "except"}
-)
 _OPERATOR_SYMBOLS: Final = frozenset({"=", "!=", "<", "<=", ">", ">=", "<<", ">>", "|", "||", "+", "-", "*", "!"})
 _SUFFIXES: Final = frozenset({"/", "//", "[", "(", "?", "=>"})
 _TYPE_WORDS: Final = {"instance": "of", "treat": "as", "castable": "as", "cast": "as"}
@@ -32,7 +29,6 @@ _TESTS: Final = _KIND_TESTS | {"array", "empty-sequence", "item", "map"}
 STATEMENTS: Final = frozenset({"if", "switch", "typeswitch"})
 _BLOCKS: Final = frozenset({"document", "text", "comment", "ordered", "unordered", "validate"})
 _NAMED_BLOCKS: Final = frozenset({"element", "attribute", "namespace", "processing-instruction"})
-_CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "`{": "}`"}
 _OPERAND: Final = "as an operand of an operator"
 
 
@@ -69,10 +65,10 @@ class Operands(Cursor, ABC):
         ours, self.ours = self.ours, ""
         self.need_symbol(opener)
         self.brackets += 1
-        if not self.symbol(_CLOSERS[opener]):
+        if not self.symbol(CLOSERS[opener]):
             yield self._sequence(place)
         self.brackets -= 1
-        self.need_symbol(_CLOSERS[opener])
+        self.need_symbol(CLOSERS[opener])
         self.ours = ours
 
     def _passes_on(self, first: int) -> None:
@@ -87,7 +83,7 @@ class Operands(Cursor, ABC):
     def _operator(self) -> bool:
         token = self.peek()
         return (token.kind == "symbol" and token.text in _OPERATOR_SYMBOLS) or (
-            token.kind == "name" and token.text in _OPERATOR_WORDS
+            token.kind == "name" and token.text in OPERATOR_WORDS
         )
 
     def _type_operator(self) -> bool:

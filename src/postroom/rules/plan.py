@@ -50,7 +50,6 @@ class PlannedProperty:
     type: str
     inherited: bool
     fixed: bool
-    computed: bool
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,6 @@ class Target:
     def plain(self) -> bool:
         """Whether a message may enter without any work."""
         return not (self.properties or self.slicings or self.indexes or self.schema or self.echo or self.connection)
-
-    @property
-    def queried(self) -> bool:
-        return bool(self.indexes) or any(each.computed for each in self.properties)
 
 
 class Template(NamedTuple):

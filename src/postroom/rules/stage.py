@@ -174,7 +174,7 @@ def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
     """What Spark makes of a step."""
-    from postroom.engine.frames import plan_of
+    from postroom.engine.spark import plan_of
 
     return plan_of(frame_of_actions(frame_of_chunks(spark, [packed([], {}, {})]), plan))
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final, NoReturn
 
 from postroom.limits import PROGRAM_TOKENS_MAX
+from postroom.model.xmltext import in_xml
 from postroom.rules.lazy import lazy
 from postroom.rules.markup import (
     BLANK,
@@ -30,7 +31,19 @@ from postroom.rules.markup import (
     Unreadable,
 )
 
-__all__ = ["OBJECTS", "Statement", "Token", "Unreadable", "decoded", "statements", "tokens", "tokens_before", "word_at"]
+__all__ = [
+    "CLOSERS",
+    "OBJECTS",
+    "OPERATOR_WORDS",
+    "Statement",
+    "Token",
+    "Unreadable",
+    "decoded",
+    "statements",
+    "tokens",
+    "tokens_before",
+    "word_at",
+]
 
 _NAME: Final = rf"Q\{{[^{{}}]*+\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
 _PIECE: Final = lazy(
@@ -48,14 +61,15 @@ _PIECE: Final = lazy(
 _VARIABLE_NAME: Final = lazy(rf"Q\{{[^{{}}]*+\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
 _REFERENCE: Final = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_NOT_TEXT: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WORD: Final = re.compile(r"(?:[^\s;(]++|\((?!:))*+")
 
+OPERATOR_WORDS: Final = frozenset(
+    {"and", "or", "div", "idiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "is", "to", "union", "intersect", "except"}
+)
 # Names that, where an operator is due, are followed by an operand. Words such as "order" or "instance" are not here:
 # their second word is, or a variable follows.
-_OPERATORS: Final = frozenset(
-    {"and", "or", "div", "idiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "is", "to", "union", "intersect", "except"}
-    | {"return", "then", "else", "in", "satisfies", "where", "by", "when", "catch", "into", "with", "value", "key"}
+_OPERATORS: Final = OPERATOR_WORDS | frozenset(
+    {"return", "then", "else", "in", "satisfies", "where", "by", "when", "catch", "into", "with", "value", "key"}
 )
 OBJECTS: Final = frozenset({"queue", "property", "slicing", "rule", "collection", "module", "system"})
 # Words of a definition after which a name of the user's stands, which may look like any keyword.
@@ -68,7 +82,7 @@ _INTRODUCERS: Final = {
     "module": frozenset({"module", "errorqueue"}),
     "system": frozenset({"errorqueue"}),
 }
-_CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "`{": "}`"}
+CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "`{": "}`"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +152,7 @@ def decoded(token: Token) -> str | None:
     if value.count("&") != len(_REFERENCE.findall(value)):
         return None
     value = _REFERENCE.sub(_character, value)
-    return None if _NOT_TEXT.search(value) else value
+    return value if in_xml(value) else None
 
 
 def _character(reference: re.Match[str]) -> str:
@@ -336,7 +350,7 @@ class _Lexer(Markup):
         frame = self.stack.pop() if self.stack else None
         if frame is None:
             raise Unreadable(f"{bracket} closes nothing", self.at)
-        closer = _CLOSERS[frame.kind]
+        closer = CLOSERS[frame.kind]
         if not self.text.startswith(closer, self.at, self.end):
             raise Unreadable(f"{closer} is expected here, not {bracket}", self.at)
         while self.switches and self.switches[-1][0] > len(self.stack):

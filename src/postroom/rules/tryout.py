@@ -11,19 +11,19 @@ from datetime import datetime
 from typing import Any
 
 from postroom.engine.step import base_of
-from postroom.engine.tryout import Tried
+from postroom.engine.tryout import Tried, begins
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.rules import catalog
 from postroom.rules.arrivals import arrivals_of
-from postroom.rules.definitions import Any_
+from postroom.rules.definitions import AnyDefinition
 from postroom.rules.evaluate import evaluate_alone
 from postroom.rules.plan import Plan
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 
-def tried(store: Store, proposed: Sequence[Any_], since: datetime | None) -> Iterator[Tried]:
+def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | None) -> Iterator[Tried]:
     """Every stored message that the proposed rules watch, oldest first, with what they would do."""
 
     def work(tx: Transaction) -> tuple[Plan, list[Stored]]:
@@ -35,7 +35,7 @@ def tried(store: Store, proposed: Sequence[Any_], since: datetime | None) -> Ite
         plan = catalog.planned(tx, program, 0, mark, filled)
         watched = [queue for queue, each in plan.queues.items() if mine & set(each.rules)]
         found = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
-        after = 0 if since is None else int(since.timestamp() * 1_000_000)
+        after = begins(since)
         return plan, sorted((each for each in found if each.created >= after), key=lambda each: each.key)
 
     plan, messages = store.read(work)

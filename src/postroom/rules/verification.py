@@ -74,7 +74,7 @@ def _rules(subject: Subject) -> list[Problem]:
         around = Surroundings(program, queues[0] if queues else rule.target, _MARK)
         body = translated(rule, around, body=subject.bodies[rule.name])
         call = compiler.rule_call(program, around, 0, rule, body.text)
-        query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(around, call)}"
+        query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(call)}"
         try:
             saxon().check(query, [collection_variable(name) for name in collections])
         except QueryFailed as error:

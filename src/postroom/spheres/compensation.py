@@ -17,6 +17,7 @@ from time import monotonic
 
 from postroom.errors import ArgumentInvalid, CheckTooShort, PostroomError, StoreBusy
 from postroom.limits import CHECK_SECONDS_MAX, CHECKS_MAX, GRACE_SECONDS, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
+from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
 from postroom.spheres.conditions import failed
 from postroom.spheres.entrance import Entrance
@@ -77,7 +78,7 @@ class Compensator:
 
     def announce(self) -> None:
         """Refuse an interval that is too short for a sphere that is active; new spheres must beat faster than it."""
-        store, microseconds = self._store, int(self._check * 1_000_000)
+        store, microseconds = self._store, in_microseconds(self._check)
 
         def look(tx: Transaction) -> bool:
             heartbeat, sphere = _slowest(tx)
@@ -177,7 +178,7 @@ class Compensator:
     def _write(self) -> None:
         """See how long a write takes. If it took long, others could not beat: what was seen does not count."""
         begun = monotonic()
-        self._store.transact("check", lambda tx: tx.spheres.announce(int(self._check * 1_000_000)))
+        self._store.transact("check", lambda tx: tx.spheres.announce(in_microseconds(self._check)))
         if monotonic() - begun > self._pause:
             self._seen.clear()
 
@@ -224,7 +225,7 @@ class Compensator:
 
     def _abort_failed(self, checked: Checked) -> None:
         """Spheres whose conditions cannot be met any more, and commits that nobody ends in time."""
-        grace = int(self._check * 1_000_000)
+        grace = in_microseconds(self._check)
 
         def look(tx: Transaction) -> list[tuple[str, str]]:
             found = [(id, failed(tx, id)) for id in tx.spheres.requiring(tx.now)]

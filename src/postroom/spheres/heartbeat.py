@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from postroom.errors import ArgumentInvalid, HeartbeatTooSlow, PostroomError
 from postroom.limits import CHECK_SECONDS, WAIT_SECONDS_MAX
 from postroom.model.message import NO_PROPERTIES, Draft
+from postroom.model.moment import in_microseconds
 from postroom.spheres.outcome import begin_abort
 from postroom.store.base import Store
 from postroom.store.owner import process_token
@@ -182,7 +183,7 @@ def check_seconds(argument: str, seconds: float, least: float = 0) -> None:
 
 def check_heartbeat(tx: Transaction, microseconds: int) -> None:
     """Refuse a heartbeat that is slower than whoever looks for it."""
-    check = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
+    check = tx.spheres.announced() or in_microseconds(CHECK_SECONDS)
     if microseconds >= check:
         raise HeartbeatTooSlow(heartbeat=microseconds / 1_000_000, check=check / 1_000_000)
 

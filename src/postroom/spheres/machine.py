@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, QueueHeld, TransitionRefused
-from postroom.limits import PAGE_ROWS, QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
+from postroom.limits import QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
 from postroom.model.body import is_text
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.base import Store
@@ -131,7 +131,7 @@ class MachineHandle:
         """Those in a state, in the order in which they came into it."""
         if state not in self._machine.states:
             raise ArgumentInvalid(argument="state", why=f"{state!r} is none of {', '.join(self._machine.states)}")
-        return self._store.read(lambda tx: list(_entities(tx, self._machine.name, state)))
+        return self._store.read(lambda tx: [each.name for each in tx.tokens.every(self._machine.name, state)])
 
 
 def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machine:
@@ -177,10 +177,3 @@ def said(error: BaseException) -> str:
 def clean(reason: str) -> str:
     """Whatever someone said, as a reason that can be stored."""
     return "".join(each if is_text(each) else "\N{REPLACEMENT CHARACTER}" for each in reason[:REASON_CHARS_MAX])
-
-
-def _entities(tx: Transaction, machine: str, state: str) -> Iterable[str]:
-    after = 0
-    while page := tx.tokens.entities(machine, state, after, PAGE_ROWS):
-        yield from (entity.name for entity in page)
-        after = page[-1].position

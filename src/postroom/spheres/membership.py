@@ -9,6 +9,7 @@ from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.limits import HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN
 from postroom.model.key import key_number
 from postroom.model.message import Message
+from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat, check_heartbeat, check_seconds
@@ -52,7 +53,7 @@ class Membership:
         """Take part: the sphere is not committed before this recipient is done, and fails if it ends before that."""
         check_seconds("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN)
         heart = self._hearts.mine()
-        number, microseconds = key_number(self.key), int(heartbeat * 1_000_000)
+        number, microseconds = key_number(self.key), in_microseconds(heartbeat)
 
         def work(tx: Transaction) -> None:
             check_heartbeat(tx, microseconds)

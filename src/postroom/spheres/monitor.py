@@ -14,11 +14,10 @@ from postroom.limits import (
     COMMIT_SECONDS,
     HEARTBEAT_SECONDS,
     HEARTBEAT_SECONDS_MIN,
-    PAGE_ROWS,
 )
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.spheres import membership, outcome
 from postroom.spheres.compensation import Compensator
 from postroom.spheres.entrance import Entrance
@@ -120,7 +119,7 @@ class Monitor:
         check_seconds("commit_within", commit_within)
         heart = self._hearts.mine()
         late = heart.late
-        microseconds = int(heartbeat * 1_000_000)
+        microseconds = in_microseconds(heartbeat)
 
         def work(tx: Transaction) -> None:
             check_heartbeat(tx, microseconds)
@@ -180,11 +179,8 @@ class Monitor:
 
 
 def _all(tx: Transaction, state: str) -> Iterator[Kept]:
-    after = 0
-    while page := tx.tokens.entities(outcome.SPHERES.name, state, after, PAGE_ROWS):
-        found = (tx.spheres.find(each.name) for each in page)
-        yield from (kept for kept in found if kept is not None)
-        after = page[-1].position
+    found = (tx.spheres.find(each.name) for each in tx.tokens.every(outcome.SPHERES.name, state))
+    return (kept for kept in found if kept is not None)
 
 
 def _shown(kept: Kept) -> SphereShown:

@@ -22,6 +22,7 @@ from postroom.errors import (
     StoreError,
 )
 from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
+from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome, sending
 from postroom.spheres.conditions import failed, fulfilled
 from postroom.spheres.entrance import Entrance
@@ -79,7 +80,7 @@ class Sphere(Sender):
             outcome.require_state(tx, self.id, ACTIVE)
             names = [self._entrance.recipient(tx, sending.path(each)) for each in recipients]
             tx.spheres.require(
-                self.id, names, processing_within is not None, enough, int(float(seconds or 0) * 1_000_000)
+                self.id, names, processing_within is not None, enough, in_microseconds(float(seconds or 0))
             )
 
         self._store.transact("sphere-require", work)
@@ -108,7 +109,7 @@ class Sphere(Sender):
         branches = [branch for each in self._participants if (branch := getattr(each, "branch", None))]
         ends = monotonic() + self._within
         try:
-            moment = int(self._within * 1_000_000)
+            moment = in_microseconds(self._within)
             met = self._store.transact(
                 "sphere-committing", lambda tx: outcome.begin_commit(tx, self.id, tx.now + moment, branches)
             )

@@ -14,7 +14,8 @@ from postroom.errors import BodyMismatch, FormInvalid
 from postroom.limits import CONDITION_CHARS_MAX, CONDITIONS_MAX
 from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.order import HIGHEST, sortable
-from postroom.model.types import Field, Kind, MessageType, Scalar, in_xml, text
+from postroom.model.types import Field, Kind, MessageType, Scalar, text
+from postroom.model.xmltext import in_xml
 from postroom.stations.forms import Form, FormField
 from postroom.stations.spoken import exact
 

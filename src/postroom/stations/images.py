@@ -11,7 +11,7 @@ from postroom.model.types import FieldValue, plain
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import values
 from postroom.stations.forms import Form
-from postroom.store.albums import Kept
+from postroom.store.albums import KeptImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Answer(Sequence[Image]):
     def __init__(
         self,
         seq: int | None,
-        kept: Sequence[Kept],
+        kept: Sequence[KeptImage],
         editions: Mapping[tuple[str, int], Edition],
         damaged: Sequence[str] = (),
     ) -> None:
@@ -67,7 +67,7 @@ class Answer(Sequence[Image]):
     def __iter__(self) -> Iterator[Image]:
         return map(self._image, self.kept)
 
-    def _image(self, kept: Kept) -> Image:
+    def _image(self, kept: KeptImage) -> Image:
         return Image(key_text(kept.key), kept.place, self._editions[kept.type, kept.form].form, kept.body)
 
     def as_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from postroom.stations.catalog import Forms
 from postroom.stations.filling import created
 from postroom.stations.mail import queue_of
 from postroom.stations.marks import Marks, properties
-from postroom.stations.reading import mailbox
+from postroom.stations.names import mailbox
 from postroom.store.queues import MAILBOX, Queue
 from postroom.store.tracking import MAILBOXES
 from postroom.store.transaction import Transaction

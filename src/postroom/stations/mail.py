@@ -16,8 +16,8 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import filing
 from postroom.stations.marks import sent
+from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.reading import database, mailbox
 from postroom.store.base import Store
 from postroom.store.messages import State
 from postroom.store.queues import MAILBOX, STATION, Queue
@@ -241,11 +241,7 @@ def _at(node: str, work: Callable[[], dict[int, int]]) -> dict[int, int]:
 
 def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
     """A station's queue in this store, made when it is first needed."""
-    found = tx.queues.named(name)
-    if found is None:
-        tx.queues.create(name, kind, path=name)
-        found = tx.queues.named(name)
-        assert found is not None
+    found = tx.queues.made(name, kind)
     if found.kind != kind:
         raise NameTaken(name=name, owner=f"a queue of kind {found.kind}")
     return found

@@ -12,6 +12,8 @@ import json
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from postroom.model.message import properties_text
+
 
 class Marks(NamedTuple):
     form: int
@@ -35,7 +37,7 @@ def properties(marks: Marks) -> str:
     said: dict[str, Any] = {"form": marks.form}
     more = {"from": marks.sender, "depth": marks.depth, "handled": " ".join(marks.handled), "due": marks.due}
     said |= {name: value for name, value in {**more, "sphere": marks.sphere}.items() if value}
-    return json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return properties_text(said)
 
 
 def sent(before: str, sender: str) -> str:

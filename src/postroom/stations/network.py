@@ -28,7 +28,7 @@ from postroom.model.body import is_text
 from postroom.model.catalog import nearest
 from postroom.stations import filing
 from postroom.stations.catalog import Forms
-from postroom.stations.reading import database, mailbox
+from postroom.stations.names import database, mailbox
 from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.nodes import Node

@@ -40,20 +40,11 @@ from postroom.model.catalog import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
+from postroom.stations.names import database, place_of
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.reading import (
-    Plan,
-    TooMany,
-    database,
-    form_version,
-    kept,
-    place_of,
-    read_mailboxes,
-    read_stations,
-    route,
-)
+from postroom.stations.reading import Plan, TooMany, form_version, kept, read_mailboxes, read_stations, route
 from postroom.store import open_store
-from postroom.store.albums import Kept
+from postroom.store.albums import KeptImage
 from postroom.store.scans import END
 from postroom.store.tracking import MAILBOXES, STATIONS
 from postroom.store.transaction import Transaction
@@ -128,7 +119,7 @@ class Question:
     timeout: float
     progress: Progress | None = None
 
-    def images(self) -> tuple[int, list[Kept], list[str]]:
+    def images(self) -> tuple[int, list[KeptImage], list[str]]:
         """The query's number, what was found, and keys of what is damaged."""
         return self._asked(lambda query, spark: (query.number, *query.read(spark, self.progress)))
 
@@ -267,7 +258,7 @@ class _Query:
 
     # --- reading ---
 
-    def read(self, spark: SparkSession | None, progress: Progress | None) -> tuple[list[Kept], list[str]]:
+    def read(self, spark: SparkSession | None, progress: Progress | None) -> tuple[list[KeptImage], list[str]]:
         """All that is in scope and matches: images, and keys of what is damaged."""
         late = [kept(each) for each in self._met_nowhere()]
         answer = self._collect(spark, progress, whole=True)
@@ -280,7 +271,7 @@ class _Query:
         with collector_off():
             keys, places, forms, bodies = (answer[name].to_pylist() for name in ("key", "place", "form", "body"))
             rows = zip(keys, places, itertools.repeat(self.plan.type, len(keys)), forms, bodies, strict=True)
-            found = [tuple.__new__(Kept, row) for row in rows]  # the constructor's half cost counts here
+            found = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
         return found + late, [key_text(key) for key in damaged]
 
     def count(self, spark: SparkSession | None, progress: Progress | None) -> int:

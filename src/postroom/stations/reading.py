@@ -18,7 +18,8 @@ from postroom.model.types import Kind, scalars, text
 from postroom.stations.conditions import Condition, any_holds
 from postroom.stations.filing import indexed
 from postroom.stations.marks import marks
-from postroom.store.albums import Kept
+from postroom.stations.names import database, place_of, station_of
+from postroom.store.albums import KeptImage
 from postroom.store.filings import Filing, Span, Test, Tests
 from postroom.store.queues import MAILBOX, STATION, Queue
 from postroom.store.scans import END
@@ -238,38 +239,14 @@ def _matching(plan: Plan, some: Iterable[Stored]) -> list[Stored]:
     return [each for each in some if each.type == plan.type and plan.matches(each.body)]
 
 
-# --- names ---
-
-_DATABASE, _MAILBOX = "station:", "mailbox:"
+# --- images ---
 
 
-def database(station: str) -> str:
-    """The queue that holds a station's messages, at its node."""
-    return _DATABASE + station
-
-
-def mailbox(station: str) -> str:
-    """The queue that holds a station's mail, at the control node."""
-    return _MAILBOX + station
-
-
-def is_dossier(name: str) -> bool:
-    """Whether a dossier can have this name."""
-    return 0 < len(name) <= 200 and name.isprintable()
-
-
-def station_of(queue: str) -> str:
-    return queue.partition(":")[2]
-
-
-def place_of(queue: str) -> str:
-    """A station's database is named like the station, a mailbox is told apart."""
-    return queue.removeprefix(_DATABASE)
-
-
-def kept(stored: Stored) -> Kept:
+def kept(stored: Stored) -> KeptImage:
     """What an image is made of."""
-    return Kept(stored.key, place_of(stored.queue), stored.type or "", form_version(stored.properties), stored.body)
+    return KeptImage(
+        stored.key, place_of(stored.queue), stored.type or "", form_version(stored.properties), stored.body
+    )
 
 
 def form_version(properties: str) -> int:

@@ -36,7 +36,7 @@ from postroom.model.key import key_text
 from postroom.model.types import Kind, Scalar, element_name, scalars, text
 from postroom.stations.catalog import Edition
 from postroom.stations.forms import FormField, Rule
-from postroom.store.albums import Kept
+from postroom.store.albums import KeptImage
 
 #: Groups of Spark's own functions that look at their arguments alone. Others reach files, classes or the machine.
 _GROUPS = frozenset(
@@ -70,7 +70,7 @@ class Table:
 def ask(
     statement: str,
     editions: Mapping[str, Edition],
-    images: Callable[[str], Sequence[Kept]],
+    images: Callable[[str], Sequence[KeptImage]],
     spark: Callable[[], SparkSession],
 ) -> Table:
     """Run a statement over temporary tables, each with the form that it was asked for by.
@@ -126,7 +126,7 @@ def _columns(edition: Edition) -> dict[str, FormField]:
     return found
 
 
-def _rows(edition: Edition, kept: Sequence[Kept]) -> Iterator[tuple[Any, ...]]:
+def _rows(edition: Edition, kept: Sequence[KeptImage]) -> Iterator[tuple[Any, ...]]:
     """What images say, by the form of the table; what a message of an older version does not have is empty."""
     columns = list(_columns(edition).values())
     for image in kept:

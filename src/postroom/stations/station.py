@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
-from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, KEY_TAIL, QUERY_SECONDS
+from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS
 from postroom.model.body import check_text
 from postroom.model.catalog import nearest
 from postroom.model.key import key_number, key_text
@@ -22,10 +22,11 @@ from postroom.stations.images import Answer, Image
 from postroom.stations.mail import Shipped, own, queue_of
 from postroom.stations.marks import Marks, touched
 from postroom.stations.marks import properties as properties_of
+from postroom.stations.names import database, is_dossier, mailbox, place_of
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.planning import planned
-from postroom.stations.reading import Plan, database, find, form_version, is_dossier, kept, mailbox, place_of
-from postroom.store.albums import Album, Kept
+from postroom.stations.reading import Plan, find, form_version, kept
+from postroom.store.albums import Album, KeptImage
 from postroom.store.base import Store
 from postroom.store.filings import Span, key_value
 from postroom.store.queues import STATION, Queue
@@ -41,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingMail:
     """Mail that has not been got."""
 
     key: str
@@ -190,10 +191,10 @@ class Station:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return [key_text(key) for key in mail.get(self._network, self.name, self.node, limit)]
 
-    def mail(self) -> list[Waiting]:
+    def mail(self) -> list[WaitingMail]:
         """What waits in the mailbox."""
 
-        def work(tx: Transaction) -> list[Waiting]:
+        def work(tx: Transaction) -> list[WaitingMail]:
             box = tx.queues.named_to_read(mailbox(self.name))
             if box is None:
                 return []
@@ -203,7 +204,7 @@ class Station:
                     for page in tx.filings.search(box[:2], Span(each.id, "", "9" * 18), END):
                         found += page
             found.sort(key=lambda stored: stored.position)
-            return [Waiting(key_text(stored.key), stored.type or "") for stored in found]
+            return [WaitingMail(key_text(stored.key), stored.type or "") for stored in found]
 
         return self._network.control.read(work)
 
@@ -212,7 +213,7 @@ class Station:
     def add_to_dossier(self, dossier: str, *keys: str) -> int:
         """Put messages of this station into a dossier; answers with how many were not in it."""
         if not is_dossier(dossier):
-            raise ArgumentInvalid(argument="dossier", why="1 to 200 printable characters")
+            raise ArgumentInvalid(argument="dossier", why=f"1 to {DOSSIER_CHARS_MAX} printable characters")
 
         def work(tx: Transaction) -> int:
             queue = self._queue(tx)
@@ -342,7 +343,7 @@ class Station:
 
         return Answer(None, [kept(each) for each in sound], self._network.control.read(work), bad)
 
-    def _images(self, seq: int | None, type: str, found: Sequence[Kept], damaged: Sequence[str]) -> Answer:
+    def _images(self, seq: int | None, type: str, found: Sequence[KeptImage], damaged: Sequence[str]) -> Answer:
         """Images in the order of keys, with the forms that they were made with."""
 
         def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
@@ -373,7 +374,7 @@ class Station:
         """The images of a temporary table."""
         album = self._album(name)
 
-        def work(tx: Transaction) -> list[Kept]:
+        def work(tx: Transaction) -> list[KeptImage]:
             queue = tx.queues.named_to_read(database(self.name))
             return [] if queue is None else list(tx.albums.images(queue.id, album.type, name))
 

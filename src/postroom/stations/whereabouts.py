@@ -6,8 +6,8 @@ from postroom.errors import MessageGone, MessageUnknown, NodeDown
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.stations.mail import GET, SHIP
+from postroom.stations.names import mailbox, place_of
 from postroom.stations.network import Network
-from postroom.stations.reading import mailbox, place_of
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING
 from postroom.store.transaction import Transaction

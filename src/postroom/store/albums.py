@@ -33,7 +33,7 @@ class Album(NamedTuple):
     images: int
 
 
-class Kept(NamedTuple):
+class KeptImage(NamedTuple):
     """An image: the key of its message, where that was found, its type and its version, and what it said."""
 
     key: int
@@ -50,7 +50,7 @@ class Albums:
     def all(self, station: int) -> list[Album]:
         return [Album(*row) for row in self._session.rows(_ALL, (station,))]
 
-    def keep(self, station: int, name: str, type: str, form: int, query: int, images: Iterable[Kept]) -> None:
+    def keep(self, station: int, name: str, type: str, form: int, query: int, images: Iterable[KeptImage]) -> None:
         """Begin a table, in the place of one of its name."""
         self.drop(station, name)
         self._session.run(_BEGIN, (station, name, type, form, query, self._session.now))
@@ -66,11 +66,11 @@ class Albums:
         self._session.run(_FORGET_IMAGES, (station,))
         self._session.run(_FORGET, (station,))
 
-    def images(self, station: int, type: str, name: str) -> Iterator[Kept]:
+    def images(self, station: int, type: str, name: str) -> Iterator[KeptImage]:
         after = -1
         while True:
             rows = self._session.rows(_PAGE, (station, name, after, SEARCH_ROWS))
-            yield from (Kept(key, place, type, form, body) for key, place, form, body in rows)
+            yield from (KeptImage(key, place, type, form, body) for key, place, form, body in rows)
             if len(rows) < SEARCH_ROWS:
                 return
             after = rows[-1][0]

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
-from postroom.model.message import Draft, Stored, message_hash
+from postroom.model.message import IN_SPHERE, Draft, Stored, message_hash
 from postroom.store.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
 from postroom.store.queues import Keep, Queue
 from postroom.store.slices import Member
@@ -188,7 +188,7 @@ class Batch:
         slices.add([member for members in self._fresh.values() for member in members], self._entries)
         if self._held:
             slices.spend(self._held)
-        said = [each.key for taken in self._taken.values() for each in taken if '"sphere":' in each.properties]
+        said = [each.key for taken in self._taken.values() for each in taken if IN_SPHERE in each.properties]
         if said and self._tx.spheres.processed(said):  # whoever takes a message in a step is done with it
             self._tx.wake()
         for due, key in self._timers:

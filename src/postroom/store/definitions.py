@@ -10,6 +10,9 @@ from postroom.model.catalog import Definition, Position
 from postroom.store.journal import Journal
 from postroom.store.session import Row, Session
 
+#: The kind of definitions that are a room's master data: rules read them, and so do the tables of flows.
+COLLECTION = "collection"
+
 _LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
@@ -17,23 +20,11 @@ _INSERT = """
 INSERT INTO definitions (kind, name, body, file, line, col, since, until, born) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?)
 """
 _END = "UPDATE definitions SET until = ? WHERE id = ?"
-_CURRENT = """
-SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions
-WHERE kind = ? AND since <= ? AND (until IS NULL OR until > ?) ORDER BY id
-"""
-
-
-_ALL = """
-SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions WHERE until IS NULL ORDER BY id
-"""
-_NAMED = """
-SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions
-WHERE kind = ? AND name = ? AND until IS NULL
-"""
-_HISTORY = """
-SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions
-WHERE kind = ? AND name = ? ORDER BY id
-"""
+_COLUMNS = "SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions "
+_CURRENT = _COLUMNS + "WHERE kind = ? AND since <= ? AND (until IS NULL OR until > ?) ORDER BY id"
+_ALL = _COLUMNS + "WHERE until IS NULL ORDER BY id"
+_NAMED = _COLUMNS + "WHERE kind = ? AND name = ? AND until IS NULL"
+_HISTORY = _COLUMNS + "WHERE kind = ? AND name = ? ORDER BY id"
 _VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
 
 

@@ -73,7 +73,7 @@ DELETE FROM withdrawn WHERE desk = ? AND NOT EXISTS (
 APART = "\x1f"  # between values; no field holds this character
 
 
-class Desk(NamedTuple):
+class Reached(NamedTuple):
     """How far a station's messages have been looked at: by turns, and up to which positions in its two queues."""
 
     id: int
@@ -104,34 +104,34 @@ class Desks:
 
     # --- stations ---
 
-    def all(self) -> list[Desk]:
-        return [Desk(*row) for row in self._session.rows(_ALL)]
+    def all(self) -> list[Reached]:
+        return [Reached(*row) for row in self._session.rows(_ALL)]
 
-    def named(self, station: str) -> Desk | None:
+    def named(self, station: str) -> Reached | None:
         row = self._session.row(_NAMED, (station,))
-        return None if row is None else Desk(*row)
+        return None if row is None else Reached(*row)
 
-    def open(self, station: str, edition: str) -> Desk:
+    def open(self, station: str, edition: str) -> Reached:
         row = self._session.row(_OPEN, (station, edition))
         assert row is not None
-        return Desk(row[0], station, edition, 0, 0, 0)
+        return Reached(row[0], station, edition, 0, 0, 0)
 
-    def begin(self, desk: Desk, edition: str) -> Desk:
+    def begin(self, desk: Reached, edition: str) -> Reached:
         """Its procedures are others now: everything is looked at again."""
         self._forget(desk)
         self._session.run(_BEGIN, (edition, desk.id))
         return desk._replace(edition=edition, turn=0, own=0, mail=0)
 
-    def close(self, desk: Desk) -> None:
+    def close(self, desk: Reached) -> None:
         """It has no procedures any more."""
         self._forget(desk)
         self._session.run(_CLOSE, (desk.id,))
 
-    def _forget(self, desk: Desk) -> None:
+    def _forget(self, desk: Reached) -> None:
         self._session.run(_FORGET, (desk.id,))
         self._session.run(_READMIT, (desk.id,))
 
-    def advance(self, desk: Desk) -> bool:
+    def advance(self, desk: Reached) -> bool:
         """Everything up to here has been looked at; False if the procedures have changed since."""
         return self._session.run(_ADVANCE, (desk.turn, desk.own, desk.mail, desk.id, desk.edition)) == 1
 
@@ -201,7 +201,7 @@ class Desks:
         if messages:
             self._session.many(_KEEP_WITHDRAWN, [(new, desk, key, old) for key, old, new in messages])
 
-    def tidy(self, desk: Desk) -> int:
+    def tidy(self, desk: Reached) -> int:
         """Forget candidates that have moved on since; answers with how many."""
         self._session.run(_STALE_WITHDRAWN, (desk.id,))
         return self._session.run(_STALE, (desk.id,))

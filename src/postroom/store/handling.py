@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from postroom.model.message import Stored, message_hash
+from postroom.model.message import IN_SPHERE, Stored, message_hash
 from postroom.store.batch import JOURNAL, Stale
 from postroom.store.counts import Counts
 from postroom.store.messages import INSERT
@@ -95,7 +95,7 @@ class Handling:
         self._session.many(INSERT, fresh)
         self._session.many(JOURNAL, journal)
         self._session.many(KEEP_EDITION, editions)
-        moved = [each.stored for each in changes if type(each) is Move and '"sphere":' in each.stored.properties]
+        moved = [each.stored for each in changes if type(each) is Move and IN_SPHERE in each.stored.properties]
         if moved:  # a procedure that handles a message is done with it
             self._spheres.processed([each.key for each in moved])
         return made

@@ -7,7 +7,7 @@ takeover the number is old and the commit is refused.
 from __future__ import annotations
 
 from postroom.errors import LeaseHeld, LeaseLost
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.store.journal import Journal
 from postroom.store.owner import described, is_alive
 from postroom.store.session import Session
@@ -29,7 +29,7 @@ class Leases:
 
     def acquire(self, name: str, owner: str, seconds: float) -> int:
         """Take a lease and answer with its number; a live holder's lease is not taken."""
-        expires = self._session.now + int(seconds * 1_000_000)
+        expires = self._session.now + in_microseconds(seconds)
         if self._session.run(_INSERT, (name, owner, expires)) == 1:
             fence = 1
         else:
@@ -55,7 +55,7 @@ class Leases:
 
     def renew(self, name: str, fence: int, seconds: float) -> None:
         self.check(name, fence)
-        self._session.run(_RENEW, (self._session.now + int(seconds * 1_000_000), name, fence))
+        self._session.run(_RENEW, (self._session.now + in_microseconds(seconds), name, fence))
 
     def release(self, name: str, fence: int) -> None:
         """Let go at once; a lease that was lost meanwhile is left to its new holder."""

@@ -11,6 +11,7 @@ from typing import Any
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored, message_hash, message_hashes
+from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
@@ -39,11 +40,7 @@ INSERT INTO messages
     (key, queue, position, number, created, body, format, type, properties, hash, cause, processed, state)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 """
-_COLUMNS = """
-SELECT m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
-       m.number, coalesce(m.last, m.position)
-FROM messages m JOIN queues q ON q.id = m.queue
-"""
+_COLUMNS = "SELECT " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
 _HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
@@ -122,7 +119,7 @@ class Messages:
             last = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id)
             self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
             changed = self._session.run(DISCARD, (stored.key, queue.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=bool(queue.keep))
 
     def move(
@@ -134,7 +131,7 @@ class Messages:
         )
         number = self._counts.arrive(target, 1)
         changed = self._session.run(_MOVE, (target.id, position, number, stored.key, source.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._counts.depart(source, stored.number, kept=False)
 
     def remove(self, queue: Queue, stored: Stored, verb: str) -> None:
@@ -142,7 +139,7 @@ class Messages:
         last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id)
         self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
         changed = self._session.run(DISCARD, (stored.key, queue.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._slices.forget(stored.key)
         self._counts.depart(queue, stored.number, kept=False)
 
@@ -152,7 +149,7 @@ class Messages:
             "set-aside", message=stored.key, prior=stored.last, source=queue.id, target=queue.id
         )
         changed = self._session.run(_SET_ASIDE, (position, stored.key, queue.id))
-        _check_one(changed, stored)
+        check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=False)
 
     def purge_processed(self, queue: Queue) -> int:
@@ -203,7 +200,7 @@ class Messages:
         return [Stored(*row) for row in self._session.rows(_PAGE, (queue.id, int(state), after, limit))]
 
 
-def _check_one(changed: int, stored: Stored) -> None:
+def check_one(changed: int, stored: Stored) -> None:
     """The row was read under a lock in this transaction: only damage can have hidden it since."""
     if changed != 1:
         raise StoreCorrupt(why=f"message {key_text(stored.key)} was found in {stored.queue} and cannot be changed")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
 from postroom.store.journal import Journal
+from postroom.store.owner import is_alive
 from postroom.store.session import Session
 
 
@@ -36,10 +37,11 @@ class Keep(IntEnum):
     SLICED = 2  # as long as a slice holds it, and then until the next sweep
 
 
-#: Kinds of queues that only their own capability puts messages into.
-CLOSED = ("meta", "parked", "station", "mailbox", "leaving", "state", "undo", "alive")
-#: And those that only it takes messages from: whoever has the desk has what lies on it.
-STATION, MAILBOX, LEAVING, STATE, UNDO, ALIVE = OWNED = CLOSED[2:]
+#: Kinds of queues that only their own capability takes messages from: whoever has the desk has what lies on it.
+STATION, MAILBOX, LEAVING, STATE, UNDO, ALIVE = OWNED = ("station", "mailbox", "leaving", "state", "undo", "alive")
+META_SPACE, PARKED = "meta", "parked"
+#: And all that only it puts messages into.
+CLOSED = (META_SPACE, PARKED, *OWNED)
 
 
 class Door(IntFlag):
@@ -79,6 +81,10 @@ class Queue(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.path.split("/"))
+
+    def in_use(self, now: int) -> bool:
+        """Whether someone reads a message of it in segments. Such a lock ends with its owner or its lease."""
+        return self.lock_owner is not None and (self.lock_expires or 0) > now and is_alive(self.lock_owner) is not False
 
 
 _COLUMNS = """
@@ -197,13 +203,18 @@ class Queues:
         self._journal.add("create-queue", target=row[0], detail={"kind": kind, "path": path})
         return int(row[0])
 
-    def own(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
-        """A queue of a capability's own, locked for this transaction; made if there is none of its name."""
+    def made(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
+        """The queue of a name, of whatever kind it is, locked for this transaction; made if there is none."""
         queue = self.named(name)
         if queue is None:
             self.create(name, kind, path=name, keep=keep)
             queue = self.named(name)
             assert queue is not None
+        return queue
+
+    def own(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
+        """A queue of a capability's own, locked for this transaction; made if there is none of its name."""
+        queue = self.made(name, kind, keep)
         if queue.kind != kind or queue.retired:
             raise StateTaken(queue=name)
         return queue

@@ -12,6 +12,7 @@ from hmac import compare_digest
 from postroom.errors import ArgumentInvalid, PrincipalRefused
 from postroom.limits import ACTOR_CHARS_MAX, LOGIN_SECONDS, SECRET_CHARS_MAX
 from postroom.model.body import is_text
+from postroom.model.moment import in_microseconds
 from postroom.model.password import hash_password, verify_password
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
@@ -72,7 +73,7 @@ class Registry:
             for login, secret in tx.principals.secrets(LOGIN).items():
                 if int(secret.partition(":")[0]) < tx.now:
                     tx.principals.remove(LOGIN, login)
-            expires = tx.now + int(LOGIN_SECONDS * 1_000_000)
+            expires = tx.now + in_microseconds(LOGIN_SECONDS)
             known = tx.principals.secret(KIND, name)
             tx.principals.set_secret(LOGIN, f"{name}/{id}", f"{expires}:{_digest(token, known)}")
 
@@ -95,6 +96,12 @@ class Registry:
             return compare_digest(digest, _digest(said, known)) and int(expires) >= tx.now
 
         return is_text(name + token) and self._store.read(work)
+
+
+def check_actor(argument: str, name: str) -> None:
+    """Refuse a name that the journal could not show."""
+    if not isinstance(name, str) or not 0 < len(name) <= ACTOR_CHARS_MAX or not name.isprintable():
+        raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
 
 
 def _digest(token: str, secret: str | None) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from postroom.model.message import Stored
+from postroom.store.columns import STORED
 from postroom.store.queues import Queue
 from postroom.store.session import Row, Session
 
@@ -35,11 +36,7 @@ class Found(NamedTuple):
     stored: Stored
 
 
-_COLUMNS = """
-SELECT m.position, m.state, m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties,
-       m.cause, m.position, m.number, coalesce(m.last, m.position)
-FROM messages m JOIN queues q ON q.id = m.queue
-"""
+_COLUMNS = "SELECT m.position, m.state, " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
 _WANTED = " AND m.key >= ? AND m.key <= ? AND m.created >= ? AND m.created <= ? AND (? = 0 OR m.type = ?)"
 # Messages that were set aside (2) are delivered to nobody.
 _PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ?" + _WANTED + " ORDER BY m.position LIMIT ?"
@@ -68,13 +65,15 @@ SELECT max(a.seq) FROM (
         AND (j.source IS NULL OR j.source <> j.target)
 ) a GROUP BY a.part ORDER BY a.part
 """
-_ARRIVALS = """
-SELECT j.seq, m.state, m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause,
-       m.position, m.number, coalesce(m.last, m.position)
+_ARRIVALS = (
+    "SELECT j.seq, m.state, "
+    + STORED
+    + """
 FROM journal j JOIN messages m ON m.key = j.message AND m.queue = j.target AND m.state <= 1
      JOIN queues q ON q.id = m.queue
 WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND (j.source IS NULL OR j.source <> j.target) ORDER BY j.seq LIMIT ?
 """
+)
 
 
 class Scans:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from postroom.model.message import Stored
+from postroom.store.columns import STORED
 from postroom.store.journal import Journal
 from postroom.store.queues import Queue
 from postroom.store.session import Row, Session
@@ -17,10 +18,7 @@ from postroom.store.session import Row, Session
 _SET = "SELECT id FROM sets WHERE kind = ? AND name = ?"
 _SETS = "SELECT name, id FROM sets WHERE kind = ?"
 _NEW_SET = "INSERT INTO sets (kind, name) VALUES (?, ?) RETURNING id"
-_STORED = """
-SELECT m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
-       m.number, coalesce(m.last, m.position)
-"""
+_STORED = "SELECT " + STORED + " "
 _SLICE = (
     _STORED
     + """

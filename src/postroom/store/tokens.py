@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from postroom.limits import PAGE_ROWS
 from postroom.store.session import Session
 
 _ADD = "INSERT INTO tokens (machine, entity, message) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -51,6 +53,13 @@ class Tokens:
         row = self._session.row(_FIND, (machine, entity))
         return None if row is None else Token(*row)
 
+    def every(self, machine: str, state: str) -> Iterator[Entity]:
+        """All whose token is in a queue, in the order in which they came there."""
+        after = 0
+        while page := self.entities(machine, state, after, PAGE_ROWS):
+            yield from page
+            after = page[-1].position
+
     def entities(self, machine: str, state: str, after: int, limit: int) -> list[Entity]:
-        """Those whose token is in a queue, in the order in which they came there."""
+        """The next of them from behind a position."""
         return [Entity(*row) for row in self._session.rows(_ENTITIES, (machine, state, after, limit))]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from postroom.errors import QueryExpired, QueryOvertaken
 from postroom.model.message import Stored
+from postroom.model.moment import in_microseconds
 from postroom.store.journal import Journal
 from postroom.store.owner import is_alive
 from postroom.store.session import Row, Session
@@ -85,7 +86,7 @@ class Tracking:
         self._clean(0)
         row = self._session.row(_NUMBER)
         assert row is not None
-        self._session.run(_OPEN, (row[0], _NUMBERED, 0, owner, self._session.now + int(seconds * 1_000_000)))
+        self._session.run(_OPEN, (row[0], _NUMBERED, 0, owner, self._session.now + in_microseconds(seconds)))
         return int(row[0])
 
     def latest(self) -> int:
@@ -174,7 +175,7 @@ class Tracking:
             raise QueryOvertaken(query=number, by=done)
         self._session.run(_SET_DONE, (number, _DONE[place]))
         opened = self._journal.add("query", detail={"query": number, "place": place})
-        expires = self._session.now + int(seconds * 1_000_000)
+        expires = self._session.now + in_microseconds(seconds)
         self._session.run(_OPEN, (number, place, opened, owner, expires))
         return opened
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Stored, message_hash
+from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
-from postroom.store.messages import DEPART, DISCARD, INSERT
+from postroom.store.messages import DEPART, DISCARD, INSERT, check_one
 from postroom.store.queues import LEAVING, Queue, Queues
 from postroom.store.session import Row, Session
 
@@ -38,11 +39,13 @@ INSERT INTO handovers (message, hop, verb, source, target, seen, came) VALUES (?
 _SEEN = "UPDATE handovers SET seen = ? WHERE message = ?"
 _CONCLUDE = "DELETE FROM handovers WHERE message = ? AND hop = ?"
 # The sign keeps the database from beginning with all messages and looking for each among the few that leave.
-_PARCELS = """
-SELECT h.hop, h.verb, h.source, h.target, h.seen, h.came, m.key, q.name, m.created, m.processed, m.type, m.format,
-       m.body, m.hash, m.properties, m.cause, m.position, m.number, coalesce(m.last, m.position)
+_PARCELS = (
+    "SELECT h.hop, h.verb, h.source, h.target, h.seen, h.came, "
+    + STORED
+    + """
 FROM handovers h JOIN messages m ON m.key = +h.message JOIN queues q ON q.id = m.queue
 """
+)
 _PENDING = _PARCELS + "ORDER BY m.position"
 _PARCEL = _PARCELS + "WHERE h.message = ?"
 _LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
@@ -105,7 +108,7 @@ class Transfers:
             verb, message=stored.key, prior=stored.last, source=source.id, target=target.id, detail=detail
         )
         number = self._counts.arrive(target, 1)
-        _check_one(
+        check_one(
             self._session.run(_MOVE, (target.id, seq, number, stored.properties, stored.hash, stored.key, source.id)),
             stored,
         )
@@ -119,7 +122,7 @@ class Transfers:
         )
         hash = message_hash(stored.key, stored.created, stored.cause, body, stored.format, stored.type, properties)
         number = self._counts.arrive(queue, 1)  # the newest of a queue has the highest number, so this one is new
-        _check_one(self._session.run(_EDIT, (body, properties, hash, seq, number, stored.key, queue.id)), stored)
+        check_one(self._session.run(_EDIT, (body, properties, hash, seq, number, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
         self._session.run(KEEP_EDITION, (stored.key, seq, stored.body, stored.properties))
         return stored._replace(body=body, properties=properties, hash=hash, position=seq, number=number, last=seq)
@@ -184,7 +187,7 @@ class Transfers:
         leaving = self._leaving()
         seq = self._journal.add("handed-over", message=key, prior=parcel.stored.last, source=leaving.id)
         self._session.run(DEPART, (key, seq, parcel.stored.cause, parcel.stored.type))
-        _check_one(self._session.run(DISCARD, (key, leaving.id)), parcel.stored)
+        check_one(self._session.run(DISCARD, (key, leaving.id)), parcel.stored)
         self._counts.depart(leaving, parcel.stored.number, kept=False)
         return seq
 
@@ -198,12 +201,7 @@ class Transfers:
         return None if row is None else _parcel(row)
 
     def _leaving(self) -> Queue:
-        found = self._queues.named(LEAVING)
-        if found is None:
-            self._queues.create(LEAVING, LEAVING, path=LEAVING, ordinal=0)
-            found = self._queues.named(LEAVING)
-            assert found is not None
-        return found
+        return self._queues.made(LEAVING, LEAVING)
 
 
 def _parcel(row: Row) -> Parcel:
@@ -214,8 +212,3 @@ def _parcel(row: Row) -> Parcel:
 def _row(queue: Queue, stored: Stored) -> tuple[Any, ...]:
     key, _, created, _, type, form, body, hash, properties, cause, position, number, _ = stored
     return (key, queue.id, position, number, created, body, form, type, properties, hash, cause)
-
-
-def _check_one(changed: int, stored: Stored) -> None:
-    if changed != 1:
-        raise StoreCorrupt(why=f"message {key_text(stored.key)} was found in {stored.queue} and cannot be changed")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 from postroom.errors import TypeUnknown
 from postroom.model.body import Format
-from postroom.model.catalog import Definition
+from postroom.model.catalog import Definition, nearest
 from postroom.model.message import Draft
 from postroom.model.types import Field, Kind, MessageType
 from postroom.model.views import record
@@ -26,8 +25,7 @@ def find_type(tx: Transaction, name: str) -> MessageType:
     for definition in known:
         if definition.name == name:
             return _type(definition)
-    near = get_close_matches(name, [definition.name for definition in known], n=1)
-    raise TypeUnknown(type=name, nearest=f"; did you mean {near[0]}?" if near else "")
+    raise TypeUnknown(type=name, nearest=nearest(name, [definition.name for definition in known]))
 
 
 def all_types(tx: Transaction) -> dict[str, MessageType]:

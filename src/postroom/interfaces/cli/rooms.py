@@ -14,7 +14,7 @@ from postroom.model.message import Message
 from postroom.model.moment import to_iso
 from postroom.room import Postroom, loading
 from postroom.stations.filling import values
-from postroom.stations.reading import database, mailbox
+from postroom.stations.names import database, mailbox
 from postroom.stations.story import Story, Told
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from postroom.errors import PostroomError
 from postroom.model.body import check_text
-from postroom.model.types import FieldValue, Kind, in_xml, text
+from postroom.model.types import FieldValue, Kind, text
+from postroom.model.xmltext import in_xml
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import copied, created, is_ours, modified, values
 from postroom.stations.forms import Form

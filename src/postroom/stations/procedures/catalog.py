@@ -21,7 +21,7 @@ KIND = "procedure"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptProcedure:
     """A procedure as it is kept."""
 
     procedure: Procedure
@@ -65,7 +65,7 @@ class Procedures:
         return found
 
 
-def kept(tx: Transaction) -> list[Kept]:
+def kept(tx: Transaction) -> list[KeptProcedure]:
     """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
     found = [(_first(tx, each.name), _kept(each)) for each in tx.definitions.of_kind(KIND)]
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
@@ -78,16 +78,16 @@ def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
     return first.since, "" if place is None else place.file, 0 if place is None else place.line
 
 
-def named(tx: Transaction, name: str) -> Kept:
+def named(tx: Transaction, name: str) -> KeptProcedure:
     known = {each.procedure.name: each for each in kept(tx)}
     if name not in known:
         raise DefinitionUnknown(name=f"procedure {name}", nearest=nearest(name, known))
     return known[name]
 
 
-def _kept(definition: Definition) -> Kept:
+def _kept(definition: Definition) -> KeptProcedure:
     (procedure,) = parsed(definition.body["text"], definition.name)
-    return Kept(procedure, not definition.body["disabled"], definition.position, definition.since)
+    return KeptProcedure(procedure, not definition.body["disabled"], definition.position, definition.since)
 
 
 def parsed(text: str, file: str) -> list[Procedure]:
@@ -95,7 +95,7 @@ def parsed(text: str, file: str) -> list[Procedure]:
     return read_procedures((Position(file, number), row.strip()) for number, row in enumerate(text.splitlines(), 1))
 
 
-def desks(known: Iterable[Kept], forms: Mapping[str, Edition]) -> dict[str, Desk]:
+def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[str, Desk]:
     plain = {name: edition.form for name, edition in forms.items()}
     by_station: dict[str, list[tuple[int, Plan]]] = {}
     for each in known:

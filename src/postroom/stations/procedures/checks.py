@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from postroom.errors import FormInvalid
-from postroom.limits import PROCEDURE_COPIES_MAX, PROCEDURE_SKETCHES_MAX
+from postroom.limits import DOSSIER_CHARS_MAX, PROCEDURE_COPIES_MAX, PROCEDURE_SKETCHES_MAX
 from postroom.model.catalog import Position, Problem, nearest
 from postroom.model.types import Kind
 from postroom.stations import conditions
@@ -249,9 +249,9 @@ def destination_value(subject: Subject) -> Found:
         if (
             each.operation is Operation.DOSSIER
             and isinstance(each.where, Constant)
-            and len(str(each.where.value)) > 200
+            and len(str(each.where.value)) > DOSSIER_CHARS_MAX
         ):
-            yield each.position, "the name of a dossier has at most 200 characters"
+            yield each.position, f"the name of a dossier has at most {DOSSIER_CHARS_MAX} characters"
 
 
 def action_order(subject: Subject) -> Found:

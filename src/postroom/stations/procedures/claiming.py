@@ -20,8 +20,7 @@ from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Picked, Plan, Selected, selected
 from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes
 from postroom.store.batch import Stale
-from postroom.store.desks import Candidate
-from postroom.store.desks import Desk as Kept
+from postroom.store.desks import Candidate, Reached
 from postroom.store.transaction import Transaction
 
 CHAIN, TRIES, DAMAGED = "PP0002", "PP0003", "PP0004"  # chains and searches that are too long, messages unreadable
@@ -59,7 +58,7 @@ class Look:
     """One station in a step: what came, who is a candidate now, and what is complete."""
 
     desk: Desk
-    kept: Kept
+    kept: Reached
     arrivals: list[Arrival]
     memory: Memory
     sets: list[WorkingSet] = field(default_factory=list)
@@ -71,7 +70,7 @@ class Look:
         self.with_mail = self.kept.mail > 0 or any(each.mail for each in self.arrivals)
 
     @property
-    def progress(self) -> Kept:
+    def progress(self) -> Reached:
         """How far the station's messages have been looked at."""
         seen = self.arrivals[: self.until]
         # Each of the two queues is read in its order.
@@ -110,7 +109,7 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
     return sorted(found, key=lambda each: each.stored.position)[:size]
 
 
-def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart: bool) -> Look:
+def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apart: bool) -> Look:
     """Look at messages of a station one after another, with the store of its node."""
 
     def look_up(slot: str, value: str, after: int) -> Sequence[Candidate]:
@@ -135,7 +134,7 @@ def look(tx: Transaction, desk: Desk, kept: Kept, some: list[Arrival], *, apart:
 
 def look_dry(desk: Desk, some: list[Arrival]) -> Look:
     """The same without a store: messages find only each other."""
-    found = Look(desk, Kept(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
+    found = Look(desk, Reached(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
     for number, arrival in enumerate(some):
         _look_at(found, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
     found.until = len(some)

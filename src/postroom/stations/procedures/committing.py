@@ -12,11 +12,13 @@ from functools import lru_cache
 from postroom.engine.stage import Result
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
+from postroom.model.moment import in_microseconds
 from postroom.stations import filing
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
 from postroom.stations.mail import queue_of, ship_one
 from postroom.stations.marks import Marks, marks, properties
+from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.actions import Made
 from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet
@@ -25,7 +27,6 @@ from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
-from postroom.stations.reading import database, mailbox
 from postroom.store.batch import Stale
 from postroom.store.handling import Move, New
 from postroom.store.queues import MAILBOX, STATION, Queue
@@ -242,7 +243,7 @@ class _Step:
         assert goal.delay_seconds is not None
         about = {"station": by.station, "to": goal.where, "procedure": by.procedure}
         payload = {"message": now.key, **about}
-        self._tx.timers.add(self._tx.now + goal.delay_seconds * 1_000_000, TIMER, payload)
+        self._tx.timers.add(self._tx.now + in_microseconds(goal.delay_seconds), TIMER, payload)
 
 
 class _By:
@@ -290,7 +291,7 @@ class _Way:
         if by.procedure not in handled:
             handled = (*handled, by.procedure)
         if delay is not None:
-            due = by.now + delay * 1_000_000
+            due = by.now + in_microseconds(delay)
         return properties(Marks(form, sender, by.depth, handled, due, sphere))
 
 

@@ -24,6 +24,7 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
 from postroom.stations.marks import Marks, marks, properties
+from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.procedures.actions import Bench, Complete, Outcome
 from postroom.stations.procedures.catalog import Procedures
@@ -32,10 +33,9 @@ from postroom.stations.procedures.committing import TIMER, commit, tell
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.plan import Desk
 from postroom.stations.procedures.working import Evaluate, conclude, forms_of, prepared, unknown_station
-from postroom.stations.reading import database, mailbox
 from postroom.store.base import Store
 from postroom.store.batch import Stale
-from postroom.store.desks import Desk as Kept
+from postroom.store.desks import Reached
 from postroom.store.queues import STATION
 from postroom.store.tracking import STATIONS
 from postroom.store.transaction import Transaction
@@ -201,14 +201,14 @@ class _Steps:
 
     # --- what there is ---
 
-    def _opened(self, desks: Sequence[Desk]) -> dict[str, Kept]:
+    def _opened(self, desks: Sequence[Desk]) -> dict[str, Reached]:
         """How far each station has been looked at; one whose procedures have changed begins anew."""
         wanted = {desk.station: desk.edition for desk in desks}
 
-        def differs(known: Mapping[str, Kept]) -> bool:
+        def differs(known: Mapping[str, Reached]) -> bool:
             return {name: each.edition for name, each in known.items()} != wanted
 
-        def work(tx: Transaction) -> dict[str, Kept]:
+        def work(tx: Transaction) -> dict[str, Reached]:
             self._fence(tx)
             known = {each.station: each for each in tx.desks.all()}
             for station in known.keys() - wanted.keys():
@@ -223,7 +223,7 @@ class _Steps:
         known = {each.station: each for each in self._store.read(lambda tx: tx.desks.all())}
         return self._store.transact("desks", work) if differs(known) else known
 
-    def _looks(self, desks: Sequence[Desk], kept: Mapping[str, Kept]) -> tuple[list[Look], bool]:
+    def _looks(self, desks: Sequence[Desk], kept: Mapping[str, Reached]) -> tuple[list[Look], bool]:
         """The stations with messages that were not looked at, looked at; and whether there is more."""
         own = self._store.read(lambda tx: tx.desks.with_news(database("")))
         if self._apart:
@@ -246,7 +246,7 @@ class _Steps:
                 return looks, True
         return looks, False
 
-    def _look(self, desk: Desk, kept: Kept, size: int, has_mail: bool) -> list[Look]:
+    def _look(self, desk: Desk, kept: Reached, size: int, has_mail: bool) -> list[Look]:
         queue, box = database(desk.station), mailbox(desk.station)
 
         def work(tx: Transaction) -> list[Look]:

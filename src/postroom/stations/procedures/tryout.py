@@ -8,18 +8,19 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from postroom.engine.tryout import begins
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.catalog import Edition
 from postroom.stations.definitions import check, proposed_forms
 from postroom.stations.language import Office
 from postroom.stations.marks import marks
+from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.procedures.catalog import Kept, desks
+from postroom.stations.procedures.catalog import KeptProcedure, desks
 from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.working import Evaluate, Used, work_out
-from postroom.stations.reading import database, mailbox
 from postroom.store.transaction import Transaction
 
 
@@ -40,8 +41,8 @@ def tried(network: Network, office: Office, since: datetime | None, evaluate: Ev
     network.control.read(lambda tx: check(tx, office))
     forms = network.control.read(lambda tx: proposed_forms(tx, office))
     homes = network.stations()
-    after = 0 if since is None else int(since.timestamp() * 1_000_000)
-    for desk in desks([Kept(each, True, None, 0) for each in office.procedures], forms).values():
+    after = begins(since)
+    for desk in desks([KeptProcedure(each, True, None, 0) for each in office.procedures], forms).values():
         if desk.station not in homes:
             continue
         own = network.look(homes[desk.station], partial(_held, database(desk.station), after))

@@ -11,10 +11,10 @@ from postroom.stations import functions
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.forms import Form
 from postroom.stations.marks import marks
+from postroom.stations.names import is_dossier
 from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, functions_of
 from postroom.stations.procedures.claiming import WorkingSet
 from postroom.stations.procedures.definitions import Operation
-from postroom.stations.reading import is_dossier
 from postroom.store.transaction import Transaction
 
 #: Works out what complete working sets lead to, by their numbers.

@@ -11,9 +11,9 @@ import pyarrow
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from postroom.engine.frames import Frames
-from postroom.engine.options import Place, parts
-from postroom.engine.tail import Tail
+from postroom.engine.datasource.frames import Frames
+from postroom.engine.datasource.options import Place, parts
+from postroom.engine.datasource.tail import Tail
 from postroom.limits import PAGE_ROWS
 from postroom.store.base import Store
 from postroom.store.queues import Queue

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import LongType, MapType, StringType, StructType
 
-from postroom.engine.sink import BatchSink, Made, StreamSink
+from postroom.engine.datasource.sink import BatchSink, Made, StreamSink
 from postroom.errors import ArgumentInvalid, JsonMalformed, PropertyInvalid, TextInvalid
 from postroom.room import Postroom
 from postroom.spark import RoomSource

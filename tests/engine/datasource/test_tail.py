@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import postroom
-from postroom.engine.tail import Tail
+from postroom.engine.datasource.tail import Tail
 from postroom.errors import QueueUnknown
 from postroom.model.message import Draft
 from postroom.room import Postroom

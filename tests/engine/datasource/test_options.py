@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
 
-from postroom.engine.options import (
+from postroom.engine.datasource.options import (
     READING,
     STREAMING,
     WRITING,

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from postroom.engine import stream
-from postroom.engine.frames import SCHEMA
-from postroom.engine.stream import Offset, Stream
+from postroom.engine.datasource import stream
+from postroom.engine.datasource.frames import SCHEMA
+from postroom.engine.datasource.stream import Offset, Stream
 from postroom.room import Postroom
 from postroom.spark import RoomSource
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from postroom.errors import DescriptionInvalid
 from postroom.limits import COMMAND_CHARS_MAX, HIERARCHY_ENTRIES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX
 from postroom.model.catalog import Position, Problem
-from postroom.queues import description, rules
+from postroom.queues import checks, description
 from postroom.queues.description import Entry, parse
 from postroom.queues.hierarchy import Level, levels_of, printed
 
@@ -26,7 +26,7 @@ CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3
 def broken(text: str) -> list[str]:
     """The rules that a description breaks, in the order of the text."""
     try:
-        rules.check(parse(text, "test.qdl"))
+        checks.check(parse(text, "test.qdl"))
     except DescriptionInvalid as error:
         return [problem.rule for problem in error.facts["problems"]]
     return []
@@ -58,7 +58,7 @@ def rules_in_the_reader() -> set[str]:
 
 
 def test_every_check_has_an_example() -> None:
-    names = [rule.__name__.replace("_", "-") for rule in rules.CHECKS]
+    names = [rule.__name__.replace("_", "-") for rule in checks.CHECKS]
     assert len(set(names)) == len(names) == 10
     assert set(names) - rules_in_examples() == set()
 
@@ -72,7 +72,7 @@ def test_every_rule_of_the_reader_has_an_example() -> None:
 
 
 def test_every_example_names_a_rule_that_exists() -> None:
-    known = [*rules_in_the_reader(), *(rule.__name__.replace("_", "-") for rule in rules.CHECKS)]
+    known = [*rules_in_the_reader(), *(rule.__name__.replace("_", "-") for rule in checks.CHECKS)]
     for rule in rules_in_examples():
         assert any(re.fullmatch(pattern, rule) for pattern in known), rule
 
@@ -107,13 +107,13 @@ def test_every_example_names_a_rule_that_exists() -> None:
 )
 def test_a_broken_rule_is_told_in_a_sentence(text: str, said: str) -> None:
     with pytest.raises(DescriptionInvalid) as caught:
-        rules.check(parse(f"{text} 99", "test.qdl"))
+        checks.check(parse(f"{text} 99", "test.qdl"))
     assert said in [problem.what[: len(said)] for problem in caught.value.facts["problems"]]
 
 
 def test_a_secret_is_not_repeated_in_the_error() -> None:
     with pytest.raises(DescriptionInvalid) as caught:
-        rules.check(parse('01 INPUT-QUEUE (A) PASSWORD IS "not-a-good-one" 99', "test.qdl"))
+        checks.check(parse('01 INPUT-QUEUE (A) PASSWORD IS "not-a-good-one" 99', "test.qdl"))
     assert "not-a-good-one" not in str(caught.value)
 
 
@@ -141,13 +141,13 @@ def test_the_error_shows_the_first_problem_and_counts_the_others() -> None:
     with pytest.raises(
         DescriptionInvalid, match=r"^test.qdl:1:1: .* \[name-form\] \(and 2 more: postroom load --check"
     ):
-        rules.check(parse("01 INPUT-QUEUE (-) 01 INPUT-QUEUE (-) 99", "test.qdl"))
+        checks.check(parse("01 INPUT-QUEUE (-) 01 INPUT-QUEUE (-) 99", "test.qdl"))
     with pytest.raises(DescriptionInvalid, match=r"\[name-form\]$"):
-        rules.check(parse("01 INPUT-QUEUE (-) 99", "test.qdl"))
+        checks.check(parse("01 INPUT-QUEUE (-) 99", "test.qdl"))
 
 
 def test_problems_of_one_entry_stand_in_the_order_of_the_checks() -> None:
-    order = [rule.__name__.replace("_", "-") for rule in rules.CHECKS]
+    order = [rule.__name__.replace("_", "-") for rule in checks.CHECKS]
     found = broken('02 OUTPUT-QUEUE (-) PASSWORD IS "" COMMAND LINE IS "x" 99')
     assert found == ["input-required", "clause-level", "level-skipped", "name-form", "password-form", "command-form"]
     assert found == sorted(found, key=order.index)
@@ -160,7 +160,7 @@ def test_problems_of_one_entry_stand_in_the_order_of_the_checks() -> None:
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12))
 def test_levels_are_in_order_when_none_goes_down_by_more_than_one(levels: list[int]) -> None:
     entries = [entry(level, f"Q{line}", line) for line, level in enumerate(levels, 1)]
-    skipped = [found.position.line for found, _ in rules.level_skipped(entries)]
+    skipped = [found.position.line for found, _ in checks.level_skipped(entries)]
     assert skipped == [line for line, (above, level) in enumerate(pairwise([0, *levels]), 1) if level - above > 1]
 
 
@@ -176,14 +176,14 @@ def levels_in_order(draw: st.DrawFn) -> list[int]:
 @given(levels_in_order(), st.lists(st.booleans(), min_size=12, max_size=12))
 def test_a_command_is_redefined_exactly_where_one_stands_on_the_path_above(levels: list[int], has: list[bool]) -> None:
     entries = [entry(level, f"Q{line}", line, "run" if has[line - 1] else None) for line, level in enumerate(levels, 1)]
-    places = rules.paths(entries)
+    places = checks.paths(entries)
     commanded = {path for path, each in zip(places, entries, strict=True) if each.command}
     expected = [
         line
         for line, path in enumerate(places, 1)
         if path in commanded and any(path.startswith(f"{up}/") for up in commanded)
     ]
-    assert [found.position.line for found, _ in rules.command_redefined(entries)] == expected
+    assert [found.position.line for found, _ in checks.command_redefined(entries)] == expected
 
 
 NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9-]{0,10}[A-Za-z0-9])?", fullmatch=True)
@@ -212,10 +212,10 @@ def test_every_tree_prints_as_a_description_that_loads_to_the_same_tree(tree: li
     secrets = {level.path: HASH[:-3] + f"{number % 10}CI" for number, level in enumerate(tree) if level.password}
     text = printed(tree, secrets)
     entries = parse(text, "test.qdl")
-    rules.check(entries)
+    checks.check(entries)
     assert levels_of(entries) == tree
     assert printed(levels_of(entries), secrets) == text
-    hashes = {path: each.password_hash for path, each in zip(rules.paths(entries), entries, strict=True)}
+    hashes = {path: each.password_hash for path, each in zip(checks.paths(entries), entries, strict=True)}
     assert {path: hash for path, hash in hashes.items() if hash} == secrets
     assert [each.position.line for each in entries] == list(range(1, len(tree) + 1))
 
@@ -231,6 +231,6 @@ def test_a_command_line_that_no_system_can_run_is_refused(command: str) -> None:
 
 def test_a_name_with_terminal_codes_is_not_shown_raw() -> None:
     with pytest.raises(DescriptionInvalid) as caught:
-        rules.check(parse("01 INPUT-QUEUE (\x1b[31m-a-long-name) 99", "test.qdl"))
+        checks.check(parse("01 INPUT-QUEUE (\x1b[31m-a-long-name) 99", "test.qdl"))
     first: Problem = caught.value.facts["problems"][0]
     assert "\x1b" not in first.what

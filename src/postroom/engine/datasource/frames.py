@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, MapType, StringType, StructField, StructType, TimestampType
 
-from postroom.engine.options import STATES
+from postroom.engine.datasource.options import STATES
 from postroom.errors import ArgumentInvalid, MessageUnsound
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES
@@ -71,9 +70,3 @@ def _texts(properties: str) -> list[tuple[str, str | None]]:
 
 def _text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
-def plan_of(frame: DataFrame) -> str:
-    """Spark's plan of a frame: what ``DataFrame.explain`` prints."""
-    utilities = frame.sparkSession._jvm.PythonSQLUtils  # type: ignore[union-attr]  # a running session has one
-    return str(utilities.explainString(frame._jdf.queryExecution(), "formatted")).strip()

@@ -13,9 +13,9 @@ from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 from pyspark.sql.types import StructType
 
 import postroom
-from postroom.engine import scan
-from postroom.engine.frames import SCHEMA
-from postroom.engine.scan import Scan
+from postroom.engine.datasource import scan
+from postroom.engine.datasource.frames import SCHEMA
+from postroom.engine.datasource.scan import Scan
 from postroom.errors import ArgumentInvalid, MessageUnsound, QueueUnknown, RoomMissing
 from postroom.model.types import Field, MessageType
 from postroom.room import Postroom

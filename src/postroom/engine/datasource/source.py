@@ -7,13 +7,13 @@ from abc import abstractmethod
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from postroom.engine import options
-from postroom.engine.delivery import Put
-from postroom.engine.frames import SCHEMA, Frames
-from postroom.engine.options import READING, STREAMING, WRITING
-from postroom.engine.scan import Scan
-from postroom.engine.sink import BatchSink, Sheet, StreamSink
-from postroom.engine.stream import Stream
+from postroom.engine.datasource import options
+from postroom.engine.datasource.delivery import Put
+from postroom.engine.datasource.frames import SCHEMA, Frames
+from postroom.engine.datasource.options import READING, STREAMING, WRITING
+from postroom.engine.datasource.scan import Scan
+from postroom.engine.datasource.sink import BatchSink, Sheet, StreamSink
+from postroom.engine.datasource.stream import Stream
 from postroom.errors import ArgumentInvalid
 from postroom.store.base import Store
 

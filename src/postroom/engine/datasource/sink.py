@@ -12,8 +12,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from postroom.engine.delivery import Put, Receipt, deliver
-from postroom.engine.options import Place
+from postroom.engine.datasource.delivery import Put, Receipt, deliver
+from postroom.engine.datasource.options import Place
 from postroom.errors import ArgumentInvalid, PropertyInvalid
 from postroom.model.message import Draft
 from postroom.store.base import Store

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
+from datetime import datetime
 
 from postroom.errors import ArgumentInvalid, QueueUnknown
-from postroom.limits import ACTOR_CHARS_MAX, BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
+from postroom.limits import BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
+from postroom.model.catalog import nearest
 from postroom.model.key import key_number
-from postroom.model.moment import to_datetime
+from postroom.model.moment import to_microseconds
 from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.queues import Queue
+from postroom.store.registry import check_actor
 from postroom.store.scans import END, Wanted
 from postroom.store.transaction import Transaction
 
@@ -40,8 +41,8 @@ class Place:
         if found is None:
             found = next((queue for queue in tx.queues.below(self.queue) if queue.path == self.queue), None)
         if found is None:
-            near = get_close_matches(self.queue, [name for pair in tx.queues.names() for name in pair], n=1)
-            raise QueueUnknown(queue=self.queue, nearest=f"; did you mean {near[0]}?" if near else "")
+            known = [name for pair in tx.queues.names() for name in pair]
+            raise QueueUnknown(queue=self.queue, nearest=nearest(self.queue, known))
         return found
 
 
@@ -59,10 +60,8 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
     names = {name.lower() for name in known}
     for name in options:
         if name.lower() not in names:
-            near = get_close_matches(name.lower(), sorted(names), n=1)
-            raise ArgumentInvalid(
-                argument=f"option {name}", why=f"there is none{f'; did you mean {near[0]}?' if near else ''}"
-            )
+            close = nearest(name.lower(), sorted(names))
+            raise ArgumentInvalid(argument=f"option {name}", why=f"there is none{close}")
     room = options.get("room") or options.get("path")
     if not room:
         raise ArgumentInvalid(argument="option room", why="give the path or the PostgreSQL URL of a room")
@@ -70,8 +69,7 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
     if not queue:
         raise ArgumentInvalid(argument="option queue", why="give the name of a queue")
     actor = options.get("actor") or "spark"
-    if len(actor) > ACTOR_CHARS_MAX or not actor.isprintable():
-        raise ArgumentInvalid(argument="option actor", why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+    check_actor("option actor", actor)
     # Tasks may run in another folder than the one where the path was meant.
     return Place(absolute(room), queue, actor)
 
@@ -114,11 +112,10 @@ def _moment(options: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        return to_microseconds(datetime.fromisoformat(text))
     except ValueError:
         why = f"{text!r} is not a time such as 2026-01-31T12:00:00Z"
         raise ArgumentInvalid(argument=f"option {name}", why=why) from None
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - to_datetime(0)) // timedelta(microseconds=1)
 
 
 def _count(options: Mapping[str, str], name: str, most: int) -> int | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom.engine import delivery
-from postroom.engine.delivery import Receipt, deliver
+from postroom.engine.datasource import delivery
+from postroom.engine.datasource.delivery import Receipt, deliver
 from postroom.errors import ArgumentInvalid, BodyMismatch, EntryRefused, QueueHeld, QueueUnknown
 from postroom.limits import STREAM_RECEIPTS_KEPT
 from postroom.model.message import Draft

@@ -9,8 +9,8 @@ from functools import partial
 import pyarrow
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from postroom.engine.frames import Frames
-from postroom.engine.options import STATES, Choice, Place, parts
+from postroom.engine.datasource.frames import Frames
+from postroom.engine.datasource.options import STATES, Choice, Place, parts
 from postroom.limits import PAGE_ROWS
 from postroom.store.base import Store
 from postroom.store.messages import State

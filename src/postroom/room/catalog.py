@@ -1,0 +1,63 @@
+"""The catalog of a room: everything that is defined there, whatever its language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.model.moment import to_datetime, to_iso
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """One definition in force."""
+
+    what: str
+    name: str
+    where: str | None
+    version: int
+    since: str
+    by: str
+    definition: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "name": self.name,
+            "where": self.where,
+            "version": self.version,
+            "since": self.since,
+            "by": self.by,
+            "definition": self.definition,
+        }
+
+
+def catalog(tx: Transaction) -> list[CatalogEntry]:
+    """Everything that is defined, in the order of definition."""
+    versions = {version: (at, actor) for version, at, actor in tx.definitions.versions()}
+    found = []
+    for definition in tx.definitions.all():
+        what = definition.body.get("what") or definition.kind.replace("-", " ")
+        at, actor = versions[definition.since]
+        found.append(
+            CatalogEntry(
+                what,
+                definition.name.removeprefix(f"{what} "),
+                str(definition.position) if definition.position else None,
+                definition.since,
+                to_iso(to_datetime(at)),
+                actor,
+                _shown(dict(definition.body)),
+            )
+        )
+    return found
+
+
+def _shown(body: dict[str, Any]) -> dict[str, Any]:
+    """A definition without what is empty, and with master data by its size only."""
+    if "documents" in body:
+        body = {"files": body.get("files", []), "documents": len(body["documents"])}
+    if "rows" in body:
+        body["rows"] = len(body["rows"])
+    return {name: value for name, value in body.items() if value not in (None, [], False) and name != "schema_text"}
