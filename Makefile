@@ -50,13 +50,8 @@ house: $(STAMP)
 reference: $(STAMP) ## Write the reference pages that are made from the code
 	$(BIN)/python docs/reference/generate.py
 
-bench: $(STAMP) ## Measure, side by side with plain sqlite3, with peers, with one message at a time, with plain PySpark, DuckDB, CLIPS and dbos
-	$(BIN)/python bench/queues.py
-	$(BIN)/python bench/rules.py
-	$(BIN)/python bench/flows.py
-	$(BIN)/python bench/stations.py
-	$(BIN)/python bench/procedures.py
-	$(BIN)/python bench/spheres.py
+bench: $(STAMP) ## Measure everything beside its peers, half an hour long, and write docs/benchmarks.md
+	$(BIN)/python bench/everything.py
 
 lock: ## Choose newer versions of what the project depends on
 	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock

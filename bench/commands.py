@@ -13,7 +13,7 @@ import postroom
 from contenders import QUEUE
 from lines import Line
 
-SECONDS_MAX = {("--help",): 0.5, ("send", QUEUE, "--body", "x"): 0.7}
+COMMANDS = {"help": ("--help",), "send-command": ("send", QUEUE, "--body", "x")}  # by their bounds
 
 
 def measure_commands(directory: Path, runs: int) -> list[Line]:
@@ -21,11 +21,11 @@ def measure_commands(directory: Path, runs: int) -> list[Line]:
     room = directory / "room.db"
     with postroom.open(room) as opened:
         opened.create_queue(QUEUE)
-    seconds: dict[tuple[str, ...], list[float]] = {arguments: [] for arguments in SECONDS_MAX}
+    seconds: dict[str, list[float]] = {bound: [] for bound in COMMANDS}
     for _ in range(runs + 1):
-        for arguments, taken in seconds.items():
-            taken.append(_seconds(arguments, room))
-    return [_line(arguments, taken[1:]) for arguments, taken in seconds.items()]  # the first was the warm-up
+        for bound, taken in seconds.items():
+            taken.append(_seconds(COMMANDS[bound], room))
+    return [_line(bound, taken[1:]) for bound, taken in seconds.items()]  # the first was the warm-up
 
 
 def _seconds(arguments: tuple[str, ...], room: Path) -> float:
@@ -36,15 +36,7 @@ def _seconds(arguments: tuple[str, ...], room: Path) -> float:
     return perf_counter() - start
 
 
-def _line(arguments: tuple[str, ...], seconds: list[float]) -> Line:
+def _line(bound: str, seconds: list[float]) -> Line:
     middle = median(seconds)
-    return Line(
-        measure=" ".join(("postroom", *arguments)),
-        measured=middle,
-        unit="s",
-        result=middle,
-        lowest=min(seconds),
-        highest=max(seconds),
-        relation="<",
-        bound=SECONDS_MAX[arguments],
-    )
+    command = " ".join(("postroom", COMMANDS[bound][0]))
+    return Line(f"`{command}`", middle, "s", middle, min(seconds), max(seconds), bound)

@@ -35,6 +35,10 @@ class Durability(NamedTuple):
     journal_mode: str
     wal_autocheckpoint: int
 
+    def told(self) -> str:
+        assert self.synchronous == _SYNCHRONOUS_FULL, self
+        return f"synchronous {self.synchronous} (FULL), journal_mode {self.journal_mode}"
+
 
 @dataclass(frozen=True, slots=True)
 class Contender:

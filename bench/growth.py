@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import postroom
 from contenders import QUEUE
+from curves import Curve, curve
 from lines import Line
 from rounds import Action, Arguments, Round, cost, cost_ratio, run_round
 
 CHUNK = 100_000
-COST_RATIO_MAX = 1.5
 
 
 class FilledRoom:
@@ -47,35 +48,34 @@ class FilledRoom:
         self.room.send_many(QUEUE, [self._body] * missing)
 
 
-def measure_growth(directory: Path, sizes: tuple[int, int], rounds: int, times: int, body: str) -> list[Line]:
+class Grown(NamedTuple):
+    line: Line  # the largest room against the smallest
+    curve: Curve
+
+
+def measure_growth(directory: Path, sizes: Sequence[int], rounds: int, times: int, body: str) -> Iterator[Grown]:
     directory.mkdir()
-    small, large = (FilledRoom(directory / f"{size}.db", size, body) for size in sizes)
+    rooms = [FilledRoom(directory / f"{size}.db", size, body) for size in sizes]
     try:
         # Receive comes last: it is the one that changes what the others would look at.
-        return [_line(verb, small, large, rounds, times) for verb in ("accept", "trace", "receive")]
+        for verb in ("accept", "trace", "receive"):
+            yield _grown(verb, rooms, rounds, times)
     finally:
-        small.room.close()
-        large.room.close()
+        for filled in rooms:
+            filled.room.close()
 
 
-def _line(verb: str, small: FilledRoom, large: FilledRoom, rounds: int, times: int) -> Line:
+def _grown(verb: str, rooms: Sequence[FilledRoom], rounds: int, times: int) -> Grown:
     done: list[Round] = []
     for number in range(rounds + 1):
-        actions = {filled.name: filled.operation(verb, times) for filled in (small, large)}
+        actions = {filled.name: filled.operation(verb, times) for filled in rooms}
         done.append(run_round(actions, first=number))
-        for filled in (small, large):
+        for filled in rooms:
             filled.refill()
     done = done[1:]  # the first was the warm-up
-    ratio = cost_ratio(done, large.name, small.name)
-    return Line(
-        measure=f"{verb}, {large.name}",
-        measured=cost(done, large.name) * 1e6,
-        unit="µs",
-        result=ratio.median,
-        lowest=ratio.lowest,
-        highest=ratio.highest,
-        relation="<=",
-        bound=COST_RATIO_MAX,
-        against=small.name,
-        other=cost(done, small.name) * 1e6,
-    )
+    few, many = rooms[0].name, rooms[-1].name
+    costs = {filled.size: [one[filled.name] * 1e6 for one in done] for filled in rooms}
+    ratio = cost_ratio(done, many, few)
+    others = cost(done, few) * 1e6
+    line = Line(f"{verb} with {many}", cost(done, many) * 1e6, "µs", *ratio, f"{verb}-growth", f"with {few}", others)
+    return Grown(line, curve(verb, "messages stored", "µs", costs))

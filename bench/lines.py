@@ -1,55 +1,72 @@
-"""Lines: one measurement each, with its bound and whether the bound is met."""
+"""Lines: one measurement each, and whether it meets the bound that it answers."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_RELATIONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
-_UNITS = {"/s": "{:,.0f} /s", "µs": "{:,.1f} µs", "s": "{:.3f} s"}
+from bounds import Bound
+
+_UNITS = {"/s": "{:,.0f} /s", "µs": "{:,.1f} µs", "s": "{:.3f} s", "ms": "{:.2f} ms"}
 _HEADINGS = ("measure", "measured", "against", "", "result", "lowest", "highest", "bound", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """With somebody to compare with, the result is a ratio; alone, it is the measured figure itself."""
+
     measure: str
-    measured: float
+    measured: float | None  # None where only the ratio was kept
     unit: str
     result: float
     lowest: float
     highest: float
-    relation: str
-    bound: float
+    bound: str | None = None  # its name in the part's bounds
     against: str | None = None
     other: float | None = None
+    remark: str = ""
 
-    @property
-    def met(self) -> bool:
-        """By the unrounded figure: 0.496 does not meet a bound of 0.5, whatever the table shows."""
-        return bool(_RELATIONS[self.relation](self.result, self.bound))
+    def __post_init__(self) -> None:
+        assert self.unit in _UNITS, self.unit
+        assert self.lowest <= self.result <= self.highest, self
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "met": self.met}
+        return asdict(self)
 
-    def cells(self) -> tuple[str, ...]:
-        show = _UNITS[self.unit].format
-        return (
-            self.measure,
-            show(self.measured),
-            self.against or "",
-            "" if self.other is None else show(self.other),
-            f"{self.result:.3f}",
-            f"{self.lowest:.3f}",
-            f"{self.highest:.3f}",
-            f"{self.relation} {self.bound:g}",
-            "met" if self.met else "MISSED",
-        )
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Line:
+        return cls(**kept)
+
+    def shown(self) -> str:
+        return show(self.measured, self.unit)
+
+    def shown_other(self) -> str:
+        return show(self.other, self.unit)
+
+    def shown_result(self) -> str:
+        """The middle one, then the lowest and the highest of the rounds."""
+        one, low, high = (self._figure(each) for each in (self.result, self.lowest, self.highest))
+        return one if low == high else f"{one} ({low}–{high})"
+
+    def _figure(self, value: float) -> str:
+        return ratio(value) if self.against is not None else show(value, self.unit).partition(" ")[0]
 
 
-def table(lines: Sequence[Line]) -> str:
-    rows = [_HEADINGS, *(line.cells() for line in lines)]
+def show(value: float | None, unit: str) -> str:
+    return "" if value is None else _UNITS[unit].format(value)
+
+
+def ratio(value: float) -> str:
+    return f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def verdict(line: Line, bound: Bound | None) -> str:
+    return "" if bound is None else "met" if bound.met(line.result) else "not met"
+
+
+def table(lines: Sequence[Line], bounds: Mapping[str, Bound]) -> str:
+    rows = [_HEADINGS, *(_cells(line, bounds) for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = (0, 2, 8)  # figures stand at the right of their column, words at the left
     return "\n".join(
@@ -59,3 +76,11 @@ def table(lines: Sequence[Line]) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+def _cells(line: Line, bounds: Mapping[str, Bound]) -> tuple[str, ...]:
+    bound = None if line.bound is None else bounds[line.bound]
+    figures = (f"{each:.3f}" for each in (line.result, line.lowest, line.highest))
+    asked = "" if bound is None else str(bound)
+    about = (line.measure, line.shown(), line.against or "", line.shown_other())
+    return (*about, *figures, asked, verdict(line, bound).upper() if verdict(line, bound) != "met" else "met")

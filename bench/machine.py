@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 import apsw
 
-from contenders import PEERS
+#: Packages whose speed is part of a figure: ours, and the peers'.
+_PACKAGES = (
+    *("pyspark", "pyarrow", "saxonche", "psycopg"),
+    *("persist-queue", "litequeue", "duckdb", "clipspy", "dbos"),
+)
 
 
 def machine() -> dict[str, str]:
@@ -17,14 +21,23 @@ def machine() -> dict[str, str]:
     return {
         "cores": str(os.cpu_count()),
         "memory": f"{memory / 2**30:.1f} GiB",
-        "platform": platform.platform(),
+        "platform": f"{platform.machine()} {platform.system()}",
     }
 
 
 def versions() -> dict[str, str]:
     return {
+        "postroom": version("postroom"),
         "python": platform.python_version(),
-        "postroom": f"{version('postroom')} on SQLite {apsw.sqlite_lib_version()} (apsw {version('apsw')})",
-        "plain sqlite3": f"SQLite {sqlite3.sqlite_version}",
-        **{peer: f"{version(peer)} on SQLite {sqlite3.sqlite_version}" for peer in PEERS},
+        "SQLite of postroom (apsw)": apsw.sqlite_lib_version(),
+        "SQLite of the others (sqlite3)": sqlite3.sqlite_version,
+        **{name: each for name in _PACKAGES if (each := _version(name))},
     }
+
+
+def _version(package: str) -> str | None:
+    """A peer that is not there is not measured, and says so itself."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,21 +1,24 @@
-"""What the measuring programs on Spark have in common: their options, their report, their figures as JSON."""
+"""What the measuring programs have in common: their options, their report, their figures as JSON."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
 import postroom
-from lines import Line, table
+from bounds import BOUNDS
+from curves import Curve
+from lines import Line, table, verdict
 from machine import machine, versions
 from postroom.engine.runner import Totals
 from postroom.room import Postroom
+from results import Result, write
 
 
 class Bench:
@@ -25,9 +28,22 @@ class Bench:
         self._folder = folder
         self._master = master
         self.stages: dict[str, dict[str, float]] = {}  # microseconds a message, by what was measured
+        self.curves: list[Curve] = []
+        self.notes: list[str] = []  # what else the reader should know of this run
+        self.seconds_max: float | None = None  # that it should take
 
     def lines(self) -> Iterator[Line]:
         raise NotImplementedError
+
+    def _rounds(self, count: int, share: float) -> Iterator[int]:
+        """So many rounds; fewer if one more would take more than this share of the time, on a slow machine."""
+        start = perf_counter()
+        for done in range(count):
+            average = (perf_counter() - start) / max(done, 1)
+            if done and self.seconds_max is not None and average * (done + 1) > share * self.seconds_max:
+                self.notes.append(f"{done} of {count} rounds: there was no time for more")
+                return
+            yield done
 
     def _room(self, name: str, text: str, suffix: str) -> Postroom:
         """A room of its own, with the definitions of a text."""
@@ -65,26 +81,46 @@ def run(about: str | None, make: Callable[[Path, bool, str], Bench]) -> int:
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
     parser.add_argument("--master", default="local[*]", help="the Spark master")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE, line by line")
+    parser.add_argument("--minutes", type=float, help="how long it should take: fewer rounds on a slow machine")
     options = parser.parse_args()
+    part = Path(sys.argv[0]).stem
     start = perf_counter()
     build = Path("build")
     build.mkdir(exist_ok=True)
+    result = Result(datetime.now(UTC).date().isoformat(), machine(), versions(), options.quick)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as name:
         bench = make(Path(name).absolute(), options.quick, options.master)
-        lines = list(bench.lines())
-    for fact, value in {**machine(), **versions()}.items():
-        print(f"{fact}: {value}")
-    print(f"\n{table(lines)}\n\nStage times, microseconds a message:")
-    for what, stages in bench.stages.items():
-        print(f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items()))
-    missed = sum(not line.met for line in lines)
-    print(f"\n{len(lines) - missed} of {len(lines)} bounds met, {missed} missed; {perf_counter() - start:.0f} s")
+        bench.seconds_max = None if options.minutes is None else options.minutes * 60
+        result.curves, result.stages, result.notes = bench.curves, bench.stages, bench.notes
+        for line in bench.lines():
+            result.lines.append(line)
+            result.seconds = perf_counter() - start
+            if options.json is not None:
+                write(options.json, {part: result})
+    result.seconds = perf_counter() - start
     if options.json is not None:
-        figures = {"machine": machine(), "lines": [line.as_dict() for line in lines], "stages": bench.stages}
-        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write(options.json, {part: result})
+    print(report(part, result))
     return 0
 
 
+def report(part: str, result: Result) -> str:
+    bounds = BOUNDS.get(part, {})
+    asked = [verdict(line, bounds[line.bound]) for line in result.lines if line.bound is not None]
+    parts = [
+        *(f"{fact}: {value}" for fact, value in {**result.machine, **result.versions}.items()),
+        f"\n{table(result.lines, bounds)}\n",
+        *("Stage times, microseconds a message:" for _ in result.stages and (1,)),
+        *(
+            f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items())
+            for what, stages in result.stages.items()
+        ),
+        *result.notes,
+        f"\n{asked.count('met')} of {len(asked)} bounds met, {asked.count('not met')} missed; {result.seconds:.0f} s",
+    ]
+    return "\n".join(parts)
+
+
 def tell(what: str) -> None:
-    sys.stderr.write(f"… {what}\n")
+    print(f"… {what}", file=sys.stderr, flush=True)

@@ -6,28 +6,20 @@ A missed bound is said in the table and is no failure of the program.
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 
 from commands import measure_commands
 from contenders import PEERS, PLAIN, Contender, Durability, open_all, open_batching
 from growth import measure_growth
-from lines import Line, table
-from machine import machine, versions
+from lines import Line
+from program import Bench, run, tell
 from rounds import Round, cost, cost_ratio, run_round
 
 BODY_BYTES = 100
-SEND_RATIO_MIN = 0.5
-RECEIVE_RATIO_MIN = 0.4
-BATCH_RATIO_MIN = 0.4
-PEER_RATIO_ABOVE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,43 +28,44 @@ class Sizes:
     warm_up: int  # in full: enough for the log to be written over; while it still grows, commits cost more
     singles: int
     batch: int
-    rooms: tuple[int, int]
+    rooms: tuple[int, ...]
     operations: int  # of each verb, in each room, in each round
     commands: int
 
 
-FULL = Sizes(rounds=7, warm_up=600, singles=3_000, batch=100_000, rooms=(1_000, 1_000_000), operations=200, commands=7)
-QUICK = Sizes(rounds=3, warm_up=50, singles=300, batch=10_000, rooms=(1_000, 20_000), operations=100, commands=3)
+FULL = Sizes(
+    rounds=7,
+    warm_up=600,
+    singles=3_000,
+    batch=100_000,
+    rooms=(1_000, 30_000, 1_000_000),
+    operations=200,
+    commands=7,
+)
+QUICK = Sizes(rounds=3, warm_up=50, singles=300, batch=10_000, rooms=(1_000, 5_000, 20_000), operations=100, commands=3)
 
 
-def main() -> int:
-    options = _options()
-    sizes = QUICK if options.quick else FULL
-    start = perf_counter()
-    build = Path("build")
-    build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as name:
-        directory = Path(name).absolute()
-        _tell("single sends and receives")
-        sends, receives, durability = measure_singles(directory, sizes)
-        _tell("sends of many")
-        batches = measure_batches(directory, sizes)
-        lines = [*single_lines("send", SEND_RATIO_MIN, sends), *single_lines("receive", RECEIVE_RATIO_MIN, receives)]
-        lines.append(_rate_line(f"send of {sizes.batch:,}", PLAIN, ">=", BATCH_RATIO_MIN, batches))
-        _tell(f"rooms with {sizes.rooms[0]:,} and {sizes.rooms[1]:,} messages")
-        lines += measure_growth(directory / "growth", sizes.rooms, sizes.rounds, sizes.operations, body_number(0))
-        _tell("the command line")
-        lines += measure_commands(directory / "commands", sizes.commands)
-    print(report(sizes, durability, lines, perf_counter() - start))
-    if options.json is not None:
-        figures = {
-            "machine": machine(),
-            "versions": versions(),
-            "durability": {name: value._asdict() for name, value in durability.items()},
-            "lines": [line.as_dict() for line in lines],
-        }
-        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0
+class QueueBench(Bench):
+    def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
+        super().__init__(folder, master)
+        self._sizes = sizes
+
+    def lines(self) -> Iterator[Line]:
+        sizes, folder = self._sizes, self._folder
+        tell("single sends and receives")
+        sends, receives, durability = measure_singles(folder, sizes)
+        self.notes += [f"{who}: {kept.told()}" for who, kept in durability.items()]
+        self.notes.append(f"{sizes.rounds} rounds of {sizes.singles:,} sends and receives, {BODY_BYTES} bytes each")
+        yield from single_lines("send", sends)
+        yield from single_lines("receive", receives)
+        tell("sends of many")
+        yield _rate_line(f"send of {sizes.batch:,} in one commit", PLAIN, "batch", measure_batches(folder, sizes))
+        tell(f"rooms with {', '.join(f'{size:,}' for size in sizes.rooms)} messages")
+        for grown in measure_growth(folder / "growth", sizes.rooms, sizes.rounds, sizes.operations, body_number(0)):
+            self.curves.append(grown.curve)
+            yield grown.line
+        tell("the command line")
+        yield from measure_commands(folder / "commands", sizes.commands)
 
 
 def measure_singles(directory: Path, sizes: Sizes) -> tuple[list[Round], list[Round], dict[str, Durability]]:
@@ -118,36 +111,11 @@ def measure_batches(directory: Path, sizes: Sizes) -> list[Round]:
     return rounds
 
 
-def single_lines(verb: str, plain_min: float, rounds: Sequence[Round]) -> list[Line]:
-    beside_plain = _rate_line(verb, PLAIN, ">=", plain_min, rounds)
-    return [beside_plain, *(_rate_line(verb, peer, ">", PEER_RATIO_ABOVE, rounds) for peer in PEERS)]
-
-
-def report(sizes: Sizes, durability: dict[str, Durability], lines: Sequence[Line], seconds: float) -> str:
-    missed = sum(not line.met for line in lines)
-    facts = {**machine(), **versions()}
-    width = max(map(len, facts))
-    parts = [
-        *(f"{name.ljust(width)}  {value}" for name, value in facts.items()),
-        "",
-        "Durability, read back from each connection:",
-        *(
-            f"{name.ljust(width)}  synchronous {value.synchronous} (FULL), journal_mode {value.journal_mode}, "
-            f"wal_autocheckpoint {value.wal_autocheckpoint}"
-            for name, value in durability.items()
-        ),
-        "",
-        f"{sizes.rounds} rounds in turns; bodies of {BODY_BYTES} bytes; {sizes.singles:,} sends and receives, "
-        f"{sizes.operations} operations per grown room and round; {sizes.commands} runs of each command.",
-        "Measured figures and results are medians of the rounds. A result is a ratio (rates: postroom / other; costs: "
-        "large room / small room) taken",
-        "inside each round, or seconds for a command.",
-        "",
-        table(lines),
-        "",
-        f"{len(lines) - missed} of {len(lines)} bounds met, {missed} missed; {seconds:.0f} s",
-    ]
-    return "\n".join(parts)
+def single_lines(verb: str, rounds: Sequence[Round]) -> Iterator[Line]:
+    measure = f"{verb}, one durable commit each"
+    yield _rate_line(measure, PLAIN, f"{verb}-plain", rounds)
+    for peer in PEERS:
+        yield _rate_line(measure, peer, f"{verb}-peers", rounds)
 
 
 def body_number(number: int) -> str:
@@ -163,32 +131,11 @@ def _warm_up(contender: Contender, times: int) -> None:
         assert contender.body_of(contender.receive()) == body_number(-number), contender.name
 
 
-def _rate_line(measure: str, other: str, relation: str, bound: float, rounds: Sequence[Round]) -> Line:
+def _rate_line(measure: str, other: str, bound: str, rounds: Sequence[Round]) -> Line:
     ratio = cost_ratio(rounds, other, "postroom")  # a ratio of rates is that of the costs the other way round
-    return Line(
-        measure=measure,
-        measured=1 / cost(rounds, "postroom"),
-        unit="/s",
-        result=ratio.median,
-        lowest=ratio.lowest,
-        highest=ratio.highest,
-        relation=relation,
-        bound=bound,
-        against=other,
-        other=1 / cost(rounds, other),
-    )
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure Postroom beside plain sqlite3 and queue libraries.")
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it run, not how fast it is")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    return parser.parse_args()
-
-
-def _tell(what: str) -> None:
-    print(f"measuring {what} ...", file=sys.stderr, flush=True)
+    ours, others = 1 / cost(rounds, "postroom"), 1 / cost(rounds, other)
+    return Line(measure, ours, "/s", *ratio, bound, other, others)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, lambda folder, quick, master: QueueBench(folder, QUICK if quick else FULL, master)))

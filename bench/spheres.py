@@ -7,9 +7,7 @@ no failure of the program.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import random
 import shutil
 import subprocess
@@ -19,26 +17,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from statistics import median
 from time import monotonic, perf_counter, sleep
 
 import postroom
 from contenders import Durability
+from curves import Curve, curve
 from dbos_spheres import STEPS, DbosSpheres, Refused
-from lines import Line, table
-from machine import machine, versions
+from lines import Line
 from postroom.limits import CHECK_SECONDS
 from postroom.room import Postroom
 from postroom.spheres import outcome
 from postroom.spheres.heartbeat import Heart, beat
 from postroom.store.sqlite import SqliteStore
 from postroom.store.transaction import Transaction
+from program import Bench, run, tell
 from rounds import Round, cost, cost_ratio, run_round
 
 OURS, DBOS, DBOS_WAL = "postroom", "dbos", "dbos on WAL"
-SPEED_MIN, WAL_ABOVE, DEATH_MAX, GROWTH_MAX, INTERVAL_MAX = 5.0, 1.0, 2.0, 2.0, 1.0
 BODY_BYTES = 100
 HEARTBEAT = 2_000_000  # microseconds
 CHUNK = 10_000
@@ -51,36 +47,28 @@ class Sizes:
     spheres: int  # of each contender in each round; half of them fail
     trials: int  # of each way to die
     check: float
-    active: tuple[int, int]
-    owners: int  # of the larger number
+    active: tuple[int, ...]
+    owners: int  # of the largest number
     looks: int
 
 
-FULL = Sizes(5, 40, 100, 8, 1.0, (1_000, 100_000), 1_000, 7)
+FULL = Sizes(5, 40, 100, 8, 1.0, (1_000, 10_000, 100_000), 1_000, 7)
 QUICK = Sizes(2, 6, 20, 1, 0.5, (100, 1_000), 100, 3)
 
 
-def main() -> int:
-    options = _options()
-    sizes = QUICK if options.quick else FULL
-    start = perf_counter()
-    build = Path("build")
-    build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as name:
-        folder = Path(name).absolute()
+class SphereBench(Bench):
+    def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
+        super().__init__(folder, master)
+        self._sizes = sizes
+
+    def lines(self) -> Iterator[Line]:
+        folder, sizes = self._folder, self._sizes
         durability: dict[str, Durability] = {}
-        lines = [*speed(folder, sizes, durability), *deaths(folder, sizes), *growth(folder, sizes)]
-    for fact, value in {**machine(), **versions(), DBOS: version("dbos")}.items():
-        print(f"{fact}: {value}")
-    for who, kept in durability.items():
-        print(f"{who}: synchronous {kept.synchronous} (FULL), journal_mode {kept.journal_mode}")
-    missed = sum(not line.met for line in lines)
-    print(f"\n{table(lines)}\n")
-    print(f"{len(lines) - missed} of {len(lines)} bounds met, {missed} missed; {perf_counter() - start:.0f} s")
-    if options.json is not None:
-        figures = {"machine": machine(), "lines": [line.as_dict() for line in lines]}
-        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0
+        yield from speed(folder, sizes, durability)
+        self.notes += [f"{who}: {kept.told()}" for who, kept in durability.items()]
+        self.notes.append(f"{sizes.rounds} rounds of {sizes.spheres} spheres; {sizes.trials} deaths of each kind")
+        yield from deaths(folder, sizes)
+        yield from growth(folder, sizes, self.curves)
 
 
 # --- three sends, committed and aborted ---
@@ -88,14 +76,14 @@ def main() -> int:
 
 def speed(folder: Path, sizes: Sizes, durability: dict[str, Durability]) -> Iterator[Line]:
     """Against `dbos` as it comes, with a rollback journal, and on files with a write-ahead log like ours."""
-    for peer, mode, bound in ((DBOS, None, (">=", SPEED_MIN)), (DBOS_WAL, "WAL", (">", WAL_ABOVE))):
-        _tell(f"three sends, against {peer}")
+    for peer, mode, bound in ((DBOS, None, "dbos"), (DBOS_WAL, "WAL", None)):
+        tell(f"three sends, against {peer}")
         rounds = [
             _speed_round(folder / "speed", peer, mode, sizes, number, durability) for number in range(sizes.rounds)
         ]
         ratio = cost_ratio(rounds, peer, OURS)
         ours, others = 1 / cost(rounds, OURS), 1 / cost(rounds, peer)
-        yield Line("spheres of three sends, half aborted", ours, "/s", *ratio, *bound, peer, others)
+        yield Line("three sends, half aborted", ours, "/s", *ratio, bound, peer, others)
 
 
 def _speed_round(
@@ -148,11 +136,11 @@ def deaths(folder: Path, sizes: Sizes) -> Iterator[Line]:
     with _program("check", file, str(check)) as engine:
         _hear(engine)
         for measure, role in (("the owner's process is killed", "kill"), ("only the owner's thread ends", "thread")):
-            _tell(f"{measure}, {sizes.trials} times")
+            tell(f"{measure}, {sizes.trials} times")
             taken = [_death(room, file, role, check, chance) for _ in range(sizes.trials)]
             parts = sorted(each / check for each in taken)
-            about = (max(taken), "s", parts[-1], parts[0], parts[-1], "<", DEATH_MAX, "a check every", check)
-            yield Line(f"{measure}, to compensations", *about)
+            about = (max(taken), "s", parts[-1], parts[0], parts[-1], "death", "a check every", check)
+            yield Line(f"{measure}, to its recipients' compensations", *about, remark="the longest")
         engine.kill()
     room.close()
 
@@ -214,31 +202,31 @@ def check(file: str, seconds: str) -> None:
 # --- very many active spheres ---
 
 
-def growth(folder: Path, sizes: Sizes) -> Iterator[Line]:
-    few, many = sizes.active
+def growth(folder: Path, sizes: Sizes, curves: list[Curve]) -> Iterator[Line]:
+    few, many = sizes.active[0], sizes.active[-1]
     for owners in (1, sizes.owners):
-        fewer = max(1, owners * few // many)
-        small, large = (_filled(folder, count, of) for count, of in ((few, fewer), (many, owners)))
+        filled = {count: _filled(folder, count, max(1, owners * count // many)) for count in sizes.active}
         rounds: list[Round] = []
         for number in range(sizes.looks):
-            turns = {str(few): (small, few), str(many): (large, many)}
-            names = list(turns)[:: 1 if number % 2 else -1]
-            rounds.append({name: _look(*turns[name]) for name in names})
-        for room, _ in (small, large):
+            turns = list(filled.items())[:: 1 if number % 2 else -1]
+            rounds.append({str(count): _look(one, count) for count, one in turns})
+        for room, _ in filled.values():
             room.close()
         warm = rounds[1:]
         ratio = cost_ratio(warm, str(many), str(few))
         of = "one owner" if owners == 1 else f"{owners:,} owners"
-        about = (f"{few:,} active", cost(warm, str(few)) * 1e6)
+        costs = {count: [one[str(count)] * 1e6 for one in warm] for count in sizes.active}
+        curves.append(curve(f"a sphere in a check, {of}", "active spheres", "µs", costs))
+        about = (f"of {few:,}", cost(warm, str(few)) * 1e6)
         name = f"a check of {many:,} active spheres of {of}"
-        yield Line(name, cost(warm, str(many)) * 1e6, "µs", *ratio, "<=", GROWTH_MAX, *about)
+        yield Line(f"{name}, each", cost(warm, str(many)) * 1e6, "µs", *ratio, "check-growth", *about)
         parts = [each[str(many)] * many / CHECK_SECONDS for each in rounds]
-        seconds = median(parts) * CHECK_SECONDS
-        yield Line(name, seconds, "s", max(parts), min(parts), max(parts), "<", INTERVAL_MAX, "interval", CHECK_SECONDS)
+        among = (max(parts) * CHECK_SECONDS, "s", max(parts), min(parts), max(parts))
+        yield Line(name, *among, "check", "a check every", CHECK_SECONDS, remark="the longest")
 
 
 def _filled(folder: Path, count: int, owners: int) -> tuple[Postroom, list[Heart]]:
-    _tell(f"{count:,} active spheres of {owners:,} owners")
+    tell(f"{count:,} active spheres of {owners:,} owners")
     place = Path(tempfile.mkdtemp(dir=folder))
     room, hearts = _room(place), [Heart() for _ in range(owners)]
 
@@ -306,21 +294,10 @@ def _say(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it run, not how fast it is")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    return parser.parse_args()
-
-
-def _tell(what: str) -> None:
-    sys.stderr.write(f"… {what}\n")
-
-
 ROLES: dict[str, Callable[[str, str], None]] = {"own": own, "check": check}
 
 if __name__ == "__main__":
     if len(sys.argv) == 4 and sys.argv[1] in ROLES:
         ROLES[sys.argv[1]](*sys.argv[2:])
     else:
-        sys.exit(main())
+        sys.exit(run(__doc__, lambda folder, quick, master: SphereBench(folder, QUICK if quick else FULL, master)))

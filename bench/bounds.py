@@ -1,0 +1,71 @@
+"""Bounds: every figure that was asked of Postroom, on one page. A line of the benchmarks names the one it answers."""
+
+from __future__ import annotations
+
+import operator
+from typing import NamedTuple
+
+_RELATIONS = {">": operator.gt, "≥": operator.ge, "<": operator.lt, "≤": operator.le}
+
+
+class Bound(NamedTuple):
+    asked: str
+    relation: str
+    value: float
+    unit: str = ""  # of an absolute figure; a ratio has none
+
+    def met(self, figure: float) -> bool:
+        """By the unrounded figure: 0.496 does not meet a bound of 0.5, whatever the table shows."""
+        return bool(_RELATIONS[self.relation](figure, self.value))
+
+    def margin(self, figure: float) -> float:
+        """How many times better than asked; 1 is the bound itself."""
+        return figure / self.value if self.relation in (">", "≥") else self.value / figure
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.value:,.10g} {self.unit}".strip()
+
+
+#: By the part that measures them.
+BOUNDS: dict[str, dict[str, Bound]] = {
+    "queues": {
+        "send-plain": Bound("durable single sends, of plain `sqlite3` by hand", "≥", 0.5),
+        "send-peers": Bound("durable single sends, of `persist-queue` and of `litequeue`", ">", 1),
+        "receive-plain": Bound("receives, of plain `sqlite3` by hand", "≥", 0.4),
+        "receive-peers": Bound("receives, of `persist-queue` and of `litequeue`", ">", 1),
+        "batch": Bound("a send of 100,000 in one commit, of one plain `executemany`", "≥", 0.4),
+        "receive-growth": Bound("a receive with 1,000,000 stored messages, of one with 1,000", "≤", 1.5),
+        "trace-growth": Bound("`trace` with 1,000,000 stored messages, of one with 1,000", "≤", 1.5),
+        "accept-growth": Bound("`accept` with 1,000,000 stored messages, of one with 1,000", "≤", 1.5),
+        "help": Bound("`postroom --help`", "<", 0.5, "s"),
+        "send-command": Bound("`postroom send`", "<", 0.7, "s"),
+    },
+    "rules": {
+        "fork": Bound("a backlog of 50,000 through the rule of Fig. 5", "≥", 10_000, "/s"),
+        "fork-batch": Bound("the same, of one message at a time with a commit each", "≥", 4),
+        "join": Bound("the joining rule of Fig. 7 over 10,000 slices", "≥", 3_000, "/s"),
+        "growth": Bound("a message with 1,000,000 stored, of one with 10,000", "≤", 1.5),
+        "reaction": Bound("from a send to an idle engine to its committed reaction", "<", 0.3, "s"),
+    },
+    "flows": {
+        "five": Bound("five arcs over 1,000,000 events, of the same job by hand in PySpark", "≥", 0.8),
+        "arcs": Bound("an event that meets 10,000 select arcs, of one that meets 100", "≤", 3),
+    },
+    "stations": {
+        "by-hand": Bound("global queries over 1,000,000 messages, of the same by hand in PySpark", "≥", 0.8),
+        "index": Bound("a selective query by an index, of one without", "≥", 20),
+        "local": Bound("a query by an index at a station with 1,000,000 messages", "<", 20, "ms"),
+        "mail": Bound("a ship and a get between 1,000 stations, of those between 10", "≤", 1.5),
+    },
+    "procedures": {
+        "join": Bound("a three-way join of 100,000 messages at 100 stations", "≥", 3_000, "/s"),
+        "clips": Bound("the same, of the same rules and facts in CLIPS", "≥", 1),
+        "growth": Bound("a message while 100,000 working sets wait, of one while 100 do", "≤", 2),
+    },
+    "spheres": {
+        "dbos": Bound("spheres of three sends, half aborted, of workflows of `dbos`", "≥", 5),
+        "death": Bound("from an owner's death to the compensations, in check intervals", "<", 2),
+        "check-growth": Bound("a check with 100,000 active spheres, of one with 1,000, each sphere", "≤", 2),
+        "check": Bound("a check of 100,000 active spheres, in check intervals", "<", 1),
+    },
+}

@@ -1,0 +1,38 @@
+"""Parts: what is measured, in this order. A part is a program beside this file and its words in ``prose/``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+
+
+class Part(NamedTuple):
+    name: str
+    minutes: float  # its share; what it leaves over, the next ones may use
+    folder: Path = HERE
+
+    @property
+    def program(self) -> Path:
+        return self.folder / f"{self.name}.py"
+
+    @property
+    def prose(self) -> Path:
+        return self.folder / "prose" / f"{self.name}.md"
+
+    @property
+    def title(self) -> str:
+        return self.name.capitalize()
+
+
+#: The shares of minutes are for two cores at rest; together they are the half hour that ``make bench`` may take.
+PARTS = (
+    Part("queues", 3),
+    Part("rules", 6),
+    Part("flows", 8.5),
+    Part("stations", 6),
+    Part("procedures", 3.5),
+    Part("spheres", 3),
+)
+MINUTES_MAX = 30
