@@ -456,9 +456,11 @@ class Postroom:
         return self._registry.add(name, password)
 
     def remove_principal(self, name: str) -> None:
+        """Forget a principal; what it has done stays in the journal."""
         self._registry.remove(name)
 
     def principals(self) -> list[str]:
+        """The names of all principals."""
         return self._registry.names()
 
     # --- stations ---
@@ -523,6 +525,7 @@ class Postroom:
         return self._registry.login(name, password)
 
     def logout(self, name: str, token: str) -> None:
+        """End a login: its token proves nothing any more."""
         self._registry.logout(name, token)
 
     def procedures(self) -> list[Kept]:
@@ -538,6 +541,7 @@ class Postroom:
         return self.store.transact("switch", lambda tx: set_enabled(tx, name, False))
 
     def remove_procedure(self, name: str) -> None:
+        """Take a procedure away; messages that it waits with stay where they are."""
         self.store.transact("switch", lambda tx: remove_procedure(tx, name))
 
     def explain_procedure(self, name: str) -> ProcedureExplained:
@@ -695,24 +699,31 @@ class QueueHandle:
         return f"<queue {' '.join(self.names)}>"
 
     def send(self, body: Any, **options: Any) -> Sent:
+        """Send one message; takes what ``Postroom.send`` takes."""
         return self._room.send(self.names, body, **options)
 
     def receive(self, *, segment: bool = False, wait: float | None = None) -> Received:
+        """Receive the next message, or its next segment."""
         return self._room.receive(*self.names, segment=segment, wait=wait)
 
     def accept(self) -> Accepted:
+        """Count messages."""
         return self._room.accept(*self.names)
 
     def info(self, limit: int | None = None) -> Listing:
+        """Unprocessed messages, oldest first."""
         return self._room.info(*self.names, limit=limit)
 
     def history(self, limit: int | None = None) -> Listing:
+        """Processed messages, in the order of their processing."""
         return self._room.history(*self.names, limit=limit)
 
     def disable(self, password: Password = "", *, input_only: bool = False) -> Held:
+        """Put it on hold."""
         return self._room.disable(*self.names, password=password, input_only=input_only)
 
     def enable(self, password: Password = "") -> Held:
+        """Take it off hold."""
         return self._room.enable(*self.names, password=password)
 
 
