@@ -6,7 +6,7 @@ STAMP := $(VENV)/.set-up
 CLASSES := $(VENV)/spark.jsa
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types house reference bench lock clean
+.PHONY: help setup demo test test-all lint types house reference docs bench lock clean
 
 help: ## List the verbs
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ house: $(STAMP)
 
 reference: $(STAMP) ## Write the reference pages that are made from the code
 	$(BIN)/python docs/reference/generate.py
+
+docs: $(STAMP) reference ## Make a site of the docs, with search: build/site/index.html
+	$(BIN)/python docs/site.py
 
 bench: $(STAMP) ## Measure everything beside its peers, half an hour long, and write docs/benchmarks.md
 	$(BIN)/python bench/everything.py

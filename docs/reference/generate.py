@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: commands, errors, limits.
+"""Write the reference pages that are made from the code: commands, errors, limits, Python.
 
 python docs/reference/generate.py            write them
 python docs/reference/generate.py --check    exit with 1 if one is out of date
@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import python_api
 import typer.main
 from typer.core import TyperGroup
 
 from postroom import errors, limits
+from postroom.advice import ADVICE
 from postroom.interfaces.cli.main import app
 
 HERE = Path(__file__).parent
@@ -39,14 +41,15 @@ def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
 
 
 def error_codes() -> str:
-    rows = ["| code | happened | status | message |", "|---|---|---|---|"]
+    rows = ["| code | happened | status | message | what to do |", "|---|---|---|---|---|"]
     for kind in errors.every_error():
         template = kind.template.replace("|", "\\|")
-        rows.append(f"| `{kind.code}` (`{kind.__name__}`) | {kind.happened} | {kind.status} | {template} |")
+        name = f"`{kind.code}` (`{kind.__name__}`)"
+        rows.append(f"| {name} | {kind.happened} | {kind.status} | {template} | {ADVICE[kind.code]} |")
     note = (
         "On the command line: `postroom: CODE: message` on standard error, exit code 1. In Python: `postroom.errors`. "
         "*Happened* says whether anything was changed: `no`, or `unknown` where only a restart can tell. "
-        "*Status* is the ANSI status key; 9x are ours."
+        "*Status* is the ANSI status key; 9x are ours. `error.advice` is what to do."
     )
     return "\n\n".join(["# Errors", MADE, note, "\n".join(rows)]) + "\n"
 
@@ -60,7 +63,11 @@ def bounds() -> str:
     return "\n\n".join(["# Limits", MADE, "\n".join(rows)]) + "\n"
 
 
-PAGES = {"commands.md": commands, "errors.md": error_codes, "limits.md": bounds}
+def python() -> str:
+    return python_api.page(MADE)
+
+
+PAGES = {"commands.md": commands, "errors.md": error_codes, "limits.md": bounds, "python.md": python}
 
 
 def main(check: bool) -> int:

@@ -110,6 +110,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from postroom.advice import ADVICE
+
 Happened = Literal["no", "yes", "unknown"]
 
 
@@ -124,6 +126,11 @@ class PostroomError(Exception):
     def __init__(self, **facts: Any) -> None:
         self.facts: dict[str, Any] = facts
         super().__init__(self.template.format(**facts))
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return ADVICE.get(self.code, "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders by their facts; the default would lose the keyword arguments.

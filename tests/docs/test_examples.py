@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from postroom.queues.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAM = Path(sys.executable).parent
 
@@ -48,10 +50,19 @@ def run_in_one_shell(commands: list[Command], folder: Path) -> list[list[str]]:
         "COLUMNS": "200",
         "XDG_STATE_HOME": str(folder),
     }
-    ran = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-    )
+    try:
+        ran = subprocess.run(
+            ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=540
+        )
+    finally:
+        end_servers(folder)
     return [part.strip("\n").splitlines() for part in ran.stdout.split(end)[:-1]]
+
+
+def end_servers(folder: Path) -> None:
+    """A page that starts a PostgreSQL ends it, too; one that failed half-way has not."""
+    for file in folder.rglob("postmaster.pid"):
+        os.kill(int(file.read_text().split()[0]), signal.SIGINT)
 
 
 def matches(expected: str, printed: str) -> bool:
@@ -60,7 +71,7 @@ def matches(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.strip()) is not None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, TUTORIAL], ids=lambda page: page.name)
 def test_every_console_example_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
     blocks = [text for kind, text in BLOCK.findall(page.read_text()) if kind == "console"]
     commands = [command for block in blocks for command in commands_of(block)]
@@ -80,6 +91,16 @@ def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
     for block in blocks:
         ran = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=240)
         assert ran.returncode == 0, ran.stderr
+
+
+def test_the_tutorial_is_one_way_from_the_readme_to_all_guides() -> None:
+    readme, text = (ROOT / "README.md").read_text(), TUTORIAL.read_text()
+    assert readme.index("docs/tutorial.md") < readme.index("docs/guide/")
+    for page in ("queues", "flows", "rules", "stations", "procedures", "spheres"):
+        assert f"(guide/{page}.md)" in text, page
+    verbs = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for verb in re.findall(r"\bmake ([a-z-]+)", text):
+        assert verb in verbs, f"make {verb}"
 
 
 def test_the_matcher_can_tell_a_difference() -> None:

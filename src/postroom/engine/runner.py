@@ -76,6 +76,7 @@ class Totals:
     last: Result | None = None
 
     def add(self, result: Result) -> None:
+        """Add what a step has done."""
         self.steps += 1
         self.messages += result.messages
         self.created += result.created

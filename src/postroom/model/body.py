@@ -13,6 +13,8 @@ from postroom.limits import BODY_BYTES_MAX, BODY_DEPTH_MAX
 
 
 class Format(StrEnum):
+    """How a body is written."""
+
     TEXT = "text"
     JSON = "json"
     XML = "xml"

@@ -119,13 +119,21 @@ class Membership(Protocol):
 
     id: str
 
-    def acknowledge(self) -> None: ...
+    def acknowledge(self) -> None:
+        """Say that the message was received."""
+        ...
 
-    def processed(self) -> None: ...
+    def processed(self) -> None:
+        """Say that what it asked for is done."""
+        ...
 
-    def abort(self, reason: str) -> None: ...
+    def abort(self, reason: str) -> None:
+        """Vote against the sphere: it is aborted."""
+        ...
 
-    def join(self, heartbeat: float = ...) -> Any: ...
+    def join(self, heartbeat: float = ...) -> Any:
+        """Take part: the sphere is not committed before this recipient is done."""
+        ...
 
 
 class Taken(datetime):
@@ -149,22 +157,27 @@ class Message:
 
     @property
     def key(self) -> str:
+        """Its name in the network, such as ``00001.00042``."""
         return key_text(self._stored.key)
 
     @property
     def queue(self) -> str:
+        """The queue it was read from."""
         return self._stored.queue
 
     @property
     def type(self) -> str | None:
+        """Its message type, if it has one."""
         return self._stored.type
 
     @property
     def format(self) -> Format:
+        """How its body is written."""
         return Format(self._stored.format)
 
     @property
     def body(self) -> str:
+        """What it says, as text."""
         return self._stored.body
 
     @property
@@ -174,11 +187,13 @@ class Message:
 
     @property
     def properties(self) -> Mapping[str, Value]:
+        """Its properties by name."""
         said = self._stored.properties
         return {} if said == NO_PROPERTIES else json.loads(said)
 
     @property
     def created(self) -> datetime:
+        """When it was made."""
         return to_datetime(self._stored.created)
 
     @property

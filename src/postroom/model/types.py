@@ -17,6 +17,8 @@ from postroom.model.xmltext import in_xml
 
 
 class Kind(StrEnum):
+    """What a field holds."""
+
     STRING = "string"
     INT = "int"
     DECIMAL = "decimal"
@@ -35,6 +37,8 @@ FieldValue = Scalar | tuple[Scalar, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A field of a message type: its name, and what it holds."""
+
     name: str
     kind: Kind = Kind.STRING
     many: bool = False
@@ -48,6 +52,8 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
+    """A message type: named, typed fields, by which every capability sees the message."""
+
     name: str
     fields: tuple[Field, ...]
     # Each field as it is where it may be empty.
@@ -70,6 +76,7 @@ class MessageType:
 
     @property
     def element(self) -> str:
+        """The type's XML name."""
         return element_name(self.name)
 
     def record(self, given: Mapping[str, Any]) -> dict[str, FieldValue]:

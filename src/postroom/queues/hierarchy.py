@@ -40,6 +40,7 @@ class Level:
 
     @property
     def name(self) -> str:
+        """The last word of its path."""
         return self.path.rpartition("/")[2]
 
 

@@ -12,11 +12,14 @@ from postroom.store.queues import Hold, Queue
 
 
 class Sent(NamedTuple):
+    """The key of a message that was sent."""
+
     number: int  # the key, undecoded
     status: str = status.DONE
 
     @property
     def key(self) -> str:
+        """The key as it is written."""
         return key_text(self.number)
 
     def __repr__(self) -> str:
@@ -27,6 +30,8 @@ class Sent(NamedTuple):
 
 
 class SentMany(NamedTuple):
+    """The keys of messages that were sent together, in their order."""
+
     keys: Sequence[str]
     status: str = status.DONE
 
@@ -47,6 +52,8 @@ class Delivery(NamedTuple):
 
 
 class Distributed(NamedTuple):
+    """What became of a send to several queues."""
+
     deliveries: tuple[Delivery, ...]
     status: str
 
@@ -83,6 +90,8 @@ class Received(NamedTuple):
 
 
 class QueueCount(NamedTuple):
+    """The messages of one queue, counted."""
+
     queue: str
     path: tuple[str, ...]
     unprocessed: int
@@ -96,6 +105,7 @@ class QueueCount(NamedTuple):
 
     @property
     def held(self) -> bool:
+        """Whether it is on hold."""
         return self.hold is not Hold.NONE
 
     def as_dict(self) -> dict[str, Any]:
@@ -114,6 +124,8 @@ class QueueCount(NamedTuple):
 
 
 class Accepted(NamedTuple):
+    """The counts of the queues that were named."""
+
     queues: tuple[QueueCount, ...]
     status: str = status.DONE
 
@@ -133,6 +145,7 @@ class Listing:
 
     @property
     def messages(self) -> list[Message]:
+        """All of them at once."""
         return list(self)
 
     def as_dict(self) -> dict[str, Any]:

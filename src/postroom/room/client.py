@@ -32,6 +32,7 @@ class Client:
 
     @property
     def name(self) -> str:
+        """The name it publishes and subscribes under."""
         return self.by.principal
 
     def __repr__(self) -> str:
@@ -91,6 +92,7 @@ class Client:
             return self._clients.connect(self.name, self.by)
 
     def subscriptions(self) -> list[Subscription]:
+        """Its own subscriptions."""
         return self._clients.subscriptions(self.name)
 
     def receive(self, wait: float | None = None) -> Received:

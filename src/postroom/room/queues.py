@@ -134,24 +134,31 @@ class QueueHandle:
         return f"<queue {' '.join(self.names)}>"
 
     def send(self, body: Any, **options: Any) -> Sent:
+        """Send one message; takes what ``Postroom.send`` takes."""
         return self._room.send(self.names, body, **options)
 
     def receive(self, *, segment: bool = False, wait: float | None = None) -> Received:
+        """Receive the next message, or its next segment."""
         return self._room.receive(*self.names, segment=segment, wait=wait)
 
     def accept(self) -> Accepted:
+        """Count messages."""
         return self._room.accept(*self.names)
 
     def info(self, limit: int | None = None) -> Listing:
+        """Unprocessed messages, oldest first."""
         return self._room.info(*self.names, limit=limit)
 
     def history(self, limit: int | None = None) -> Listing:
+        """Processed messages, in the order of their processing."""
         return self._room.history(*self.names, limit=limit)
 
     def disable(self, password: Password = "", *, input_only: bool = False) -> Held:
+        """Put it on hold."""
         return self._room.disable(*self.names, password=password, input_only=input_only)
 
     def enable(self, password: Password = "") -> Held:
+        """Take it off hold."""
         return self._room.enable(*self.names, password=password)
 
 

@@ -28,6 +28,7 @@ class Held:
 
     @property
     def removable(self) -> bool:
+        """Whether the next sweep removes it."""
         return self.processed and not self.held_by and not self.keeps
 
     def as_dict(self) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Checked:
     doubtful: int = 0  # owners that may have ended: the next look will tell
 
     def add(self, other: Checked) -> None:
+        """Add what another look came to."""
         self.spheres, self.parked, self.doubtful = other.spheres, other.parked, other.doubtful
         self.aborted += other.aborted
         self.compensated += other.compensated
@@ -65,6 +66,8 @@ class _Seen:
 
 
 class Compensator:
+    """It finds spheres whose owner has ended, and undoes them."""
+
     def __init__(self, store: Store, entrance: Entrance, check: float) -> None:
         if not isinstance(check, (int, float)) or not HEARTBEAT_SECONDS_MIN < check <= CHECK_SECONDS_MAX:
             why = f"seconds above {HEARTBEAT_SECONDS_MIN} and up to {CHECK_SECONDS_MAX:.0f}"
@@ -94,6 +97,7 @@ class Compensator:
             store.transact("check", work)
 
     def stop(self) -> None:
+        """Let ``run`` end after its look."""
         self._stop.set()
 
     def run(self) -> Checked:

@@ -124,6 +124,7 @@ class MachineHandle:
         return self._store.transact("machine", work)
 
     def state(self, entity: str) -> str:
+        """The state that an entity is in."""
         check_id("entity", entity)
         return self._store.read(lambda tx: self._machine.state(tx, entity))
 

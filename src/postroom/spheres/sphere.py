@@ -98,6 +98,7 @@ class Sphere(Sender):
 
     @property
     def state(self) -> str:
+        """The state its token is in, such as ``ACTIVE`` or ``COMMITTED``."""
         return self._store.read(lambda tx: outcome.SPHERES.state(tx, self.id))
 
     # --- its end ---

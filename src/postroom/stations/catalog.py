@@ -32,6 +32,7 @@ class Forms:
         self._old: dict[tuple[str, int], Edition] = {}
 
     def now(self, tx: Transaction) -> dict[str, Edition]:
+        """The forms in force, by name."""
         version = tx.definitions.version()
         found = self._known.get(version)
         if found is None:
@@ -41,6 +42,7 @@ class Forms:
         return found
 
     def named(self, tx: Transaction, name: str) -> Edition:
+        """The form in force of a type."""
         known = self.now(tx)
         found = known.get(name)
         if found is None:

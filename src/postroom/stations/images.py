@@ -25,6 +25,7 @@ class Image:
 
     @property
     def type(self) -> str:
+        """The name of its type."""
         return self.form.name
 
     @property

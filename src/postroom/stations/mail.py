@@ -29,6 +29,8 @@ SHIP, GET = "ship", "get"
 
 
 class Shipped(NamedTuple):
+    """A message that was shipped, and whether it is there."""
+
     key: str
     to: str
     delivered: bool  # it is in the mailbox; else it has left and will be put there

@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NodeShown:
+    """A node as it was found when it was asked."""
+
     name: str
     url: str
     stations: int

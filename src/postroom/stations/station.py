@@ -224,6 +224,8 @@ class Station:
             return store.transact("dossier", work)
 
     def remove_from_dossier(self, dossier: str, *keys: str) -> int:
+        """Take messages out of a dossier; answers with how many were in it."""
+
         def work(tx: Transaction) -> int:
             queue = self._queue(tx)
             self._dossier(tx, queue, dossier)
@@ -381,6 +383,7 @@ class Station:
         return self._images(album.query or None, album.type, self._store().read(work), ())
 
     def drop_table(self, name: str) -> None:
+        """Forget a temporary table."""
         self._album(name)
         self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
 
@@ -401,6 +404,7 @@ class Station:
 
     @property
     def forms(self) -> Forms:
+        """The forms of the room, by which messages are drawn."""
         return self._network.forms
 
     def _store(self) -> Store:

@@ -25,6 +25,8 @@ SELECT key, place, form, body FROM images WHERE station = ? AND name = ? AND key
 
 
 class Album(NamedTuple):
+    """A temporary table: what a query has kept."""
+
     name: str
     type: str
     form: int  # the version of the type by which it was asked for

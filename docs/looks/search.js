@@ -1,0 +1,60 @@
+// Search in INDEX, which words.js has: the sections of all pages, and for each word the sections that have it.
+"use strict";
+
+/** Sections that have every word asked for, the last one perhaps as a beginning; the best first. */
+function search(index, asked, most = 20) {
+  const words = asked.toLowerCase().match(/[\p{L}\p{N}_][\p{L}\p{N}_.-]*/gu) || [];
+  if (!words.length) return [];
+  let scores = null;
+  words.forEach((word, place) => {
+    const here = new Map();
+    const add = (known, weight) => {
+      for (const number of index.words[known]) here.set(number, Math.max(here.get(number) || 0, weight));
+    };
+    if (Object.hasOwn(index.words, word)) add(word, 3);
+    if (place === words.length - 1 && word.length > 1)
+      for (const known in index.words) if (known !== word && known.startsWith(word)) add(known, 1);
+    for (const [number, score] of here) {
+      const [, page, title] = index.sections[number];
+      const named = title.toLowerCase();
+      const bonus = (named === word ? 10 : named.includes(word) ? 4 : 0) + (page.toLowerCase().includes(word) ? 1 : 0);
+      here.set(number, score + bonus);
+    }
+    if (scores === null) scores = here;
+    else for (const [number, score] of scores)
+      if (here.has(number)) scores.set(number, score + here.get(number)); else scores.delete(number);
+  });
+  return [...scores].sort((one, two) => two[1] - one[1] || one[0] - two[0]).slice(0, most).map(([number]) => index.sections[number]);
+}
+
+function show() {
+  const asked = document.getElementById("asked"), found = document.getElementById("found");
+  const sections = search(INDEX, asked.value);
+  found.replaceChildren(...sections.map(([place, page, title, text]) => {
+    const item = document.createElement("li"), link = document.createElement("a"), said = document.createElement("p");
+    link.href = document.body.dataset.root + place;
+    link.textContent = title === page ? page : `${page}: ${title}`;
+    said.textContent = text;
+    item.append(link, said);
+    return item;
+  }));
+  if (!sections.length && asked.value.trim()) found.textContent = "Nothing has all of these words.";
+  found.hidden = !asked.value.trim();
+}
+
+if (typeof document !== "undefined") {
+  const asked = document.getElementById("asked");
+  asked.addEventListener("input", show);
+  document.getElementById("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const first = document.querySelector("#found a");
+    if (first) location.href = first.href;
+  });
+  document.getElementById("found").addEventListener("click", (event) => {
+    if (event.target.closest("a")) { asked.value = ""; show(); }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && document.activeElement !== asked) { event.preventDefault(); asked.focus(); }
+    if (event.key === "Escape") { asked.value = ""; show(); }
+  });
+}

@@ -1,0 +1,175 @@
+"""The page on Python: every public name with its signature and docstring, and what the verbs answer with."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import re
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import postroom
+from postroom import errors, spark
+
+INTRODUCTION = """\
+`import postroom` gives the names of this page; what is not here may change. An answer with more than one part has
+`as_dict()`: the document that the command prints with `--json`. The guides show the verbs at work:
+[queues](../guide/queues.md#from-python), [rules](../guide/rules.md#json-and-forms-from-python),
+[flows](../guide/flows.md#from-python), [stations](../guide/stations.md#from-python),
+[procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#the-face)."""
+
+
+def page(made: str) -> str:
+    parts = ["# Python", made, INTRODUCTION]
+    for name in postroom.__all__:
+        thing = getattr(postroom, name)
+        if inspect.isclass(thing):
+            parts += [*_class(thing, name), *_members(thing)]
+        elif inspect.isfunction(thing):
+            parts += [f"## {name}", _code(f"postroom.{name}{signature(thing)}"), _doc(thing)]
+    parts += ["## __version__", "The version of Postroom, as text."]
+    parts += ["## errors", "The tree of errors; [every one of them](errors.md) with what to do about it."]
+    parts += [_code((errors.__doc__ or "").split("\n\n")[1])]
+    parts += ["## spark", _doc(spark).split("\n\n")[0] + " [Queues in Spark](../guide/spark.md) shows it."]
+    for name in spark.__all__:
+        thing = getattr(spark, name)
+        parts += [f"### spark.{name}", _code(f"{name}{signature(thing)}"), _doc(thing)]
+    parts += ["## What the verbs answer with", "They are made by the room. Their attributes may be read."]
+    for kind in answers():
+        parts += [*_class(kind, kind.__name__, "###"), *_members(kind, "####")]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def public_classes() -> list[type]:
+    return [thing for name in postroom.__all__ if inspect.isclass(thing := getattr(postroom, name))]
+
+
+def answers() -> list[type]:
+    """The classes of what public methods answer with, that are not public names themselves."""
+    found: set[type] = set()
+    for kind in public_classes():
+        for _, member in members(kind):
+            found |= set(_classes(_answer(_function(member))))
+    return sorted(found - set(public_classes()), key=lambda kind: (kind.__name__, kind.__module__))
+
+
+def members(kind: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties of a class in the order of their writing, inherited ones of ours first."""
+    found: dict[str, Any] = {}
+    for each in reversed(kind.__mro__):
+        if each.__module__.startswith("postroom"):
+            for name, member in vars(each).items():
+                if not name.startswith("_") and name != "as_dict" and _is_member(member):
+                    found[name] = member
+    yield from found.items()
+
+
+def _is_member(member: Any) -> bool:
+    return isinstance(member, (property, classmethod, staticmethod)) or inspect.isfunction(member)
+
+
+def _function(member: Any) -> Any:
+    if isinstance(member, property):
+        return member.fget
+    return getattr(member, "__func__", member)
+
+
+def _answer(function: Any) -> Any:
+    try:
+        return typing.get_type_hints(function).get("return")
+    except NameError:  # a name for the type checker alone, such as Spark's
+        return None
+
+
+def _classes(hint: Any) -> Iterator[type]:
+    if inspect.isclass(hint) and hint.__module__.startswith("postroom"):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from _classes(part)
+
+
+def signature(function: Any) -> str:
+    """As it is written, without self."""
+    given = inspect.signature(function)
+    parts: list[str] = []
+    starred = False
+    for each in given.parameters.values():
+        if each.name in ("self", "cls") and not parts:
+            continue
+        if each.kind is each.VAR_POSITIONAL:
+            starred = True
+        elif each.kind is each.KEYWORD_ONLY and not starred:
+            starred = True
+            parts.append("*")
+        parts.append(_parameter(each))
+    said = "" if given.return_annotation is given.empty else f" -> {_annotation(given.return_annotation)}"
+    return f"({', '.join(parts)}){said}"
+
+
+def _parameter(each: inspect.Parameter) -> str:
+    star = "*" if each.kind is each.VAR_POSITIONAL else "**" if each.kind is each.VAR_KEYWORD else ""
+    said = star + each.name
+    if each.annotation is not each.empty:
+        said += f": {_annotation(each.annotation)}"
+    if each.default is not each.empty:
+        shown = each.default.__name__ if callable(each.default) else repr(each.default)
+        said += f" = {shown}"
+    return said
+
+
+def _annotation(given: Any) -> str:
+    return str(given if isinstance(given, str) else getattr(given, "__name__", given))
+
+
+def _class(kind: type, name: str, mark: str = "##") -> list[str]:
+    parts = [f"{mark} {name}", _doc(kind)]
+    if issubclass(kind, enum.Enum):
+        parts.append(", ".join(f"`{name}.{each.name}`" for each in kind))
+    parts.append("\n".join(f"- {each}" for each in (*_fields(kind), *_properties(kind))))
+    return parts
+
+
+def _fields(kind: type) -> Iterator[str]:
+    if dataclasses.is_dataclass(kind):
+        for each in dataclasses.fields(kind):
+            if not each.name.startswith("_"):
+                yield f"`{each.name}: {_annotation(each.type)}`"
+    for name in getattr(kind, "_fields", ()):
+        given = kind.__annotations__[name]
+        yield f"`{name}: {getattr(given, '__forward_arg__', None) or _annotation(given)}`"
+
+
+def _properties(kind: type) -> Iterator[str]:
+    for name, member in members(kind):
+        if isinstance(member, property):
+            said = _annotation(inspect.signature(_function(member)).return_annotation)
+            yield f"`{name}: {said}`. {_doc(_function(member))}"
+
+
+def _members(kind: type, mark: str = "###") -> Iterator[str]:
+    for name, member in members(kind):
+        if not isinstance(member, property):
+            function = _function(member)
+            yield from (f"{mark} {kind.__name__}.{name}", _code(f"{name}{signature(function)}"), _doc(function))
+
+
+def missing() -> list[str]:
+    """Public classes, methods and properties that nobody has described."""
+    found = []
+    for kind in (*public_classes(), *answers()):
+        if (kind.__doc__ or f"{kind.__name__}(").startswith(f"{kind.__name__}("):  # what a dataclass says of itself
+            found.append(kind.__name__)
+        found += [f"{kind.__name__}.{name}" for name, member in members(kind) if not _function(member).__doc__]
+    return found
+
+
+def _doc(thing: Any) -> str:
+    """A docstring as Markdown: names in double back quotes are code."""
+    said = inspect.getdoc(thing) or ""
+    return re.sub(r"``([^`]+)``", r"`\1`", said)
+
+
+def _code(text: str) -> str:
+    return f"```text\n{text}\n```"

@@ -1,0 +1,75 @@
+"""The page on Python has every public name, method and answer, each described; errors say what to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import postroom
+from postroom import errors
+from postroom.advice import ADVICE
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+PAGE = (REFERENCE / "python.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def api() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("python_api", REFERENCE / "python_api.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_and_method_is_described(api: ModuleType) -> None:
+    assert api.missing() == [], "a docstring says why it is there"
+    for name in postroom.__all__:
+        assert f"\n## {name}\n" in PAGE, name
+    for kind in (thing for name in postroom.__all__ if inspect.isclass(thing := getattr(postroom, name))):
+        for name, member in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_") and name != "as_dict" and member.__module__.startswith("postroom"):
+                assert f"\n### {kind.__name__}.{name}\n" in PAGE, f"{kind.__name__}.{name}"
+
+
+def test_signatures_are_those_of_the_code(api: ModuleType) -> None:
+    assert api.signature(postroom.Postroom.locate) == "(key: str) -> str | None"
+    assert "\nlocate(key: str) -> str | None\n" in PAGE
+    given = api.signature(postroom.open)
+    assert given.startswith("(url: str | os.PathLike[str] | None = None, *, actor: str | None = None,")
+    assert "0x" not in PAGE, "an address of memory is nobody's signature"
+
+
+def test_every_answer_is_told() -> None:
+    for name in ("Sent", "Received", "Listing", "Event", "Client", "SphereTold"):
+        assert f"\n### {name}\n" in PAGE, name
+
+
+def test_every_error_says_what_to_do() -> None:
+    codes = {kind.code for kind in errors.every_error()}
+    assert set(ADVICE) == codes, "advice.py has one entry for each code"
+    page = (REFERENCE / "errors.md").read_text()
+    for code, advice in ADVICE.items():
+        assert re.search(rf"^\| `{code}` .*\| {re.escape(advice)} \|$", page, re.MULTILINE), code
+        assert advice.endswith("."), code
+    assert errors.QueueUnknown(queue="q", nearest="").advice == ADVICE["queue-unknown"]
+
+
+def test_advice_names_commands_that_exist() -> None:
+    commands = (REFERENCE / "commands.md").read_text()
+    checked = 0
+    for code, advice in ADVICE.items():
+        for said in re.findall(r"`postroom ([a-z]+(?: [a-z]+)?)", advice):
+            found = f"\n## postroom {said}\n" in commands or f"\n## postroom {said.split()[0]}\n" in commands
+            assert found, f"{code}: postroom {said}"
+            checked += 1
+        for option in re.findall(r"`(--[a-z]+)", advice):
+            assert f" {option} " in commands, f"{code}: {option}"
+    assert checked > 20
