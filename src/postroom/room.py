@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from postroom import loading
 from postroom.client import Client
+from postroom.diagnosis.examination import examine
+from postroom.diagnosis.finding import Case, Finding
 from postroom.doors import Doors
 from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
@@ -80,7 +82,7 @@ from postroom.stations.procedures.interpreter import Interpreter
 from postroom.stations.procedures.tryout import Handled
 from postroom.stations.procedures.working import Evaluate
 from postroom.stations.station import Station
-from postroom.store import absolute, open_store
+from postroom.store import absolute, open_store, shown
 from postroom.store.base import Store
 from postroom.store.journal import Event
 from postroom.store.outbox import Effect
@@ -98,6 +100,11 @@ Password = str | Callable[[], str]
 _serial = itertools.count(1)
 
 
+def resolved(url: str | os.PathLike[str] | None = None) -> str:
+    """Where a room is, if nobody says so: ``POSTROOM_URL``, else ``./postroom.db``."""
+    return os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
+
+
 def open(
     url: str | os.PathLike[str] | None = None,
     *,
@@ -113,7 +120,7 @@ def open(
     belong to, by default this one; such locks end with the room. ``create=False`` refuses to make a new room.
     ``broker`` is the name that meta-spaces tell of where a client is connected (by default the machine's).
     """
-    where = os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
+    where = resolved(url)
     name = actor or _login_name()
     at = broker or broker_name()
     for argument, said in (("actor", name), ("broker", at)):
@@ -368,13 +375,17 @@ class Postroom:
 
     def lag(self) -> int:
         """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
+        return sum(self.lags().values())
 
-        def work(tx: Transaction) -> int:
+    def lags(self) -> dict[str, int]:
+        """The same, by who is to work on them: rules, flows, procedures."""
+
+        def work(tx: Transaction) -> dict[str, int]:
             watched = self._programs.plan(tx).queues
-            flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
-            return flowing + sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            waiting = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            return {"rules": waiting, "flows": sum(map(tx.epochs.count, tx.epochs.flowing()))}
 
-        return self.store.read(work) + self._interpreter.lag()
+        return {**self.store.read(work), "procedures": self._interpreter.lag()}
 
     def why(self, key: str) -> retention.Held:
         """Which slices hold a message, and whether it may go."""
@@ -608,6 +619,19 @@ class Postroom:
     def machine(self, states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> MachineHandle:
         """A state machine whose states are queues: an entity is a token in exactly one of them."""
         return MachineHandle(self.store, machines.made(states, transitions))
+
+    # --- looking after it ---
+
+    def diagnose(self, *, deep: bool = False) -> list[Finding]:
+        """What is wrong with this room and this machine, and what to do; nothing is changed.
+
+        ``deep`` reads every message and the whole journal, however long it takes; else the newest of them.
+        """
+        from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
+
+        plan = partial(self.store.read, self._programs.plan)
+        case = Case(self.store, shown(absolute(self.url)), self._network, plan, self.lags, deep)
+        return machine.examine(self.url) + examine(case)
 
     # --- the engine ---
 
