@@ -128,3 +128,15 @@ OUTBOX_BACKOFF_SECONDS: Final = 1.0  # doubled per attempt
 COMMAND_SECONDS: Final = 60.0
 COMMAND_OUTPUT_BYTES_MAX: Final = 64 * 1024
 COMMAND_OPEN_FILES_MAX: Final = 1_024
+
+# --- looking after a room ---
+DISK_BYTES_LOW: Final = 2 * 1024**3  # less space is worth a warning
+DISK_BYTES_MIN: Final = 200 * 1024**2  # with less, a large send may be refused
+SAMPLE_MESSAGES: Final = 2_000  # the newest, which the doctor reads unless it is to read all
+FINDINGS_MAX: Final = 10  # of one check; it says that there are more
+OVERDUE_SECONDS: Final = 60.0  # what should have been done before is stuck
+WAITED_SECONDS: Final = 300.0  # a message that a running engine has not taken for so long is stuck
+GROWING_SECONDS: Final = 3_600.0  # an error queue grows if messages came within this
+TOP_SECONDS: Final = 2.0  # between two pictures of postroom top
+TOP_JOURNAL_ROWS: Final = 20_000  # the newest, in which postroom top looks for the engine's steps
+TOP_STEPS: Final = 5  # shown

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from postroom.errors import JavaMissing
 
@@ -23,15 +24,32 @@ exec {java} "$@"
 """
 
 
+class Java(NamedTuple):
+    """A Java on this machine."""
+
+    place: Path  # its home; of the one from PyPI, the program
+    version: int | None  # None if it does not say, or cannot be started
+    packaged: bool = False
+
+    @property
+    def fits(self) -> bool:
+        return self.packaged or (self.version or 0) >= VERSION_MIN
+
+
 def java_home() -> str:
     """The home of a Java that can run Spark. Nothing is started to find out: a Java's ``release`` file tells."""
-    for home in (_from_environment(), _from_path()):
-        if home is not None and (_version(home) or 0) >= VERSION_MIN:
-            return str(home)
+    for java in javas():
+        if java.fits:
+            return str(_wrapped(java.place) if java.packaged else java.place)
+    raise JavaMissing(version=VERSION_MIN)
+
+
+def javas() -> list[Java]:
+    """Every Java that was found, in the order in which they are considered; nothing is made or changed."""
+    homes = [home for home in (_from_environment(), _from_path()) if home is not None]
+    found = [Java(home, _version(home)) for home in dict.fromkeys(homes)]
     packaged = _from_package()
-    if packaged is None:
-        raise JavaMissing(version=VERSION_MIN)
-    return str(_wrapped(packaged))
+    return found if packaged is None else [*found, Java(packaged, _version(packaged.parents[1]), packaged=True)]
 
 
 def _from_environment() -> Path | None:

@@ -1,4 +1,4 @@
-"""Running a room: steps, what waits for them, and what the engine does outside."""
+"""Running a room: steps, and what the engine does outside."""
 
 from __future__ import annotations
 
@@ -14,17 +14,7 @@ from postroom.store.transaction import Transaction
 
 
 class EngineFace(Parts):
-    """The run loop, lag, retention, and the outbox."""
-
-    def lag(self) -> int:
-        """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
-
-        def work(tx: Transaction) -> int:
-            watched = self._programs.plan(tx).queues
-            flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
-            return flowing + sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
-
-        return self.store.read(work) + self._interpreter.lag()
+    """The run loop, retention, and the outbox."""
 
     def run(
         self,

@@ -12,6 +12,7 @@ from postroom.room.definitions import DefinitionsFace
 from postroom.room.engine import EngineFace
 from postroom.room.flows import FlowsFace
 from postroom.room.journal import JournalFace
+from postroom.room.operating import OperatingFace
 from postroom.room.queues import QueuesFace
 from postroom.room.spheres import SpheresFace
 from postroom.room.stations import StationsFace
@@ -19,6 +20,11 @@ from postroom.store import open_store
 from postroom.store.registry import check_actor
 
 DEFAULT_URL = "./postroom.db"
+
+
+def resolved(url: str | os.PathLike[str] | None = None) -> str:
+    """Where a room is, if nobody says so: ``POSTROOM_URL``, else ``./postroom.db``."""
+    return os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
 
 
 def open(
@@ -36,7 +42,7 @@ def open(
     belong to, by default this one; such locks end with the room. ``create=False`` refuses to make a new room.
     ``broker`` is the name that meta-spaces tell of where a client is connected (by default the machine's).
     """
-    where = os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
+    where = resolved(url)
     name = actor or _login_name()
     at = broker or broker_name()
     check_actor("actor", name)
@@ -45,7 +51,9 @@ def open(
     return Postroom(store, where, name, owner, at)
 
 
-class Postroom(DefinitionsFace, QueuesFace, JournalFace, FlowsFace, StationsFace, SpheresFace, EngineFace):
+class Postroom(
+    DefinitionsFace, QueuesFace, JournalFace, FlowsFace, StationsFace, SpheresFace, EngineFace, OperatingFace
+):
     """An open room. Use it as a context manager; threads may share it."""
 
     def __enter__(self) -> Postroom:

@@ -9,6 +9,7 @@ from postroom.errors import UrlInvalid
 from postroom.model.body import is_text
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Store
+from postroom.store.migrations import MIGRATIONS
 
 
 def absolute(url: str) -> str:
@@ -21,16 +22,45 @@ def open_store(
     url: str, *, actor: str, create: bool = True, clock: Clock = system_clock, reads_much: bool = False
 ) -> Store:
     """Open the store that a room's URL names: a path (or ``sqlite:///path``) or ``postgresql://…``."""
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme in ("postgresql", "postgres"):
+    file = file_of(url)
+    if file is None:
         from postroom.store.postgres import PostgresStore
 
         return PostgresStore(url, actor=actor, create=create, clock=clock)
+    from postroom.store.sqlite import SqliteStore
+
+    return SqliteStore(file, actor=actor, create=create, clock=clock, mapped=reads_much)
+
+
+def schema_of(url: str) -> tuple[int, int]:
+    """The number of the last migration of a room, and the newest that we know; opening it would apply what it lacks."""
+    file = file_of(url)
+    if file is None:
+        from postroom.store import postgres
+
+        return postgres.schema_of(url), len(MIGRATIONS)
+    from postroom.store import sqlite
+
+    return sqlite.schema_of(file), len(MIGRATIONS)
+
+
+def shown(url: str) -> str:
+    """The URL of a store as anyone may see it: without a password."""
+    if file_of(url) is not None:
+        return url
+    from postroom.store.postgres import public_url
+
+    return public_url(url)
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a room on SQLite; None for one on PostgreSQL."""
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("postgresql", "postgres"):
+        return None
     if separator and scheme != "sqlite":
         raise UrlInvalid(url=f"{scheme}://…", why=f"{scheme!r} is not a kind of store")
     path = rest.removeprefix("/") if separator else url
     if not path or path == ":memory:" or not is_text(path):
         raise UrlInvalid(url=ascii(url), why="a room lives in a file with a name that is text")
-    from postroom.store.sqlite import SqliteStore
-
-    return SqliteStore(Path(path).absolute(), actor=actor, create=create, clock=clock, mapped=reads_much)
+    return Path(path).absolute()

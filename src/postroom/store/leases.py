@@ -6,6 +6,8 @@ takeover the number is old and the commit is refused.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from postroom.errors import LeaseHeld, LeaseLost
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.store.journal import Journal
@@ -20,6 +22,22 @@ ON CONFLICT (name) DO UPDATE SET fence = excluded.fence WHERE leases.fence <= ex
 """
 _TAKE = "UPDATE leases SET owner = ?, fence = ?, expires = ? WHERE name = ?"
 _RENEW = "UPDATE leases SET expires = ? WHERE name = ? AND fence = ?"
+_ALL = "SELECT name, owner, fence, expires FROM leases ORDER BY name"
+_FREE = 0  # when a lease has expired that nobody holds
+
+
+class Lease(NamedTuple):
+    """A lease as it stands, and who has it, or had it last."""
+
+    name: str
+    owner: str
+    fence: int
+    expires: int
+
+    @property
+    def released(self) -> bool:
+        """Whether it was given back; one that only ran out was not, and its holder may have ended."""
+        return self.expires == _FREE
 
 
 class Leases:
@@ -59,8 +77,11 @@ class Leases:
 
     def release(self, name: str, fence: int) -> None:
         """Let go at once; a lease that was lost meanwhile is left to its new holder."""
-        if self._session.run(_RENEW, (self._session.now, name, fence)) == 1:
+        if self._session.run(_RENEW, (_FREE, name, fence)) == 1:
             self._journal.add("release-lease", detail={"lease": name, "number": fence})
+
+    def all(self) -> list[Lease]:
+        return [Lease(*row) for row in self._session.rows(_ALL)]
 
     def _find(self, name: str) -> tuple[str, int, int]:
         row = self._session.row(_FIND, (name,))

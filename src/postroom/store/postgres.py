@@ -28,7 +28,7 @@ from postroom.limits import BUSY_SECONDS, RECHECK_SECONDS
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Conflict, Store, Waiter
 from postroom.store.migrations import MIGRATIONS, for_postgres
-from postroom.store.session import Row, Session
+from postroom.store.session import About, Row, Session
 
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
 _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
@@ -36,6 +36,10 @@ _NOW: LiteralString = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000):
 _CREATE_SCHEMA = "CREATE TABLE IF NOT EXISTS postroom_schema (version BIGINT PRIMARY KEY)"
 _SCHEMA_VERSION = "SELECT coalesce(max(version), 0) FROM postroom_schema"
 _ADD_VERSION = "INSERT INTO postroom_schema (version) VALUES (%s)"
+_LASTING = """
+SELECT name, setting FROM pg_settings
+WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commit')
+"""
 _MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
 
 _WORDS = {
@@ -100,6 +104,13 @@ class PostgresSession(Session):
     def append(self, statement: str, values: Sequence[Any]) -> int:
         # The number is drawn after the queue's row is locked, so within a queue numbers grow in the order of commits.
         return int(self.connection.execute(_adapt(statement + " RETURNING seq"), values).fetchall()[0][0])
+
+    def about(self) -> About:
+        said = {row[0]: row[1] for row in self.connection.execute(_LASTING)}
+        return About("PostgreSQL", said.pop("server_version"), _version(self.connection), said)
+
+    def damage(self) -> None:
+        return None  # its tools for that are the server's, and need more rights than a room has
 
     def journal_numbers(self, count: int) -> Sequence[int]:
         return sorted(row[0] for row in self.connection.execute(_MANY_NUMBERS, (count,)))
@@ -227,6 +238,17 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
                 done += 1
                 connection.execute(_ADD_VERSION, (done,))
                 faults.reach("migrate.statement")
+
+
+def schema_of(url: str) -> int:
+    """The number of a room's last migration; nothing is migrated."""
+    with contextlib.closing(_connect(url)) as connection:
+        try:
+            if connection.execute(_ROOM_EXISTS).fetchone() != (True,):
+                raise RoomMissing(url=public_url(url))
+            return _version(connection)
+        except psycopg.Error as error:
+            raise _ours(error) from error
 
 
 def _version(connection: psycopg.Connection[Row]) -> int:

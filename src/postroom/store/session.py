@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from postroom.model.moment import Clock
 
 Row = tuple[Any, ...]
+
+
+class About(NamedTuple):
+    """What a database says of itself."""
+
+    kind: str
+    version: str
+    schema: int  # the number of the last migration
+    settings: Mapping[str, str]  # those that decide whether a commit lasts
 
 
 class Session(ABC):
@@ -50,6 +59,14 @@ class Session(ABC):
     @abstractmethod
     def append(self, statement: str, values: Sequence[Any]) -> int:
         """Insert one journal row whose number the database chooses; answers with the number."""
+
+    @abstractmethod
+    def about(self) -> About:
+        """For whoever examines the store."""
+
+    @abstractmethod
+    def damage(self) -> list[str] | None:
+        """What the database itself finds wrong with its files, by reading all of them; None if it cannot look."""
 
     @abstractmethod
     def journal_numbers(self, count: int) -> Sequence[int]:

@@ -30,6 +30,7 @@ FROM spheres s JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queu
 WHERE s.id = ?
 """
 )
+_IN_STATE = _COLUMNS + _JOINED + "WHERE q.name = ? AND m.position > ? ORDER BY m.position LIMIT ?"
 _SLOWEST = "SELECT s.id, s.heartbeat" + _JOINED + "WHERE q.name = ? ORDER BY s.heartbeat DESC, s.id LIMIT 1"
 _OWNERS = "SELECT s.owner, count(*)" + _JOINED + "WHERE q.name = ? GROUP BY s.owner"
 _OWNED = "SELECT s.id" + _JOINED + "WHERE q.name = ? AND s.owner = ? ORDER BY m.position"
@@ -150,6 +151,10 @@ class Spheres:
     def find(self, id: str) -> Kept | None:
         row = self._session.row(_FIND, (id,))
         return None if row is None else Kept(*row)
+
+    def in_state(self, state: str, after: int, limit: int) -> list[Kept]:
+        """Those in a state, from behind a number of the journal, in the order in which they came into it."""
+        return [Kept(*row) for row in self._session.rows(_IN_STATE, (state, after, limit))]
 
     def commit_by(self, id: str, ends: int) -> None:
         self._session.run(_ENDS, (ends, id))

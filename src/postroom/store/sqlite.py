@@ -31,7 +31,7 @@ from postroom.model.moment import Clock, system_clock
 from postroom.store import wakeup
 from postroom.store.base import Conflict, Store, Waiter
 from postroom.store.migrations import MIGRATIONS, for_sqlite
-from postroom.store.session import Row, Session
+from postroom.store.session import About, Row, Session
 
 _LAST_NUMBER = "SELECT coalesce(max(seq), 0) FROM journal"
 
@@ -100,6 +100,14 @@ class SqliteSession(Session):
         # An INTEGER PRIMARY KEY that is not given is the highest one plus one.
         self.execute(statement, values)
         return self.connection.last_insert_rowid()
+
+    def about(self) -> About:
+        settings = {"journal_mode": self.rows("PRAGMA journal_mode"), "synchronous": self.rows("PRAGMA synchronous")}
+        said = {name: str(rows[0][0]) for name, rows in settings.items()}
+        return About("SQLite", apsw.sqlite_lib_version(), _version(self.connection), said)
+
+    def damage(self) -> list[str]:
+        return [row[0] for row in self.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
 
     def journal_numbers(self, count: int) -> Sequence[int]:
         # There is one writer at a time, so the numbers after the highest are ours.
@@ -306,6 +314,17 @@ def _migrate(connection: apsw.Connection, name: str, create: bool) -> None:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
+
+
+def schema_of(file: Path) -> int:
+    """The number of a room's last migration; nothing is migrated, and 0 means that the file is empty."""
+    connection = _connect(file, create=False)
+    try:
+        return _version(connection)
+    except apsw.Error as error:
+        raise _ours(error, file) from error
+    finally:
+        connection.close()
 
 
 #: PRAGMA takes no parameters, and statements are constants here.

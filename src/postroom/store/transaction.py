@@ -24,6 +24,7 @@ from postroom.store.retention import Retention
 from postroom.store.scans import Scans
 from postroom.store.session import Session
 from postroom.store.slices import Slices
+from postroom.store.soundness import Soundness
 from postroom.store.spheres import Spheres
 from postroom.store.timers import Timers
 from postroom.store.tokens import Tokens
@@ -61,6 +62,7 @@ class Transaction:
         self.desks = Desks(session)
         self.tokens = Tokens(session)
         self.spheres = Spheres(session)
+        self.soundness = Soundness(session)
         self.handling = Handling(session, self.counts, self.spheres)
         self._wake = False
 

@@ -14,6 +14,7 @@ from postroom.interfaces.cli import (
     engine,
     flows,
     nodes,
+    operating,
     output,
     procedures,
     queries,
@@ -108,6 +109,7 @@ for command in (
     procedures.waiting,
     spheres.spheres,
     spheres.compensate,
+    operating.doctor,
 ):
     app.command(command.__name__.removesuffix("_"))(command)  # some names are Python's
 app.add_typer(queues.queue_app, name="queue")

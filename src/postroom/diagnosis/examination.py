@@ -1,0 +1,64 @@
+"""The examination of a room, check by check."""
+
+from __future__ import annotations
+
+from postroom.diagnosis import network, places, spheres, storage, working
+from postroom.diagnosis.finding import Case, Check, Finding, Level
+from postroom.errors import PostroomError, RoomMissing
+from postroom.store import schema_of, shown
+
+CHECKS = (
+    Check("store", "", storage.database),
+    Check("schema", "", storage.schema),
+    Check("files", "the database has read them, and finds nothing wrong", storage.files),
+    Check("messages", "", storage.messages),
+    Check("journal", "no gap in the way of any message that was looked at", storage.chains),
+    Check("counts", "every queue holds as many messages as it says", storage.counts),
+    Check("engine", "no engine runs, and the last one ended as it should", working.engine),
+    Check("waiting", "nothing waits for an engine", working.waiting),
+    Check("outbox", "no effect has failed or is overdue", working.outbox),
+    Check("holds", "no queue is on hold", places.holds),
+    Check("errors", "no error message waits", places.errors),
+    Check("locks", "no queue is locked", places.locks),
+    Check("nodes", "this room is the only node", network.nodes),
+    Check("hand-overs", "no message is stuck between two nodes", network.handovers),
+    Check("owners", "no sphere has lost its owner", spheres.owners),
+    Check("ends", "every sphere that began to end has ended, or still may", spheres.ends),
+    Check("parked", "no compensation waits for its queue", spheres.parked),
+)
+
+
+def examine(case: Case) -> list[Finding]:
+    """Look at everything in an open room; a check that fails is a finding, and no reason to stop."""
+    return [finding for check in CHECKS for finding in _found(check, case)]
+
+
+def _found(check: Check, case: Case) -> list[Finding]:
+    try:
+        return check.findings(case)
+    except PostroomError as error:
+        return [Finding(Level.WRONG, check.name, f"it could not be looked at: {error}", case.where)]
+
+
+def unopened(url: str, *, named: bool) -> Finding | None:
+    """Why a room should not be opened now: opening one that is older would change it. None if it may be.
+
+    ``named`` says that someone gave this URL; else there may well be no room, and the machine is what is looked at.
+    """
+    where = shown(url)
+    try:
+        present, known = schema_of(url)
+    except RoomMissing:
+        level = Level.WRONG if named else Level.NOTE
+        return Finding(
+            level, "store", "there is no room here", where, "postroom queue create NAME, or: postroom load FILE"
+        )
+    except PostroomError as error:
+        return Finding(Level.WRONG, "store", str(error), where)
+    if present > known:
+        what = f"schema {present} is newer than this version of Postroom, which knows {known}"
+        return Finding(Level.WRONG, "schema", what, where, "pip install --upgrade postroom")
+    if present < known:
+        what = f"schema {present} of {known}: the next command upgrades the room, and there is no way back"
+        return Finding(Level.WARNING, "schema", what, where, "make a copy of the room; then: postroom accept")
+    return None

@@ -1,0 +1,81 @@
+"""What an examination finds: how bad it is, what it is, where, and the command that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from postroom.rules.plan import Plan
+from postroom.stations.network import Network
+from postroom.store.base import Store
+
+
+class Level(StrEnum):
+    OK = "ok"
+    NOTE = "note"  # someone meant it, or it mends itself
+    WARNING = "warning"  # something waits for a person
+    WRONG = "wrong"  # something does not work, or is lost
+
+    @property
+    def is_problem(self) -> bool:
+        return self in (Level.WARNING, Level.WRONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Level
+    check: str
+    what: str
+    where: str = ""
+    do: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        return {"level": self.level, "check": self.check, "what": self.what, "where": self.where, "do": self.do}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An open room, as far as checks look at it."""
+
+    store: Store
+    where: str  # its URL, as it may be shown
+    network: Network
+    plan: Callable[[], Plan]  # of the rules in force
+    lags: Callable[[], Mapping[str, int]]  # messages that wait for an engine, by who is to work on them
+    deep: bool  # read everything, however long it takes
+
+
+class Check:
+    """A named look at something; one that finds nothing says so by ``fine``."""
+
+    def __init__(self, name: str, fine: str, look: Callable[[Case], Iterator[Told]]) -> None:
+        self.name = name
+        self.fine = fine
+        self._look = look
+
+    def findings(self, case: Case) -> list[Finding]:
+        found = [Finding(level, self.name, *said) for level, *said in self._look(case)]
+        return found or [Finding(Level.OK, self.name, self.fine)]
+
+
+#: A level, what is so, where it is, and what to do.
+Told = tuple[Level, str, str, str]
+
+
+def ok(what: str, where: str = "") -> Told:
+    return Level.OK, what, where, ""
+
+
+def note(what: str, where: str, do: str = "") -> Told:
+    return Level.NOTE, what, where, do
+
+
+def warning(what: str, where: str, do: str) -> Told:
+    return Level.WARNING, what, where, do
+
+
+def wrong(what: str, where: str, do: str) -> Told:
+    return Level.WRONG, what, where, do

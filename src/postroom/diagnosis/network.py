@@ -1,0 +1,45 @@
+"""The network: nodes that do not answer, and messages that got stuck between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from postroom.diagnosis.finding import Case, Told, ok, warning, wrong
+from postroom.errors import NodeDown
+from postroom.limits import FINDINGS_MAX, OVERDUE_SECONDS
+from postroom.model.key import key_text
+from postroom.model.moment import to_datetime, to_iso
+from postroom.stations.mail import GET
+from postroom.store.transaction import Transaction
+from postroom.store.transfers import Parcel
+
+
+def nodes(case: Case) -> Iterator[Told]:
+    """Whether every node answers."""
+    found = case.network.shown()
+    for node in found:
+        if not node.answers:
+            help = f"let its store answer; if it has moved: postroom node move {quote(node.name)} URL"
+            yield wrong(f"it does not answer: {node.why}; {node.stations} station(s) are on it", node.name, help)
+    if all(node.answers for node in found) and len(found) > 1:
+        yield ok(f"all {len(found)} nodes answer")
+
+
+def handovers(case: Case) -> Iterator[Told]:
+    """Messages that have left one store and were not heard of from the other; whoever comes by finishes it."""
+    for node in case.network.nodes():
+        try:
+            found = case.network.look(node, _stuck)
+        except NodeDown:  # another check tells
+            continue
+        for parcel, since in found[:FINDINGS_MAX]:
+            station = parcel.target if parcel.verb == GET else parcel.source
+            what = f"message {key_text(parcel.stored.key)} left for {parcel.target} at {since} and has not arrived"
+            yield warning(what, f"node {node}", f"postroom get --as {quote(station)}")
+
+
+def _stuck(tx: Transaction) -> list[tuple[Parcel, str]]:
+    found = [(each, tx.journal.time_of(each.stored.position) or 0) for each in tx.transfers.pending()]
+    old = tx.now - OVERDUE_SECONDS * 1_000_000
+    return [(parcel, to_iso(to_datetime(at))) for parcel, at in found if at < old]

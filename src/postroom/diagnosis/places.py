@@ -1,0 +1,80 @@
+"""Queues: on hold, full of errors, locked by someone who has left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from shlex import quote
+
+from postroom.diagnosis.finding import Case, Told, note, warning
+from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.errors import NodeDown
+from postroom.limits import FINDINGS_MAX, GROWING_SECONDS
+from postroom.queues.locks import is_held
+from postroom.stations.names import database
+from postroom.stations.procedures.errors import DOSSIER
+from postroom.store.owner import described, is_alive
+from postroom.store.queues import Hold
+from postroom.store.transaction import Transaction
+
+
+def holds(case: Case) -> Iterator[Told]:
+    """Queues that someone has put on hold; if they release nothing, what is in them waits."""
+    found = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
+    for queue in found[:FINDINGS_MAX]:
+        hold = Hold(queue.hold)
+        stuck = hold is Hold.FULL and queue.unprocessed
+        what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
+        yield (warning if stuck else note)(what, queue.name, f"postroom enable {quote(queue.name)}")
+    if len(found) > FINDINGS_MAX:
+        yield note(f"and {len(found) - FINDINGS_MAX} more on hold", "", "postroom accept")
+
+
+def errors(case: Case) -> Iterator[Told]:
+    """Error messages that nobody has taken."""
+    used = dict.fromkeys([SYSTEM_ERRORS, *(name for names in case.plan().error_queues.values() for name in names)])
+    for name, count, fresh in case.store.read(lambda tx: [_errors(tx, each) for each in used]):
+        if count:
+            what = f"{count} error message(s)"
+            grows = f", {fresh} of them in the last hour: it grows" if fresh else ", none of them in the last hour"
+            yield warning(what + grows, name, f"postroom info {quote(name)}; postroom receive {quote(name)} takes one")
+    for station, node in case.network.stations().items():
+        try:
+            count = case.network.look(node, partial(_in_dossier, station))
+        except NodeDown:  # another check tells
+            continue
+        if count:
+            what = f"{count} error message(s) of procedures in its dossier {DOSSIER}"
+            yield warning(what, f"station {station}", f"postroom dossier show {DOSSIER} --as {quote(station)}")
+
+
+def _errors(tx: Transaction, name: str) -> tuple[str, int, int]:
+    queue = tx.queues.named_to_read(name)
+    if queue is None or not queue.unprocessed:
+        return name, 0, 0
+    return name, queue.unprocessed, tx.soundness.since(queue, tx.now - int(GROWING_SECONDS * 1_000_000))
+
+
+def _in_dossier(station: str, tx: Transaction) -> int:
+    found = tx.queues.named_to_read(database(station))
+    return 0 if found is None else tx.dossiers.counts(found).get(DOSSIER, 0)
+
+
+def locks(case: Case) -> Iterator[Told]:
+    """Queues that were being read segment by segment."""
+    for name, owner, actor, held in case.store.read(_locks)[:FINDINGS_MAX]:
+        who = f"{actor} ({described(owner)})"
+        if held:
+            yield note(f"{who} is reading a message segment by segment; others wait", name)
+        else:
+            why = "has ended" if is_alive(owner) is False else "has not gone on in time"
+            what = f"{who} began to read a message and {why}; the next receive begins it again"
+            yield note(what, name, f"postroom receive {quote(name)}")
+
+
+def _locks(tx: Transaction) -> list[tuple[str, str, str, bool]]:
+    return [
+        (queue.name, queue.lock_owner, queue.lock_actor or "", is_held(tx, queue))
+        for queue in tx.queues.all()
+        if queue.lock_owner is not None
+    ]

@@ -1,0 +1,79 @@
+"""Spheres: those that nobody ends, and compensations that wait for their queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from postroom.diagnosis.finding import Case, Told, note, warning
+from postroom.engine.presence import presence
+from postroom.limits import CHECK_SECONDS, FINDINGS_MAX, OVERDUE_SECONDS
+from postroom.model.moment import to_datetime, to_iso
+from postroom.store.owner import described, is_alive
+from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING, Beat, Kept
+from postroom.store.transaction import Transaction
+
+COMPENSATE = "postroom compensate --once"
+
+
+def owners(case: Case) -> Iterator[Told]:
+    """Undecided spheres whose owner has ended: someone must undo what they did."""
+    found, works = case.store.read(lambda tx: (_orphans(tx), presence(tx).works))
+    for kept, why in found[:FINDINGS_MAX]:
+        what = f"it is {kept.state}, and its owner ({described(kept.owner)}) {why}"
+        if works:
+            yield note(f"{what}; the engine that runs will undo it", f"sphere {kept.id}", COMPENSATE)
+        else:
+            yield warning(f"{what}; no engine runs that would undo it", f"sphere {kept.id}", COMPENSATE)
+
+
+def _orphans(tx: Transaction) -> list[tuple[Kept, str]]:
+    beats, found = tx.spheres.beats(), []
+    for state in (ACTIVE, COMMITTING):
+        for kept in tx.spheres.in_state(state, 0, FINDINGS_MAX * 100):
+            if is_alive(kept.owner) is False:
+                found.append((kept, "has ended"))
+            elif _is_silent(tx, kept, beats.get(kept.owner)):
+                found.append((kept, "has not been heard of"))
+    return found
+
+
+def _is_silent(tx: Transaction, kept: Kept, beat: Beat | None) -> bool:
+    """Whether an owner should have beaten several times by now; both times are this store's."""
+    last = kept.started if beat is None else tx.journal.time_of(beat.position) or 0
+    checked = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
+    return last < tx.now - max(3 * kept.heartbeat, 2 * checked)
+
+
+def ends(case: Case) -> Iterator[Told]:
+    """Spheres that began to end and did not, in time."""
+    for kept, since in case.store.read(_unended)[:FINDINGS_MAX]:
+        what = f"it is {kept.state} since {since}"
+        yield warning(what, f"sphere {kept.id}", f"postroom sphere show {quote(kept.id)}; then: {COMPENSATE}")
+
+
+def _unended(tx: Transaction) -> list[tuple[Kept, str]]:
+    late, found = tx.now - int(OVERDUE_SECONDS * 1_000_000), []
+    for state in (COMMITTING, ABORTING):
+        for kept in tx.spheres.in_state(state, 0, FINDINGS_MAX * 100):
+            token = tx.messages.find(kept.token)
+            since = (None if token is None else tx.journal.time_of(token.position)) or tx.now
+            if (kept.ends if state == COMMITTING and kept.ends is not None else since) < late:
+                found.append((kept, to_iso(to_datetime(since))))
+    return found
+
+
+def parked(case: Case) -> Iterator[Told]:
+    """Compensations that their queue refuses."""
+    for id, target, why in case.store.read(_parked)[:FINDINGS_MAX]:
+        what = f"a compensation is parked: {why}"
+        yield warning(what, f"sphere {id}", f"let {target} take messages again; then: {COMPENSATE}")
+
+
+def _parked(tx: Transaction) -> list[tuple[str, str, str]]:
+    return [
+        (kept.id, send.target or send.recipient, send.why)
+        for kept in tx.spheres.in_state(ABORTING, 0, FINDINGS_MAX * 100)
+        for send in tx.spheres.open_sends(kept.id)
+        if send.why is not None
+    ]

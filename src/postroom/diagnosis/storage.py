@@ -1,0 +1,97 @@
+"""The store: its database and settings, its schema, and whether what it holds is as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from postroom.diagnosis.finding import Case, Told, ok, warning, wrong
+from postroom.limits import FINDINGS_MAX, SAMPLE_MESSAGES
+from postroom.model.key import key_text
+from postroom.store.messages import State
+from postroom.store.migrations import MIGRATIONS
+from postroom.store.transaction import Transaction
+
+#: What a commit needs to last, and what else may be said.
+_LASTING = {
+    "journal_mode": ("wal",),
+    "synchronous": ("2", "3"),
+    "fsync": ("on",),
+    "full_page_writes": ("on",),
+    "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
+}
+_MEND = {
+    "journal_mode": "move the file to a local disk: the one that it is on does not allow a write-ahead log",
+    "fsync": "set fsync = on in postgresql.conf, and: pg_ctl reload",
+    "full_page_writes": "set full_page_writes = on in postgresql.conf, and: pg_ctl reload",
+}
+_DAMAGED = "keep a copy, and restore a backup; postroom trace tells what the message went through"
+
+
+def database(case: Case) -> Iterator[Told]:
+    """Which database it is, and whether what it confirms is on disk."""
+    about = case.store.read(lambda tx: tx.session.about())
+    weak = {name: said for name, said in about.settings.items() if said not in _LASTING[name]}
+    for name, said in weak.items():
+        what = f"{name} is {said}: what was confirmed may be lost when the machine fails"
+        yield wrong(what, case.where, _MEND.get(name, f"set {name} to {_LASTING[name][0]}"))
+    if not weak:
+        settings = ", ".join(f"{name} {said}" for name, said in sorted(about.settings.items()))
+        yield ok(f"{about.kind} {about.version}: {settings}", case.where)
+
+
+def schema(case: Case) -> Iterator[Told]:
+    about = case.store.read(lambda tx: tx.session.about())
+    yield ok(f"schema {about.schema} of {len(MIGRATIONS)}")
+
+
+def files(case: Case) -> Iterator[Told]:
+    """What the database finds in its own files; only if everything is read."""
+    found = case.store.read(lambda tx: tx.session.damage()) if case.deep else None
+    if not case.deep:
+        yield ok("not read; postroom doctor --deep reads them")
+    elif found is None:
+        yield ok("not read; pg_amcheck on the server does that")
+    else:
+        for said in found:
+            yield wrong(f"the database says: {said}", case.where, "stop, copy the file, restore a backup")
+
+
+def messages(case: Case) -> Iterator[Told]:
+    """Whether messages still match their hash: the newest, or all."""
+    sample = None if case.deep else SAMPLE_MESSAGES
+    looked, found = case.store.read(lambda tx: tx.soundness.unsound(sample, FINDINGS_MAX))
+    for each in found:
+        yield wrong(f"message {key_text(each.key)} no longer says what was sent", each.queue, _DAMAGED)
+    for each in case.store.read(lambda tx: tx.soundness.set_aside(FINDINGS_MAX)):
+        what = f"message {key_text(each.key)} was found damaged and set aside: nobody will receive it"
+        yield warning(what, each.queue, f"postroom trace {key_text(each.key)}")
+    if not found:
+        yield ok(f"{looked} message(s) read, " + ("all that there are" if case.deep else "the newest"))
+
+
+def chains(case: Case) -> Iterator[Told]:
+    """Whether the journal tells the way of each message without a gap."""
+    sample = None if case.deep else SAMPLE_MESSAGES
+    for key in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), FINDINGS_MAX)):
+        what = f"the journal has a gap in what happened to message {key_text(key)}"
+        yield wrong(what, "journal", f"postroom trace {key_text(key)}; then restore a backup")
+
+
+def counts(case: Case) -> Iterator[Told]:
+    """Whether queues hold as many messages as they say; only if everything is read."""
+    if not case.deep:
+        yield ok("not counted; postroom doctor --deep counts them")
+    else:
+        yield from case.store.read(_miscounted)
+
+
+def _miscounted(tx: Transaction) -> list[Told]:
+    counted, found = tx.soundness.counts(), []
+    for queue in tx.queues.all():
+        said = {State.UNPROCESSED: queue.unprocessed, State.PROCESSED: queue.processed}
+        for state, count in said.items():
+            real = counted.get((queue.id, int(state)), 0)
+            if real != count:
+                what = f"it counts {count} {state.name.lower()} message(s), and {real} are there"
+                found.append(wrong(what, queue.name, "stop, keep a copy, and restore a backup"))
+    return found[:FINDINGS_MAX]

@@ -1,0 +1,82 @@
+"""The engine: whether one runs, what waits for it, and effects that are stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from postroom.diagnosis.finding import Case, Told, note, ok, warning
+from postroom.engine.presence import State, presence
+from postroom.limits import FINDINGS_MAX, OVERDUE_SECONDS, WAITED_SECONDS
+from postroom.model.moment import to_datetime, to_iso
+from postroom.store.outbox import Effect
+from postroom.store.queues import Hold
+from postroom.store.transaction import Transaction
+
+RUN = "postroom run"
+
+
+def engine(case: Case) -> Iterator[Told]:
+    """Who has the lease."""
+    found = case.store.read(presence)
+    since = to_iso(to_datetime(found.until))
+    if found.state is State.RUNS:
+        yield ok(f"{found.owner} runs it, under number {found.number}")
+    elif found.state is State.ENDED:
+        yield warning(f"the engine ({found.owner}) has ended and did not give its lease back", "lease engine", RUN)
+    elif found.state is State.SILENT:
+        what = f"the engine ({found.owner}) should have renewed its lease before {since}: it hangs, or has ended"
+        yield warning(what, "lease engine", f"end that process if it is there; then: {RUN}")
+
+
+def waiting(case: Case) -> Iterator[Told]:
+    """Messages that nobody works on."""
+    lags, watched = case.lags(), frozenset(case.plan().queues)
+    lag = sum(lags.values())
+    by = ", ".join(f"{count} for {name}" for name, count in lags.items() if count)
+    works, late, due = case.store.read(lambda tx: (presence(tx).works, _late(tx, watched), _due(tx)))
+    if lag and not works:
+        yield warning(f"{lag} message(s) wait, and no engine runs: {by}", "", RUN)
+    elif lag:
+        yield ok(f"{lag} message(s) wait for the engine: {by}")
+    if due and not works:
+        yield warning("the time of a message in an echo queue has come, and no engine runs", "", RUN)
+    for name, since in late if works else ():
+        what = f"its next message has waited since {since}, though the engine runs"
+        yield warning(what, name, f"postroom info {quote(name)} --limit 1; postroom doctor shows what is on hold")
+
+
+def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:
+    found = []
+    for queue in tx.queues.all():
+        head = tx.messages.head(queue) if queue.name in watched and queue.hold != Hold.FULL else None
+        came = None if head is None else tx.journal.time_of(head.position)
+        if came is not None and came < tx.now - WAITED_SECONDS * 1_000_000:
+            found.append((queue.name, to_iso(to_datetime(came))))
+    return found[:FINDINGS_MAX]
+
+
+def _due(tx: Transaction) -> bool:
+    due = tx.timers.next_due()
+    return due is not None and due < tx.now - OVERDUE_SECONDS * 1_000_000
+
+
+def outbox(case: Case) -> Iterator[Told]:
+    """Effects that failed, or that nobody does."""
+    effects, now, works = case.store.read(lambda tx: (tx.outbox.all(), tx.now, presence(tx).works))
+    failed = [each for each in effects if each.state == "failed"]
+    stuck = [each for each in effects if each.state == "pending" and each.due < now - OVERDUE_SECONDS * 1_000_000]
+    for each in failed[:FINDINGS_MAX]:
+        what = f"effect {each.id} ({_told(each)}) failed {each.attempts} time(s): {each.note}"
+        yield warning(what, "outbox", f"postroom outbox retry {each.id}, or: postroom outbox drop {each.id}")
+    for each in stuck[:FINDINGS_MAX]:
+        since = to_iso(to_datetime(each.due))
+        what = f"effect {each.id} ({_told(each)}) is due since {since}"
+        yield warning(what + (", though the engine runs" if works else ", and no engine runs"), "outbox", RUN)
+    more = len(failed) + len(stuck) - len(failed[:FINDINGS_MAX]) - len(stuck[:FINDINGS_MAX])
+    if more:
+        yield note(f"and {more} more", "outbox", "postroom outbox list")
+
+
+def _told(effect: Effect) -> str:
+    return f"{effect.payload.get('command', effect.kind)} for {effect.payload.get('queue', '')}"

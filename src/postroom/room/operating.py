@@ -1,0 +1,40 @@
+"""Looking after a room: what waits in it, what is wrong with it, and what to do."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from postroom.diagnosis.examination import examine
+from postroom.diagnosis.finding import Case, Finding
+from postroom.room.parts import Parts
+from postroom.store import absolute, shown
+from postroom.store.transaction import Transaction
+
+
+class OperatingFace(Parts):
+    """What an operator asks of a room."""
+
+    def lag(self) -> int:
+        """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
+        return sum(self.lags().values())
+
+    def lags(self) -> dict[str, int]:
+        """The same, by who is to work on them: rules, flows, procedures."""
+
+        def work(tx: Transaction) -> dict[str, int]:
+            watched = self._programs.plan(tx).queues
+            waiting = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            return {"rules": waiting, "flows": sum(map(tx.epochs.count, tx.epochs.flowing()))}
+
+        return {**self.store.read(work), "procedures": self._interpreter.lag()}
+
+    def diagnose(self, *, deep: bool = False) -> list[Finding]:
+        """What is wrong with this room and this machine, and what to do; nothing is changed.
+
+        ``deep`` reads every message and the whole journal, however long it takes; else the newest of them.
+        """
+        from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
+
+        plan = partial(self.store.read, self._programs.plan)
+        case = Case(self.store, shown(absolute(self.url)), self._network, plan, self.lags, deep)
+        return machine.examine(self.url) + examine(case)

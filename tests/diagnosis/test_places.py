@@ -1,0 +1,93 @@
+"""Queues: on hold, with errors that nobody takes, locked by someone who has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.rules.conftest import without_spark
+from tests.stations.procedures.office import office
+
+import postroom
+from postroom.diagnosis.finding import Level
+from postroom.room import Postroom
+
+from .conftest import HandClock, Told, fine
+
+FAILING = """\
+create queue orders kind basic mode persistent errorqueue broken
+create queue broken kind basic mode persistent
+create queue plain kind basic mode persistent
+create rule fail for orders if (error()) then do enqueue . into plain
+create rule failtoo for plain if (error()) then do enqueue . into plain
+"""
+
+
+def test_holds_are_notes_until_something_waits(room: Postroom, told: Told) -> None:
+    for name in ("in only", "all"):
+        room.create_queue(name, password="pw").send("x")
+    assert fine(told(room, "holds"))
+    room.disable("in only", password="pw", input_only=True)
+    (held,) = told(room, "holds")
+    assert (held.level, held.where, held.what) == (Level.NOTE, "in only", "on hold (input only)")
+    assert held.do == "postroom enable 'in only'"
+    room.disable("all", password="pw")
+    full = next(each for each in told(room, "holds") if each.where == "all")
+    assert (full.level, full.what) == (Level.WARNING, "on hold (full), and 1 message(s) wait in it")
+
+
+def test_a_room_with_many_holds_is_not_a_long_list(room: Postroom, told: Told) -> None:
+    for number in range(12):
+        room.create_queue(f"q{number}", password="pw")
+        room.disable(f"q{number}", password="pw")
+    found = told(room, "holds")
+    assert len(found) == 11
+    assert (found[-1].what, found[-1].do) == ("and 2 more on hold", "postroom accept")
+
+
+def test_errors_of_rules_grow(timed: Postroom, clock: HandClock, tmp_path: Path, told: Told) -> None:
+    (tmp_path / "p.demaq").write_text(FAILING)
+    without_spark(timed).load(tmp_path / "p.demaq")
+    for queue in ("orders", "plain", "plain"):
+        timed.send(queue, "<o/>", format="xml")
+    assert fine(told(timed, "errors", "waiting"))
+    timed.run_until_idle()
+    found = {each.where: each for each in told(timed, "errors")}
+    assert found["broken"].level is Level.WARNING
+    assert found["broken"].what == "1 error message(s), 1 of them in the last hour: it grows"
+    assert found["postroom-errors"].what == "2 error message(s), 2 of them in the last hour: it grows"
+    clock.pass_by(3_601)
+    assert told(timed, "errors")[0].what.endswith("none of them in the last hour")
+    for queue in ("broken", "postroom-errors", "postroom-errors"):
+        assert timed.receive(queue)
+    assert fine(told(timed, "errors"))
+
+
+def test_errors_of_procedures(url: str, tmp_path: Path, told: Told) -> None:
+    broken = "procedure p at ann\n  precondition a : ORDER\n  destination d on a copy 0 ship ?a.Item\n"
+    with office(url, tmp_path, broken) as room:
+        room._station("ann").create("ORDER", No=1, Item="nobody")
+        room.run_until_idle()
+        (found,) = told(room, "errors")
+    assert (found.level, found.where) == (Level.WARNING, "station ann")
+    assert found.what == "1 error message(s) of procedures in its dossier errors"
+    assert found.do == "postroom dossier show errors --as ann"
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_locks_that_were_left(timed: Postroom, url: str, clock: HandClock, told: Told, ended: bool) -> None:
+    timed.create_queue("q").send("one\ntwo")
+    machine = timed._owner.split("/")[0]
+    who = f"{machine}/999999999/1" if ended else "elsewhere/1/1"
+    with postroom.open(url, clock=clock, owner=who, actor="Ann") as other:
+        assert other.receive("q", segment=True)
+    if not ended:
+        (held,) = told(timed, "locks")
+        assert held.what == "Ann (process 1 on elsewhere) is reading a message segment by segment; others wait"
+        clock.pass_by(301)
+    (left,) = told(timed, "locks")
+    why = "has ended" if ended else "has not gone on in time"
+    assert (left.level, left.where, left.do) == (Level.NOTE, "q", "postroom receive q")
+    assert f"began to read a message and {why};" in left.what
+    assert timed.receive("q").message is not None
+    assert fine(told(timed, "locks"))

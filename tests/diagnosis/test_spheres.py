@@ -1,0 +1,82 @@
+"""Spheres: an owner that was killed, an end that does not come, a compensation that waits for its queue."""
+
+from __future__ import annotations
+
+import signal
+from time import sleep
+
+import pytest
+from tests.spheres.owner import Owner
+
+import postroom
+from postroom.diagnosis.finding import Level
+from postroom.room import Postroom
+
+from .conftest import HandClock, Told, fine
+
+
+def test_a_killed_owner(room: Postroom, url: str, told: Told) -> None:
+    room.create_queue("work")
+    with Owner(url, "s", 0.5) as owner:
+        assert owner.tell("work") == "done"
+        assert fine(told(room, "owners"))
+        owner.kill()
+    (found,) = told(room, "owners")
+    assert (found.level, found.where, found.do) == (Level.WARNING, "sphere s", "postroom compensate --once")
+    assert found.what.endswith("has ended; no engine runs that would undo it")
+    room.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 3_600))
+    (soon,) = told(room, "owners")
+    assert soon.level is Level.NOTE
+    assert soon.what.endswith("has ended; the engine that runs will undo it")
+    room.compensate()
+    assert fine(told(room, "owners"))
+
+
+def test_an_owner_that_lives_and_is_not_heard_of(room: Postroom, url: str, told: Told) -> None:
+    room.compensator(0.2).announce()
+    with Owner(url, "s", 0.1) as owner:
+        assert fine(told(room, "owners"))
+        owner.signal(signal.SIGSTOP)
+        sleep(1)
+        (found,) = told(room, "owners")
+    assert found.level is Level.WARNING
+    assert f"its owner (process {owner.process.pid}) has not been heard of" in found.what
+
+
+@pytest.mark.parametrize("state", ["COMMITTING", "ABORTING"])
+def test_an_end_that_does_not_come(
+    room: Postroom, url: str, clock: HandClock, told: Told, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.create_queue("work")
+    verb, label = ("commit", "sphere-committed") if state == "COMMITTING" else ("abort", "compensate")
+    monkeypatch.setenv("POSTROOM_FAULT", f"{label}.begun:kill")
+    with Owner(url, "s", 0.5) as owner:
+        owner.tell("work")
+        owner.tell(verb)
+    monkeypatch.delenv("POSTROOM_FAULT")
+    assert room.show_sphere("s").sphere.state == state
+    assert fine(told(room, "ends", "owners")), "it may still be under way"
+    clock.now = room.store.session.clock() + 200_000_000
+    with postroom.open(url, clock=clock) as later:
+        (found,) = told(later, "ends", "owners")
+    assert found.level is Level.WARNING
+    assert found.what.startswith(f"it is {state} since 2")
+    assert found.do == "postroom sphere show s; then: postroom compensate --once"
+    room.compensate()
+    assert fine(told(room, "ends"))
+
+
+def test_a_parked_compensation(room: Postroom, told: Told) -> None:
+    room.create_queue("work", password="pw")
+    sphere = room.sphere("s")
+    sphere.send("work", "do", compensation="undo")
+    room.receive("work")
+    room.disable("work", password="pw")
+    sphere.abort("as planned")
+    (found,) = told(room, "parked")
+    assert (found.level, found.where) == (Level.WARNING, "sphere s")
+    assert found.what.startswith("a compensation is parked: work is on hold")
+    assert found.do == "let work take messages again; then: postroom compensate --once"
+    room.enable("work", password="pw")
+    room.compensate()
+    assert fine(told(room, "parked"))

@@ -1,0 +1,184 @@
+"""The store: weak settings, damaged messages, a journal with gaps, counts that are off, other schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import psycopg
+import pytest
+
+import postroom
+from postroom.diagnosis.examination import unopened
+from postroom.diagnosis.finding import Level
+from postroom.room import Postroom
+from postroom.store.migrations import MIGRATIONS
+from postroom.store.sqlite import SqliteStore
+
+from .conftest import Told, fine
+
+
+def change(room: Postroom, statement: str, *values: object) -> None:
+    """Behind the room's back."""
+    assert room.store.transact("send", lambda tx: tx.session.run(statement, values)) > 0
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_sound_room_is_fine(room: Postroom, told: Told, deep: bool) -> None:
+    room.create_queue("q").send("x")
+    room.create_queue("kept", keep_processed=False).send("y")
+    room.receive("kept")
+    room.receive("q")
+    room.send("q", "z")
+    assert fine(told(room, "store", deep=deep))
+    said = [each.what for each in told(room, "messages", deep=deep)]
+    assert said == ["2 message(s) read, " + ("all that there are" if deep else "the newest")]
+
+
+def test_a_damaged_message_is_found_and_later_told_as_set_aside(room: Postroom, told: Told) -> None:
+    room.create_queue("q").send("pay 100")
+    room.send("q", "pay 200")
+    change(room, "UPDATE messages SET body = 'pay 900' WHERE body = ?", "pay 100")
+    (found,) = told(room, "messages")
+    assert (found.level, found.where) == (Level.WRONG, "q")
+    assert found.what == "message 00001.00001 no longer says what was sent"
+    with pytest.raises(postroom.errors.MessageCorrupt):
+        room.receive("q")
+    aside, rest = told(room, "messages")
+    assert (aside.level, aside.do) == (Level.WARNING, "postroom trace 00001.00001")
+    assert rest.what == "1 message(s) read, the newest"
+
+
+def test_old_messages_are_read_if_it_looks_deep(room: Postroom, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postroom.diagnosis.storage.SAMPLE_MESSAGES", 5)
+    room.create_queue("q")
+    room.send_many("q", [str(number) for number in range(20)])
+    change(room, "UPDATE messages SET properties = '{\"x\":1}' WHERE body = ?", "3")
+    (sampled,) = told(room, "messages")
+    assert sampled.what == "5 message(s) read, the newest"
+    assert told(room, "messages", deep=True)[0].level is Level.WRONG
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("where", ["verb = 'put'", "verb = 'take'"])
+def test_a_gap_in_the_journal(room: Postroom, told: Told, where: str, deep: bool) -> None:
+    room.create_queue("q", keep_processed=False).send("x")
+    room.receive("q")
+    change(room, f"DELETE FROM journal WHERE message = 100001 AND {where}")
+    (found,) = told(room, "journal", deep=deep)
+    assert (found.level, found.do[:26]) == (Level.WRONG, "postroom trace 00001.00001")
+
+
+def test_counts_that_are_off(room: Postroom, told: Told) -> None:
+    room.create_queue("q").send("x")
+    room.receive("q")
+    change(room, "UPDATE queues SET processed = 3 WHERE name = ?", "q")
+    assert fine(told(room, "counts"))
+    (found,) = told(room, "counts", deep=True)
+    assert (found.where, found.what) == ("q", "it counts 3 processed message(s), and 1 are there")
+
+
+def test_a_damaged_file(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room:
+        room.create_queue("q").send("x")
+    with_wrong_index = apsw.Connection(sqlite_url)
+    with_wrong_index.execute("PRAGMA writable_schema = ON")
+    with_wrong_index.execute(
+        "UPDATE sqlite_master SET sql = 'CREATE INDEX queues_path ON queues (kind)' WHERE name = 'queues_path'"
+    )
+    with_wrong_index.close()
+    with postroom.open(sqlite_url) as room:
+        assert fine([each for each in room.diagnose() if each.check == "files"])
+        found = [each for each in room.diagnose(deep=True) if each.check == "files"]
+    assert {each.level for each in found} == {Level.WRONG}
+    assert "queues_path" in found[0].what
+
+
+def test_a_check_that_cannot_look_is_a_finding_and_stops_no_other(room: Postroom) -> None:
+    room.store.transact("send", lambda tx: tx.session.run("DROP TABLE outbox"))
+    found = room.diagnose()
+    (outbox,) = [each for each in found if each.check == "outbox"]
+    assert (outbox.level, outbox.what[:26]) == (Level.WRONG, "it could not be looked at:")
+    assert next(each for each in found if each.check == "parked").level is Level.OK
+
+
+def test_a_connection_that_does_not_sync(sqlite_url: str, told: Told) -> None:
+    with postroom.open(sqlite_url) as room:
+        assert isinstance(room.store, SqliteStore)
+        room.store.session.connection.execute("PRAGMA synchronous = NORMAL")
+        (found,) = told(room, "store")
+    assert found.level is Level.WRONG
+    assert found.what.startswith("synchronous is 1: what was confirmed may be lost")
+
+
+def test_a_server_that_does_not_write_whole_pages(postgres_url: str, postgres_server: str, told: Told) -> None:
+    def set_to(statement: str) -> None:
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(statement)
+            connection.execute("SELECT pg_reload_conf()")
+
+    with postroom.open(postgres_url) as room:
+        assert "password" not in room.diagnose()[5].where
+        try:
+            set_to("ALTER SYSTEM SET full_page_writes = off")
+            for _ in range(100):
+                found = [each for each in room.diagnose() if each.check == "store"]
+                if found[0].level is Level.WRONG:
+                    break
+            assert found[0].what.startswith("full_page_writes is off")
+            assert found[0].do == "set full_page_writes = on in postgresql.conf, and: pg_ctl reload"
+        finally:
+            set_to("ALTER SYSTEM RESET full_page_writes")
+
+
+# --- rooms that are not opened ---
+
+
+def test_no_room(tmp_path: Path, postgres_url: str) -> None:
+    for url in (str(tmp_path / "none.db"), postgres_url):
+        for named, level in ((True, Level.WRONG), (False, Level.NOTE)):
+            found = unopened(url, named=named)
+            assert found is not None
+            assert (found.level, found.what) == (level, "there is no room here")
+    assert not (tmp_path / "none.db").exists()
+
+
+def schema(url: str, number: int) -> None:
+    if url.startswith("postgresql"):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DELETE FROM postroom_schema WHERE version > %s", (number,))
+            connection.execute("INSERT INTO postroom_schema VALUES (%s) ON CONFLICT DO NOTHING", (number,))
+    else:
+        file = apsw.Connection(url)
+        file.execute(f"PRAGMA user_version = {number}")
+        file.close()
+
+
+def test_an_older_room_is_not_upgraded_by_looking(url: str) -> None:
+    postroom.open(url).close()
+    assert unopened(url, named=True) is None
+    schema(url, 3)
+    for _ in range(2):
+        found = unopened(url, named=True)
+        assert found is not None
+        assert (found.level, found.what[:15]) == (Level.WARNING, f"schema 3 of {len(MIGRATIONS)}: ")
+
+
+def test_a_newer_room(url: str) -> None:
+    postroom.open(url).close()
+    schema(url, 999)
+    found = unopened(url, named=True)
+    assert found is not None
+    assert (found.level, found.do) == (Level.WRONG, "pip install --upgrade postroom")
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    file = tmp_path / "text.db"
+    file.write_text("no database" * 100)
+    found = unopened(str(file), named=True)
+    assert found is not None
+    assert (found.level, found.check) == (Level.WRONG, "store")
+    assert "not a SQLite database" in found.what
+    strange = unopened("postgresql://127.0.0.1:1/none?connect_timeout=1", named=True)
+    assert strange is not None
+    assert (strange.level, strange.where) == (Level.WRONG, "postgresql://127.0.0.1:1/none")
