@@ -88,6 +88,7 @@ from postroom.store.owner import process_token
 from postroom.store.registry import Registry
 from postroom.store.transaction import Transaction
 from postroom.store.types import define_type
+from postroom.store.verification import Verified, verified
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -339,6 +340,10 @@ class Postroom:
     def journal_after(self, seq: int) -> list[Event]:
         """The next entries after a number, a page at a time."""
         return self.store.read(lambda tx: tx.journal.after(seq))
+
+    def verify(self) -> Verified:
+        """Replay the journal from its beginning, and compare what it comes to with what is stored."""
+        return self.store.read(verified)
 
     # --- rules ---
 

@@ -76,6 +76,7 @@ for command in (
     rooms.locate,
     rooms.show,
     rooms.journal,
+    rooms.verify,
     engine.run,
     rules.catalog,
     rules.explain,
