@@ -87,6 +87,7 @@
     ├── OutputFailed               output-failed       (happened: yes)
     └── StoreError
         ├── CommitUnknown          commit-unknown      (happened: unknown)
+        ├── JournalDiffers         journal-differs
         ├── LeaseHeld              lease-held
         ├── LeaseLost              lease-lost
         ├── RoomForked             room-forked
@@ -660,6 +661,13 @@ class CommitUnknown(StoreError):
         "reopen the room and look, or repeat the call with the same idempotency key"
     )
     happened = "unknown"
+
+
+class JournalDiffers(StoreError):
+    """Whoever verifies a room finds this; nobody else looks."""
+
+    code = "journal-differs"
+    template = "{count} thing(s) are not as the journal tells them; stop, copy the room, and restore a backup"
 
 
 class LeaseHeld(StoreError):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import postroom
 from postroom.version import __version__
 
 from .conftest import Run
@@ -54,6 +55,27 @@ def test_trace_with_causes(run: Run) -> None:
     assert run("trace", "00009.00009", "--causes").err.startswith("postroom: message-unknown:")
     assert run("send", "q", "--body", "x", "--cause", "00009.00009").err.startswith("postroom: message-unknown:")
     assert run("send", "q", "--also", "answers", "--body", "x", "--cause", asked).code == 1
+
+
+def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> None:
+    run("queue", "create", "q")
+    for body in ("a", "b"):
+        key = run("send", "q", "--body", body).out.strip()
+    run("receive", "q")
+    assert run("verify").out == (
+        "4 line(s) of the journal tell of 2 message(s) in 1 queue(s), 0 gone; all is as they say\n"
+    )
+    assert run("verify", "--json").json == {"lines": 4, "messages": 2, "departed": 0, "queues": 1, "differences": []}
+    with postroom.open(tmp_path / "postroom.db") as room:
+        room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET state = 0"))
+    found = run("verify")
+    assert found.code == 1
+    assert found.err.startswith("postroom: journal-differs: 2 thing(s) are not as the journal tells them")
+    assert f"message {key}" in found.out
+    assert "state 1" in found.out
+    told = run("verify", "--json")
+    assert (told.code, told.err) == (1, "")
+    assert [each["what"] for each in told.json["differences"]] == ["counts of queue 1", f"message {key}"]
 
 
 def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_path: Path) -> None:

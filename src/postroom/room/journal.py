@@ -12,6 +12,7 @@ from postroom.rules import retention
 from postroom.stations import whereabouts
 from postroom.stations.story import Story, story
 from postroom.store.journal import Event
+from postroom.store.verification import Verified, verified
 
 
 class JournalFace(Parts):
@@ -53,3 +54,7 @@ class JournalFace(Parts):
     def slice(self, slicing: str, key: str) -> list[Message]:
         """The messages of a slice's current lifetime, in the order of their arrival."""
         return retention.slice(self.store, self._programs, slicing, key)
+
+    def verify(self) -> Verified:
+        """Replay the journal from its beginning, and compare what it comes to with what is stored."""
+        return self.store.read(verified)

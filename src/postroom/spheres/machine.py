@@ -53,7 +53,8 @@ class Machine:
         queue = tx.queues.named(self.states[0])
         assert queue is not None
         _refuse_held(queue)
-        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail={"entity": entity})
+        said = {"machine": self.name, "entity": entity}
+        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail=said)
         if not tx.tokens.add(self.name, entity, token):
             raise EntityExists(entity=entity, state=self.state(tx, entity))
         return token

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from postroom.limits import PAGE_ROWS
+from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.session import Row, Session
@@ -46,6 +46,26 @@ _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
+_LINES = """
+SELECT seq, at, verb, message, prior, source, target, detail FROM journal WHERE seq > ? ORDER BY seq LIMIT ?
+"""
+
+#: What may happen to a message that stays where and as it is. Any other line but ``take`` and ``set-aside`` brings it
+#: to the end of its target, or lets it go if there is none.
+NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
+
+
+class Line(NamedTuple):
+    """One line as it is written, with the numbers of queues and messages."""
+
+    seq: int
+    at: int
+    verb: str
+    message: int | None
+    prior: int | None
+    source: int | None
+    target: int | None
+    detail: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +115,7 @@ class Journal:
         return session.append(_APPEND, (session.now, verb, message, prior, source, target, self.actor, said))
 
     def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
-        """An event that leaves the message where it is."""
+        """An event that leaves the message where it is; one of ``NOTES``."""
         prior = self._last_number(message)
         seq = self.add(verb, message=message, prior=prior, source=queue, target=queue, detail=detail)
         self._session.run(_SET_LAST, (seq, message))
@@ -130,6 +150,13 @@ class Journal:
 
     def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]
+
+    def lines(self) -> Iterator[Line]:
+        """The whole journal as it is written."""
+        after = 0
+        while page := self._session.rows(_LINES, (after, JOURNAL_PAGE_ROWS)):
+            yield from (tuple.__new__(Line, row) for row in page)
+            after = page[-1][0]
 
     def tail(self, count: int) -> Iterator[Event]:
         return (_event(row) for row in reversed(self._session.rows(_TAIL, (count,))))

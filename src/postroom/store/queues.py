@@ -200,7 +200,8 @@ class Queues:
     ) -> int:
         row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command))
         assert row is not None
-        self._journal.add("create-queue", target=row[0], detail={"kind": kind, "path": path})
+        about = {"name": name, "kind": kind, "path": path, "ordinal": ordinal, "keep": int(keep), "command": command}
+        self._journal.add("create-queue", target=row[0], detail=about)
         return int(row[0])
 
     def made(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
@@ -227,7 +228,8 @@ class Queues:
     def evolve(self, queue: Queue, *, path: str, ordinal: int, command: str | None) -> None:
         if (queue.path, queue.ordinal, queue.command, queue.retired) != (path, ordinal, command, 0):
             self._session.run(_EVOLVE, (path, ordinal, command, queue.id))
-            self._journal.add("change-queue", target=queue.id, detail={"path": path})
+            about = {"path": path, "ordinal": ordinal, "command": command}
+            self._journal.add("change-queue", target=queue.id, detail=about)
 
     def retire(self, queue: Queue) -> None:
         """Take a queue out of use; its history stays readable under its physical name."""
@@ -247,6 +249,7 @@ class Queues:
         doors = queue.door | door if wanted else queue.door & ~door
         if doors != queue.door:
             self._session.run(_DOOR, (doors, queue.id))
+            self._journal.add("door", target=queue.id, detail={"doors": int(doors)})
 
     def set_watcher(self, queue: Queue, watcher: str, wanted: bool) -> None:
         """Have the messages of a queue taken by the steps of one capability, or no longer; another's are its own."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
@@ -61,6 +61,16 @@ class Retention:
         self._session.many(_DEPART, keys)
         for statement in (_DELETE, _FORGET, _UNSPEND):
             self._session.many(statement, keys)
-        for id, count in sorted(Counter(queue for _, queue in found).items()):
-            self._journal.add("sweep", source=id, detail={"messages": count})
-            self._counts.purge(self._queues.locked(id), count)
+        gone: dict[int, list[int]] = {}
+        for key, queue in found:
+            gone.setdefault(queue, []).append(key)
+        for id, some in sorted(gone.items()):
+            self._journal.add("sweep", source=id, detail={"messages": len(some), "keys": list(_runs(some))})
+            self._counts.purge(self._queues.locked(id), len(some))
+
+
+def _runs(keys: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Keys as pairs of a first and a last one: most messages that go together have come together."""
+    for _, run in groupby(enumerate(sorted(keys)), lambda pair: pair[1] - pair[0]):
+        some = [key for _, key in run]
+        yield some[0], some[-1]

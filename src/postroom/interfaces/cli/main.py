@@ -79,6 +79,7 @@ for command in (
     rooms.locate,
     rooms.show,
     rooms.journal,
+    rooms.verify,
     engine.run,
     rules.catalog,
     rules.explain,

@@ -10,6 +10,7 @@ from postroom.diagnosis.examination import unopened
 from postroom.diagnosis.finding import Finding, Level
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.room import DEFAULT_URL
 from postroom.room.opening import resolved
 
 

@@ -1,4 +1,4 @@
-"""Commands on the room: load, trace, locate, show, journal, outbox."""
+"""Commands on the room: load, trace, locate, show, journal, verify, outbox."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from postroom.errors import DescriptionInvalid, FlowInvalid, FormInvalid, ProgramInvalid, RoomMissing
+from postroom.errors import (
+    DescriptionInvalid,
+    FlowInvalid,
+    FormInvalid,
+    JournalDiffers,
+    ProgramInvalid,
+    RoomMissing,
+)
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
 from postroom.model.message import Message
@@ -230,6 +237,33 @@ def journal(
         output.as_json({"events": [{"key": event.key, **event.as_dict()} for event in events]})
     else:
         _show_events(events)
+
+
+def verify(room: RoomOption = None, json: JsonOption = False) -> None:
+    """Compare the room with its journal.
+
+    The journal is replayed from its beginning: where each message must be and in which state, counts, holds, locks,
+    tokens, timers. Exits with 1 if something is stored otherwise.
+
+    \b
+    Example:
+      postroom verify
+    """
+    with opened() as it:
+        found = it.verify()
+    if settings.json:
+        output.as_json(found.as_dict())
+    elif found.differences:
+        output.table(
+            ["what", "the journal", "the room"], [(each.what, each.journal, each.tables) for each in found.differences]
+        )
+    else:
+        messages = f"{found.messages} message(s) in {found.queues} queue(s), {found.departed} gone"
+        output.say(f"{found.lines} line(s) of the journal tell of {messages}; all is as they say")
+    if found.differences and settings.json:
+        raise typer.Exit(1)  # the document has told it
+    if found.differences:
+        raise JournalDiffers(count=len(found.differences))
 
 
 @outbox_app.command("list")
