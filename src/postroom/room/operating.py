@@ -15,16 +15,17 @@ class OperatingFace(Parts):
     """What an operator asks of a room."""
 
     def lag(self) -> int:
-        """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
+        """How many messages wait in queues that rules watch, in spaces that arcs leave, for counters and procedures."""
         return sum(self.lags().values())
 
     def lags(self) -> dict[str, int]:
-        """The same, by who is to work on them: rules, flows, procedures."""
+        """The same, by who is to work on them: rules, flows, counters, procedures."""
 
         def work(tx: Transaction) -> dict[str, int]:
             watched = self._programs.plan(tx).queues
             waiting = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
-            return {"rules": waiting, "flows": sum(map(tx.epochs.count, tx.epochs.flowing()))}
+            flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
+            return {"rules": waiting, "flows": flowing, "counters": self._handing.lag(tx)}
 
         return {**self.store.read(work), "procedures": self._interpreter.lag()}
 

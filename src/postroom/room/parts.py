@@ -23,6 +23,8 @@ from postroom.rules.catalog import Programs
 from postroom.rules.shares import RulesStage
 from postroom.spheres.monitor import Monitor
 from postroom.stations.catalog import Forms
+from postroom.stations.counters import Counters
+from postroom.stations.handing import Handing
 from postroom.stations.network import Network
 from postroom.stations.procedures.catalog import Procedures
 from postroom.stations.procedures.interpreter import Interpreter
@@ -60,7 +62,9 @@ class Parts:
         gateways = [CommandGateway(absolute(url))]
         self._procedures = Procedures(self._network.forms)
         self._interpreter = Interpreter(self._network, self._procedures)
-        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter]
+        self._handing = Handing(self._network.forms, Counters())
+        # Counters come after the interpreter, which also finishes what a crash has left on its way to a mailbox.
+        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
         self._runner = Runner(store, gateways, here, stages, self._sweep, doors)
 
     def _sweep(self) -> int:

@@ -10,6 +10,8 @@ from postroom.limits import WAITING_MAX
 from postroom.model.message import Message
 from postroom.room.parts import Parts, spark_session
 from postroom.stations.catalog import Edition
+from postroom.stations.counters import remove as remove_counter
+from postroom.stations.handing import CounterShown
 from postroom.stations.network import CONTROL, NodeShown
 from postroom.stations.procedures.catalog import KeptProcedure, set_enabled
 from postroom.stations.procedures.catalog import kept as kept_procedures
@@ -105,6 +107,14 @@ class StationsFace(Parts):
         if limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return waiting_sets(self._network, self._procedures, procedure, limit)
+
+    def counters(self) -> list[CounterShown]:
+        """Where queues and stations meet: every counter, how much waits before it, and why if it does nothing."""
+        return self.store.read(self._handing.shown)
+
+    def remove_counter(self, name: str) -> None:
+        """Close a counter; messages stay where they are."""
+        self.store.transact("switch", lambda tx: remove_counter(tx, name))
 
     def form(self, type: str) -> Edition:
         """A message type by its form, and the version since which it is so."""
