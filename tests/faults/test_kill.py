@@ -25,12 +25,14 @@ from postroom.store.migrations import MIGRATIONS
 
 from .here import evaluate_here
 
-#: Stations, procedures, counters and spheres have batteries of their own.
-ELSEWHERE = {
-    f"{label}.{moment}"
-    for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS, *faults.COUNTER_LABELS, *faults.SPHERE_LABELS)
-    for moment in faults.MOMENTS
-} | {"migrate.statement"}
+#: Stations, procedures, counters, spheres and executors have batteries of their own.
+_BATTERIES = (
+    *(faults.STATION_LABELS, faults.PROCEDURE_LABELS, faults.COUNTER_LABELS),
+    *(faults.SPHERE_LABELS, faults.STAGING_LABELS),
+)
+ELSEWHERE = {f"{label}.{moment}" for labels in _BATTERIES for label in labels for moment in faults.MOMENTS} | {
+    "migrate.statement"
+}
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point not in ELSEWHERE] + [
     (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")
 ]

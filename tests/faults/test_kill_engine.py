@@ -132,10 +132,10 @@ def is_running(process: int) -> bool:
         return False
 
 
-def check(url: str, history: History) -> None:
+def check(url: str, history: History, engine: Callable[[Postroom], Postroom] = lambda room: room) -> None:
     """After the rest was worked off: one outcome for every acknowledged request, at most one for any other."""
     with postroom.open(url) as room:
-        room.run_until_idle(master=MASTER)
+        engine(room).run_until_idle(master=MASTER)
         offers = Counter(re.findall(r"<id>([\w-]+)</id>", "".join(bodies(room, "customer"))))
         errors = Counter(
             id for body in bodies(room, "broken") for id in re.findall(r"<initialMessage.*<id>([\w-]+)</id>", body)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
+from postroom.engine.depot import exchange, settings_of_spark
 from postroom.engine.runner import Report, Totals
 from postroom.errors import OutboxUnknown
 from postroom.room.parts import Parts, spark_session
@@ -47,7 +48,11 @@ class EngineFace(Parts):
         compensator.announce()
         compensator.check()
         with nullcontext() if options.get("until_idle") else compensator.beside():
-            return self._runner.run(spark=lambda: spark_session(master, conf), **options)
+            return self._runner.run(
+                spark=lambda: spark_session(master, settings_of_spark(conf or {})),
+                exchange=exchange(self.store, master, conf or {}),
+                **options,
+            )
 
     def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
         """Run until nothing is left to do; takes what ``run`` takes."""

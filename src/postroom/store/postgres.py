@@ -129,6 +129,10 @@ class PostgresStore(Store):
             raise _ours(error) from error
         super().__init__(PostgresSession(connection, clock), actor)
 
+    @property
+    def address(self) -> str:
+        return self._url
+
     @contextlib.contextmanager
     def _listening(self) -> Iterator[Waiter]:
         with contextlib.closing(_connect(self._url)) as connection:

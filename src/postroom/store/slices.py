@@ -34,6 +34,8 @@ WHERE s.source = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
 """
 )
 _QUEUE = _STORED + "FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state < 2 ORDER BY m.number"
+# The same without the bodies.
+_SLICE_OUTLINE, _ENTRY_OUTLINE, _QUEUE_OUTLINE = (each.replace("m.body", "''") for each in (_SLICE, _ENTRY, _QUEUE))
 _VALUES = "SELECT source, value FROM entries WHERE message = ? ORDER BY source, value"
 _HOLDS = "SELECT t.name, s.value FROM slices s JOIN sets t ON t.id = s.slicing WHERE s.message = ? ORDER BY 1, 2"
 _HELD = """
@@ -92,16 +94,16 @@ class Slices:
         """The messages of a slice's current lifetime, in the order of their arrival."""
         return self.slices([(slicing, value)])[0]
 
-    def slices(self, wanted: Sequence[tuple[int, str]]) -> list[list[Stored]]:
-        return _stored(self._session.each(_SLICE, wanted))
+    def slices(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
+        return _stored(self._session.each(_SLICE if bodies else _SLICE_OUTLINE, wanted))
 
-    def indexed(self, wanted: Sequence[tuple[int, str]]) -> list[list[Stored]]:
+    def indexed(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
         """The messages with a value in an index, in the order of their arrival."""
-        return _stored(self._session.each(_ENTRY, wanted))
+        return _stored(self._session.each(_ENTRY if bodies else _ENTRY_OUTLINE, wanted))
 
-    def queue(self, name: str) -> list[Stored]:
+    def queue(self, name: str, bodies: bool = True) -> list[Stored]:
         """Every message that is in a queue, processed or not, in the order of arrival."""
-        return [Stored(*row) for row in self._session.rows(_QUEUE, (name,))]
+        return [Stored(*row) for row in self._session.rows(_QUEUE if bodies else _QUEUE_OUTLINE, (name,))]
 
     def values(self, messages: Sequence[int]) -> list[list[tuple[int, str]]]:
         """For each message, where it stands in indexes."""

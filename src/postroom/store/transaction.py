@@ -26,6 +26,7 @@ from postroom.store.session import Session
 from postroom.store.slices import Slices
 from postroom.store.soundness import Soundness
 from postroom.store.spheres import Spheres
+from postroom.store.staging import Staging
 from postroom.store.timers import Timers
 from postroom.store.tokens import Tokens
 from postroom.store.tracking import Tracking
@@ -63,6 +64,7 @@ class Transaction:
         self.tokens = Tokens(session)
         self.spheres = Spheres(session)
         self.soundness = Soundness(session)
+        self.staging = Staging(session)
         self.handling = Handling(session, self.counts, self.spheres)
         self._wake = False
 
