@@ -334,7 +334,7 @@ def build(target: Path, folder: Path = DOCS) -> list[Page]:
         place.write_text(rendered(page, all_pages))
     for file in ("site.css", "search.js"):
         shutil.copy(LOOKS / file, target / file)
-    for picture in folder.rglob("*.svg"):
+    for picture in (*folder.rglob("*.svg"), *folder.rglob("*.png")):
         copied = target / picture.relative_to(folder)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(picture, copied)
