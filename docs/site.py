@@ -103,9 +103,8 @@ def slug(title: str) -> str:
 
 
 def _text(token: Token) -> str:
-    return "".join(
-        child.content for child in token.children or () if child.type in ("text", "code_inline", "softbreak")
-    )
+    said = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}  # and what a break stands for
+    return "".join(child.content or said[child.type] for child in token.children or () if child.type in said)
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:

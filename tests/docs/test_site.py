@@ -127,8 +127,10 @@ def test_anchors_are_those_of_the_headings(maker: ModuleType, tmp_path: Path) ->
     assert maker.slug("Where messages come from, and when they go") == "where-messages-come-from-and-when-they-go"
     assert maker.slug("8. Look `inside`") == "8-look-inside"
     file = tmp_path / "page.md"
-    file.write_text("# One\n\n## Same\n\ntext\n\n## Same\n")
-    assert [each.anchor for each in maker.read(file, "page.md").sections] == ["one", "same", "same-1"]
+    file.write_text("# One\n\n## Same\n\ntext of\n`two` lines\n\n## Same\n")
+    sections = maker.read(file, "page.md").sections
+    assert [each.anchor for each in sections] == ["one", "same", "same-1"]
+    assert sections[1].text == "text of two lines"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="the script is tried where there is something to run it")
