@@ -32,7 +32,8 @@ LOOKS = DOCS / "looks"
 PARTS = {"": "Postroom", "guide": "Guide", "reference": "Reference", "decisions": "Decisions"}
 ORDER = """
     README.md tutorial.md glossary.md architecture.md benchmarks.md
-    guide/queues.md guide/rules.md guide/flows.md guide/stations.md guide/procedures.md guide/spheres.md guide/spark.md
+    guide/queues.md guide/rules.md guide/flows.md guide/stations.md guide/procedures.md guide/counters.md
+    guide/spheres.md guide/operating.md guide/scaling.md guide/spark.md
     reference/commands.md reference/python.md reference/errors.md reference/limits.md reference/description-language.md
     reference/rules.md reference/flows.md reference/forms.md decisions/README.md
 """.split()
@@ -103,9 +104,8 @@ def slug(title: str) -> str:
 
 
 def _text(token: Token) -> str:
-    return "".join(
-        child.content for child in token.children or () if child.type in ("text", "code_inline", "softbreak")
-    )
+    said = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}  # and what a break stands for
+    return "".join(child.content or said[child.type] for child in token.children or () if child.type in said)
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
@@ -334,7 +334,7 @@ def build(target: Path, folder: Path = DOCS) -> list[Page]:
         place.write_text(rendered(page, all_pages))
     for file in ("site.css", "search.js"):
         shutil.copy(LOOKS / file, target / file)
-    for picture in folder.rglob("*.svg"):
+    for picture in (*folder.rglob("*.svg"), *folder.rglob("*.png")):
         copied = target / picture.relative_to(folder)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(picture, copied)

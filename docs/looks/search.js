@@ -1,11 +1,10 @@
 // Search in INDEX, which words.js has: the sections of all pages, and for each word the sections that have it.
 "use strict";
 
-/** Sections that have every word asked for, the last one perhaps as a beginning; the best first. */
+/** Sections that have most of the words asked for, the last one perhaps as a beginning; the best first. */
 function search(index, asked, most = 20) {
   const words = asked.toLowerCase().match(/[\p{L}\p{N}_][\p{L}\p{N}_.-]*/gu) || [];
-  if (!words.length) return [];
-  let scores = null;
+  const scores = new Map();
   words.forEach((word, place) => {
     const here = new Map();
     const add = (known, weight) => {
@@ -14,17 +13,15 @@ function search(index, asked, most = 20) {
     if (Object.hasOwn(index.words, word)) add(word, 3);
     if (place === words.length - 1 && word.length > 1)
       for (const known in index.words) if (known !== word && known.startsWith(word)) add(known, 1);
-    for (const [number, score] of here) {
-      const [, page, title] = index.sections[number];
-      const named = title.toLowerCase();
-      const bonus = (named === word ? 10 : named.includes(word) ? 4 : 0) + (page.toLowerCase().includes(word) ? 1 : 0);
-      here.set(number, score + bonus);
+    for (const [number, weight] of here) {
+      const [, page, title] = index.sections[number].map((text) => text.toLowerCase());
+      const named = (title === word ? 10 : title.includes(word) ? 4 : 0) + (page.includes(word) ? 1 : 0);
+      const [count, score] = scores.get(number) || [0, 0];
+      scores.set(number, [count + 1, score + weight + named]);
     }
-    if (scores === null) scores = here;
-    else for (const [number, score] of scores)
-      if (here.has(number)) scores.set(number, score + here.get(number)); else scores.delete(number);
   });
-  return [...scores].sort((one, two) => two[1] - one[1] || one[0] - two[0]).slice(0, most).map(([number]) => index.sections[number]);
+  const order = ([one, [count, score]], [two, [others, other]]) => others - count || other - score || one - two;
+  return [...scores].sort(order).slice(0, most).map(([number]) => index.sections[number]);
 }
 
 function show() {
@@ -38,7 +35,7 @@ function show() {
     item.append(link, said);
     return item;
   }));
-  if (!sections.length && asked.value.trim()) found.textContent = "Nothing has all of these words.";
+  if (!sections.length && asked.value.trim()) found.textContent = "Nothing has these words.";
   found.hidden = !asked.value.trim();
 }
 

@@ -45,6 +45,19 @@ def test_each_word_stands_once_and_in_order() -> None:
     assert set(NEEDED) | {"working set"} <= set(WORDS)
 
 
+def test_what_commands_and_errors_speak_of_is_a_word_of_the_glossary() -> None:
+    commands = (DOCS / "reference" / "commands.md").read_text()
+    groups = set(re.findall(r"^## postroom (\w+) \w+$", commands, re.MULTILINE))
+    assert {"queue", "station", "sphere"} <= groups, "the search still works"
+    codes = {
+        found[1]
+        for kind in errors.every_error()
+        if (found := re.match(r"(\w+)-(unknown|held|exists|taken)$", kind.code))
+    }
+    known = {*WORDS, "album", "language", "state"}  # a temporary table in code; what files are in; a queue of a machine
+    assert groups | codes - {"name"} <= known
+
+
 def test_each_word_is_said_shortly_and_leads_on() -> None:
     for word, text in sections().items():
         if word != LAST:

@@ -87,6 +87,9 @@ def test_the_examples_load(sqlite_url: str, tmp_path: Path) -> None:
     with postroom.open(sqlite_url) as room:
         room.load(tmp_path / "before.demaq")
         room.load_collection("ranks", tmp_path / "ranks.xml")
+        for station, queue in (("Simon", "incoming"), ("Oscar", "settled")):  # of the counters
+            room.add_station(station, "secret")
+            room.create_queue(queue)
         for suffix in PAGES:
             file = tmp_path / f"page.{suffix}"
             file.write_text(Language.of(suffix).example)
@@ -94,6 +97,10 @@ def test_the_examples_load(sqlite_url: str, tmp_path: Path) -> None:
         assert len(room.levels()) == 7
         assert len(room.graph().arcs) == 7
         assert [kept.procedure.name for kept in room.procedures()] == ["settle"]
+        assert [str(counter) for counter in room.counters()] == [
+            "counter front at Simon takes ORDER from incoming",
+            "counter back at Oscar gives to settled",
+        ]
 
 
 def next_number(last: int, more: int) -> int:

@@ -73,3 +73,13 @@ def test_advice_names_commands_that_exist() -> None:
         for option in re.findall(r"`(--[a-z]+)", advice):
             assert f" {option} " in commands, f"{code}: {option}"
     assert checked > 20
+
+
+def test_every_limit_says_what_for() -> None:
+    rows = re.findall(
+        r"^\| `([A-Z_]+)` \| ([^|]*) \| ([^|]*) ?\|$", (REFERENCE / "limits.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) > 80
+    for name, value, what_for in rows:
+        assert value, name
+        assert what_for.strip(), f"{name}: a comment behind it says what for"

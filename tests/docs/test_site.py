@@ -127,13 +127,15 @@ def test_anchors_are_those_of_the_headings(maker: ModuleType, tmp_path: Path) ->
     assert maker.slug("Where messages come from, and when they go") == "where-messages-come-from-and-when-they-go"
     assert maker.slug("8. Look `inside`") == "8-look-inside"
     file = tmp_path / "page.md"
-    file.write_text("# One\n\n## Same\n\ntext\n\n## Same\n")
-    assert [each.anchor for each in maker.read(file, "page.md").sections] == ["one", "same", "same-1"]
+    file.write_text("# One\n\n## Same\n\ntext of\n`two` lines\n\n## Same\n")
+    sections = maker.read(file, "page.md").sections
+    assert [each.anchor for each in sections] == ["one", "same", "same-1"]
+    assert sections[1].text == "text of two lines"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="the script is tried where there is something to run it")
 def test_the_search_finds_the_best_section_first(site: Path) -> None:
-    asked = ["hold", "working set", "heartb", "queue-held", "constructor zzz", ""]
+    asked = ["hold", "working set", "heartb", "queue-held", "how do I receive", "toString", ""]
     script = (site / "words.js").read_text() + (site / "search.js").read_text()
     script += (
         f"console.log(JSON.stringify({json.dumps(asked)}.map((words) => search(INDEX, words).map((one) => one[0]))))"
@@ -145,4 +147,5 @@ def test_the_search_finds_the_best_section_first(site: Path) -> None:
     assert "glossary.html#working-set" in found["working set"][:3]
     assert "glossary.html#heartbeat" in found["heartb"]
     assert "reference/errors.html#errors" in found["queue-held"]
-    assert found["constructor zzz"] == found[""] == []
+    assert "guide/queues.html#receive" in found["how do I receive"][:5]
+    assert found["toString"] == found[""] == []

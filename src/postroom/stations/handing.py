@@ -121,10 +121,12 @@ class CounterShown:
 
     @property
     def name(self) -> str:
+        """Its name, which is there once in a room."""
         return self.counter.name
 
     @property
     def where(self) -> str:
+        """The file and line it was loaded from."""
         return str(self.counter.position)
 
     def __str__(self) -> str:
