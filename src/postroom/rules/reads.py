@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from postroom.rules.body import Binding, Body, Call
 from postroom.rules.definitions import Program, RuleDefinition
-from postroom.rules.expression import Binding, Body, Call
 from postroom.rules.plan import Key
 from postroom.rules.tokens import Token, decoded, tokens
 
