@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.rules.expression import Edit, edited, line_column
+from postroom.rules.edits import Edit, edited, line_column
 
 TEXT = "one two\nthree four\nfive"
 

@@ -15,8 +15,10 @@ import pytest
 from saxonche import PySaxonApiError, PySaxonProcessor
 
 from postroom.limits import RULE_DEPTH_MAX
-from postroom.rules.body import ELSE
-from postroom.rules.expression import Body, Edit, Span, Unreadable, edited, read
+from postroom.rules.body import ELSE, Body, Span
+from postroom.rules.edits import Edit, edited
+from postroom.rules.expression import read
+from postroom.rules.tokens import Unreadable
 
 FIXTURES = Path(__file__).parent / "fixtures"
 LEGAL = sorted((FIXTURES / "legal").glob("*.xq"))

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from saxonche import PySaxonApiError, PySaxonProcessor
 
-from postroom.rules.expression import Edit, Unreadable, edited, read
-from postroom.rules.tokens import statements, tokens
+from postroom.rules.edits import Edit, edited
+from postroom.rules.expression import read
+from postroom.rules.tokens import Unreadable, statements, tokens
 
 Texts: TypeAlias = st.SearchStrategy[str]
 

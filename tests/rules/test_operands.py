@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from postroom.rules.expression import Body, Call, Unreadable, read
+from postroom.rules.body import Body, Call
+from postroom.rules.expression import read
+from postroom.rules.tokens import Unreadable
 
 
 def body_of(text: str) -> Body:

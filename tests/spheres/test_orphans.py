@@ -14,7 +14,7 @@ from postroom.errors import CheckTooShort, HeartbeatTooSlow, SphereOver
 from postroom.room import Postroom
 from postroom.spheres.heartbeat import Heart
 from postroom.spheres.sphere import Sphere
-from postroom.store.spheres import ALIVE
+from postroom.store.spheres import ALIVE_QUEUE
 
 from .bank import paid, prepared
 from .invariants import check
@@ -63,7 +63,7 @@ def test_a_killed_owner_is_found_at_the_first_look(work: Postroom) -> None:
     assert (shown.state, shown.reason) == ("ABORTED", f"its owner (process {owner.process.pid}) has ended")
     assert check(work, over=True).withdrawn
     work.compensate(CHECK)
-    assert work.info(ALIVE).messages == [], "whoever is gone leaves no beat behind"
+    assert work.info(ALIVE_QUEUE).messages == [], "whoever is gone leaves no beat behind"
 
 
 def test_a_thread_that_ends_without_an_end_is_found_though_its_process_lives(work: Postroom) -> None:

@@ -14,9 +14,8 @@ from postroom.engine.effects import Action, Effects, Enqueue
 from postroom.errors import PropertyInvalid
 from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Draft, Stored, properties_text
-from postroom.store.queues import UNDO as UNDO_KIND
-from postroom.store.queues import Keep, Queue
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, MACHINE, UNDO, Send
+from postroom.store.queues import UNDO, Keep, Queue
+from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, MACHINE, UNDO_QUEUE, Send
 from postroom.store.transaction import Transaction
 
 #: The agreed properties of messages that belong to a sphere.
@@ -55,7 +54,7 @@ def remember(
     if primary is not None:
         said[COMPENSATES] = key_text(primary)
     detail = {**said, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
-    undo = tx.queues.own(UNDO, UNDO_KIND, Keep.NOTHING)
+    undo = tx.queues.own(UNDO_QUEUE, UNDO, Keep.NOTHING)
     return tx.messages.put(undo, marked(draft, said), cause if primary is None else primary, detail)
 
 

@@ -35,7 +35,6 @@ class Index:
     """Built once for the arcs of a space; arcs are known by their place in the sequence."""
 
     def __init__(self, arcs: Sequence[Sequence[Predicate]]) -> None:
-        self._count = len(arcs)
         self._paths = {path: _Path(path, arcs) for path in dict.fromkeys(each.path for arc in arcs for each in arc)}
         by_equality: defaultdict[Path, list[int]] = defaultdict(list)
         self._by_range: list[int] = []

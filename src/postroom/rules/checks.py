@@ -9,9 +9,10 @@ from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.limits import QUEUE_NAME_CHARS_MAX
 from postroom.model.catalog import Position, Problem, nearest
 from postroom.rules import functions
+from postroom.rules.body import Body, Call
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import line_column
-from postroom.rules.expression import Body, Call, read
+from postroom.rules.expression import read
 from postroom.rules.language import fail
 from postroom.rules.tokens import Unreadable, tokens_before
 from postroom.rules.translation import SYSTEM

@@ -11,27 +11,10 @@ from __future__ import annotations
 from typing import Final
 
 from postroom.limits import RULE_DEPTH_MAX
-from postroom.rules.body import ELSE, Binding, Body, Call, Compensate, Enqueue, Reset, Span, With
-from postroom.rules.edits import Edit, Edited, edited, line_column
+from postroom.rules.body import ELSE, Binding, Body, Compensate, Enqueue, Reset, Span, With
 from postroom.rules.operands import STATEMENTS, Operands, Walk
 from postroom.rules.scope import Bound, plain
 from postroom.rules.tokens import Token, Unreadable, tokens_before
-
-__all__ = [
-    "Binding",
-    "Body",
-    "Call",
-    "Edit",
-    "Edited",
-    "Enqueue",
-    "Reset",
-    "Span",
-    "Unreadable",
-    "With",
-    "edited",
-    "line_column",
-    "read",
-]
 
 
 def read(text: str, start: int, end: int) -> Body:

@@ -74,7 +74,6 @@ class _Reader:
 
     def __init__(self, text: str, file: str, statement: Statement, module: str) -> None:
         self._text = text
-        self._file = file
         self._tokens = statement.tokens
         self._at = 1  # behind create
         self._module = module

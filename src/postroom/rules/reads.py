@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from postroom.rules.body import Binding, Body, Call
 from postroom.rules.definitions import Program, RuleDefinition
-from postroom.rules.expression import Binding, Body, Call
 from postroom.rules.plan import Key
 from postroom.rules.tokens import Token, decoded, tokens
 
@@ -37,7 +37,6 @@ class _Finder:
     def __init__(self, rule: RuleDefinition, body: Body, program: Program) -> None:
         self._text = rule.body.text
         self._tokens = tokens(self._text)
-        self._by_start = {token.start: number for number, token in enumerate(self._tokens)}
         self._rule = rule
         self._body = body
         self._program = program

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postroom.limits import INDEXED_CHARS_MAX
-from postroom.rules.body import ELSE
+from postroom.rules.body import ELSE, Body, Call, Enqueue, Reset, Span
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
-from postroom.rules.expression import Body, Call, Enqueue, Reset, Span, read
+from postroom.rules.expression import read
 from postroom.rules.plan import Index, Key, Read, Template
 from postroom.rules.reads import keyed_read
 from postroom.rules.tokens import Token, decoded, tokens

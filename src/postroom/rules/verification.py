@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from postroom.model.catalog import Position, Problem
 from postroom.rules import compiler
+from postroom.rules.body import Call
 from postroom.rules.checks import Subject, at
 from postroom.rules.definitions import RuleDefinition
 from postroom.rules.edits import Edited
-from postroom.rules.expression import Call
 from postroom.rules.functions import OURS
 from postroom.rules.language import fail
 from postroom.rules.translation import Surroundings, collection_variable, computed, prolog, translated

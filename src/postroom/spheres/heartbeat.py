@@ -20,9 +20,8 @@ from postroom.model.moment import in_microseconds
 from postroom.spheres.outcome import begin_abort
 from postroom.store.base import Store
 from postroom.store.owner import process_token
-from postroom.store.queues import ALIVE as ALIVE_KIND
-from postroom.store.queues import Keep
-from postroom.store.spheres import ALIVE
+from postroom.store.queues import ALIVE, Keep
+from postroom.store.spheres import ALIVE_QUEUE
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -190,11 +189,11 @@ def check_heartbeat(tx: Transaction, microseconds: int) -> None:
 
 def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
     """One beat of each heart: its message goes to the end of ALIVE.Q, or is put there."""
-    alive = tx.queues.own(ALIVE, ALIVE_KIND, Keep.NOTHING)
+    alive = tx.queues.own(ALIVE_QUEUE, ALIVE, Keep.NOTHING)
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
         # The key of a beat that was rolled back may be another's now.
-        if stored is None or stored.queue != ALIVE or stored.body != heart.owner:
+        if stored is None or stored.queue != ALIVE_QUEUE or stored.body != heart.owner:
             heart.beat = tx.messages.put(alive, Draft(heart.owner, "text", None, NO_PROPERTIES))
         else:
             tx.messages.move(stored, alive, alive, verb="beat")
@@ -202,6 +201,6 @@ def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:
     """Take heartbeats of those who have ended, or own nothing any more, out of ALIVE.Q."""
-    alive = tx.queues.own(ALIVE, ALIVE_KIND, Keep.NOTHING)
+    alive = tx.queues.own(ALIVE_QUEUE, ALIVE, Keep.NOTHING)
     for stored in tx.messages.find_many(list(beats)).values():
         tx.messages.remove(alive, stored, "discard")

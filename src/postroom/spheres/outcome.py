@@ -16,7 +16,7 @@ from postroom.spheres.conditions import fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.machine import Machine
 from postroom.store.queues import Hold, Queue
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES, UNDO, Send
+from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES, UNDO_QUEUE, Send
 from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
 
@@ -83,7 +83,7 @@ def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
         return True
     sends = tx.spheres.open_sends(id)
     queues = _locked(tx, sends, ABORTING, ABORTED)
-    if any(name in queues and queues[name].hold == Hold.FULL for name in (ABORTING, UNDO)):
+    if any(name in queues and queues[name].hold == Hold.FULL for name in (ABORTING, UNDO_QUEUE)):
         return False  # an operator wants nothing to be undone now
     keys = [key for send in sends for key in (send.message, send.remembered) if key is not None]
     messages = tx.messages.find_many(keys)
@@ -115,7 +115,7 @@ def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
             _forward(tx, stored, send.kept, queues, entrance)
             tx.spheres.settle(send, "kept")
         else:
-            tx.messages.remove(queues[UNDO], stored, "discard")
+            tx.messages.remove(queues[UNDO_QUEUE], stored, "discard")
             tx.spheres.settle(send, "discarded")
     SPHERES.move(tx, token, COMMITTED, queues=queues)
     return True
@@ -124,7 +124,7 @@ def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
 def _locked(tx: Transaction, sends: list[Send], *states: str) -> dict[str, Queue]:
     """Every queue that may be touched."""
     names = {name for send in sends for name in (send.recipient, send.target, send.kept) if name is not None}
-    return tx.queues.locked_all({*names, UNDO, *states})
+    return tx.queues.locked_all({*names, UNDO_QUEUE, *states})
 
 
 def _undone(
@@ -139,7 +139,7 @@ def _undone(
     else:
         return _delivered(tx, send, stored, queues, entrance)
     if stored is not None:
-        tx.messages.remove(queues[UNDO], stored, "withdraw")
+        tx.messages.remove(queues[UNDO_QUEUE], stored, "withdraw")
     tx.spheres.settle(send, outcome)
     return True
 
@@ -183,7 +183,7 @@ def _forward(
     """A remembered message goes to its queue. Where messages are worked on, it is a new one made of the old."""
     assert stored is not None, "only we take messages from COMP.Q"
     assert name is not None, "and we know what they are for"
-    undo, target = queues[UNDO], entrance.reach(tx, name)
+    undo, target = queues[UNDO_QUEUE], entrance.reach(tx, name)
     if entrance.works_on(target):
         entrance.put(tx, target, Draft(stored.body, stored.format, stored.type, stored.properties), stored.key)
         tx.messages.remove(undo, stored, "deliver")

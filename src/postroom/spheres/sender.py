@@ -16,7 +16,7 @@ from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 
-class Desk(Protocol):
+class Writer(Protocol):
     """A station that was proven."""
 
     @property
@@ -59,7 +59,7 @@ class Sender:
 
     def mail(
         self,
-        writer: Desk,
+        writer: Writer,
         to: str,
         type: str,
         fields: Mapping[str, Any] | None = None,

@@ -35,7 +35,7 @@ def created(edition: Edition, given: Given, key: int, station: str, now: int) ->
     for field in form.fields:
         if field.rule is Rule.AUTOMATIC:
             said[field.name] = _written(field, key, station, moment)
-    return body_of(form, _worked_out(form, said))
+    return body_of(_worked_out(form, said))
 
 
 def copied(form: Form, body: str, key: int) -> str:
@@ -69,7 +69,7 @@ def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
         return body, []
     if any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields):
         found, past = _worked_out(form, wanted), form.type.record(before)
-        return body_of(form, found), [name for name in found if found[name] != past[name]]
+        return body_of(found), [name for name in found if found[name] != past[name]]
     kept = {field.name: wanted.get(field.name) for field in form.fields}
     named = [name for name in kept if name in changed]
     return json_text({name: value for name, value in kept.items() if value not in (None, "", [])}), named
@@ -165,7 +165,7 @@ def is_ours(function: str | None) -> bool:
     return function not in (None, "key", "date", "time", "signature")
 
 
-def body_of(form: Form, found: Mapping[str, FieldValue]) -> str:
+def body_of(found: Mapping[str, FieldValue]) -> str:
     """The JSON that is stored; what is empty is left out."""
     return json_text({name: plain(value) for name, value in found.items() if value not in (None, "", ())})
 

@@ -40,10 +40,10 @@ def properties(marks: Marks) -> str:
     return properties_text(said)
 
 
-def sent(before: str, sender: str) -> str:
-    """The properties of a message that a person ships."""
+def sent(before: str, sender: str, depth: int = 0) -> str:
+    """The properties of a message that is shipped: by a person, or by a procedure, which is one of so many in a row."""
     known = marks(before)
-    return properties(Marks(known.form, sender, sphere=known.sphere))
+    return properties(Marks(known.form, sender, depth, sphere=known.sphere))
 
 
 def touched(before: str) -> str:

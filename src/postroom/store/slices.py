@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from postroom.model.message import Stored
 from postroom.store.columns import STORED
-from postroom.store.journal import Journal
 from postroom.store.queues import Queue
 from postroom.store.session import Row, Session
 
@@ -67,9 +66,8 @@ class Member(NamedTuple):
 
 
 class Slices:
-    def __init__(self, session: Session, journal: Journal) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._journal = journal
 
     # --- names ---
 

@@ -11,8 +11,9 @@ from postroom.store.session import Session
 #: The machine of spheres, and the queues that are its states.
 MACHINE = "sphere"
 ACTIVE, COMMITTING, ABORTING, COMMITTED, ABORTED = STATES = ("ACTIVE", "COMMITTING", "ABORTING", "COMMITTED", "ABORTED")
-UNDO = "COMP.Q"
-ALIVE = "ALIVE.Q"
+#: What spheres remember, and the heartbeats of their owners.
+UNDO_QUEUE = "COMP.Q"
+ALIVE_QUEUE = "ALIVE.Q"
 
 _ADD = "INSERT INTO spheres (token, id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, ?, 0)"
 _NUMBER = "UPDATE spheres SET sends = sends + 1 WHERE id = ? RETURNING sends - 1"

@@ -43,7 +43,7 @@ class Transaction:
         self.outbox = Outbox(session, self.journal)
         self.counts = Counts(self.queues, self.outbox)
         self.keys = Keys(session)
-        self.slices = Slices(session, self.journal)
+        self.slices = Slices(session)
         self.messages = Messages(session, self.journal, self.keys, self.counts, self.slices)
         self.causes = Causes(session)
         self.definitions = Definitions(session, self.journal)

@@ -17,7 +17,7 @@ from postroom.stations import filing
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
 from postroom.stations.mail import queue_of, ship_one
-from postroom.stations.marks import Marks, marks, properties
+from postroom.stations.marks import Marks, marks, properties, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.actions import Made
@@ -280,14 +280,14 @@ class _Way:
         """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
         found = self._marked.get(before)
         if found is None:
-            found = self._marked[before] = self._marks_of(marks(before))
+            found = self._marked[before] = self._marks_of(before)
         return found
 
-    def _marks_of(self, known: Marks) -> str:
+    def _marks_of(self, before: str) -> str:
         by, delay = self.by, self.goal.delay_seconds
         if self.goal.ships is not None:
-            return properties(Marks(known.form, by.station, by.depth, sphere=known.sphere))
-        form, sender, _, handled, due, sphere = known
+            return sent(before, by.station, by.depth)
+        form, sender, _, handled, due, sphere = marks(before)
         if by.procedure not in handled:
             handled = (*handled, by.procedure)
         if delay is not None:

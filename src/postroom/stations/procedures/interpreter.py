@@ -23,7 +23,8 @@ from postroom.limits import NODE_PAUSE_SECONDS, PIPELINE_STEPS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
-from postroom.stations.marks import Marks, marks, properties
+from postroom.stations.catalog import Edition
+from postroom.stations.marks import marks, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.procedures.actions import Bench, Complete, Outcome
@@ -37,6 +38,7 @@ from postroom.store.base import Store
 from postroom.store.batch import Stale
 from postroom.store.desks import Reached
 from postroom.store.queues import STATION
+from postroom.store.timers import Timer
 from postroom.store.tracking import STATIONS
 from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
@@ -340,45 +342,44 @@ class _Steps:
         if due is None or due > self._store.session.clock():
             return 0
         form = self._network.control.read(lambda tx: self._procedures.forms.now(tx).get(ERROR.name))
-        homes = self._homes
 
         def work(tx: Transaction) -> tuple[int, list[Parcel]]:
             self._fence(tx)
-            parcels = []
-            timers = tx.timers.due(TIMER, _DUE)
             tx.tracking.enter(STATIONS)
-            for timer in timers:
-                tx.timers.remove(timer)
-                said = timer.payload
-                station, to = said["station"], said["to"]
-                stored = tx.messages.find(said["message"])
-                if stored is None or stored.queue != database(station):
-                    continue
-                keys = [key_text(stored.key)]
-                if not stored.sound:
-                    why = f"message {keys[0]} no longer says what was written"
-                    tell(tx, station, said["procedure"], DAMAGED, why, keys, form, 1)
-                    continue
-                due = marks(stored.properties).due
-                if not due or due != timer.due:  # someone has moved it, or written on it
-                    continue
-                if to not in homes:
-                    why = unknown_station(to, homes)
-                    tell(tx, station, said["procedure"], StationUnknown.code, why, keys, form, 1)
-                    continue
-                queue = mail.queue_of(tx, database(station), STATION)
-                known = marks(stored.properties)
-                new = properties(Marks(known.form, station, known.depth, sphere=known.sphere))
-                tx.journal.actor = f"procedure {said['procedure']}"
-                parcels.append(mail.ship_one(tx, queue, stored, station, self._node, to, new))
-                tx.journal.actor = ENGINE
-            return len(timers), parcels
+            timers = tx.timers.due(TIMER, _DUE)
+            parcels = [self._ship_one_late(tx, timer, form) for timer in timers]
+            return len(timers), [each for each in parcels if each is not None]
 
         with self._store.acting(ENGINE):
             count, parcels = self._store.transact("procedure", work)
         if self._apart:
             self._deliver(parcels)
         return count
+
+    def _ship_one_late(self, tx: Transaction, timer: Timer, form: Edition | None) -> Parcel | None:
+        """None if it is not to be shipped any more, or cannot be: then an error message says why."""
+        tx.timers.remove(timer)
+        station, to, procedure = (timer.payload[name] for name in ("station", "to", "procedure"))
+        stored = tx.messages.find(timer.payload["message"])
+        if stored is None or stored.queue != database(station):
+            return None
+        keys = [key_text(stored.key)]
+        if not stored.sound:
+            why = f"message {keys[0]} no longer says what was written"
+            tell(tx, station, procedure, DAMAGED, why, keys, form, 1)
+            return None
+        known = marks(stored.properties)
+        if not known.due or known.due != timer.due:  # someone has moved it, or written on it
+            return None
+        if to not in self._homes:
+            tell(tx, station, procedure, StationUnknown.code, unknown_station(to, self._homes), keys, form, 1)
+            return None
+        queue = mail.queue_of(tx, database(station), STATION)
+        tx.journal.actor = f"procedure {procedure}"
+        marked = sent(stored.properties, station, known.depth)
+        parcel = mail.ship_one(tx, queue, stored, station, self._node, to, marked)
+        tx.journal.actor = ENGINE
+        return parcel
 
 
 @contextmanager
