@@ -53,6 +53,7 @@ from postroom.model.message import Draft, Message, Value
 from postroom.model.moment import Clock, system_clock
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
+from postroom.overview import Picture, look
 from postroom.queues import hierarchy
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.administration import Administration
@@ -621,6 +622,10 @@ class Postroom:
         return MachineHandle(self.store, machines.made(states, transitions))
 
     # --- looking after it ---
+
+    def overview(self, before: Picture | None = None) -> Picture:
+        """A picture of the room at work; with the one before, also how fast messages come and go."""
+        return look(self.store, self._programs.plan, self.lags, before)
 
     def diagnose(self, *, deep: bool = False) -> list[Finding]:
         """What is wrong with this room and this machine, and what to do; nothing is changed.

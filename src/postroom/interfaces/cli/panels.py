@@ -22,7 +22,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     ),
     "Run": ("run", "compensate"),
     "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "sweep"),
-    "Look after it": ("doctor",),
+    "Look after it": ("top", "doctor"),
 }
 _PANEL = {name: panel for panel, names in PANELS.items() for name in names}
 _PLACE = {name: place for place, name in enumerate(_PANEL)}
