@@ -40,7 +40,9 @@ def test_the_doctor_of_a_sound_room_says_so_and_of_a_held_queue_what_to_do(run: 
     ran = run("doctor", "--deep")
     assert (ran.code, ran.err) == (1, "1 problem(s) found\n")
     told = "warning  holds       q: on hold (full), and 1 message(s) wait in it\n"
-    assert told + " " * 21 + "→ postroom enable q\n" in ran.out
+    advice = told + " " * 21 + "→ postroom enable q\n"
+    assert advice in ran.out
+    assert run("doctor", "--brief").out == advice
 
 
 def test_the_doctor_in_json(run: Run) -> None:

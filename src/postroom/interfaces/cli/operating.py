@@ -143,6 +143,7 @@ def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Read every message and the whole journal, not only the newest.")
     ] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Leave out what is in order.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -155,10 +156,10 @@ def doctor(
     \b
     Examples:
       postroom doctor
-      postroom doctor --deep
+      postroom doctor --deep --brief
       postroom doctor --json --room postgresql://host/db
     """
-    found = _findings(deep)
+    found = [each for each in _findings(deep) if not brief or each.level is not Level.OK]
     problems = [finding for finding in found if finding.level.is_problem]
     if settings.json:
         output.as_json({"status": "99" if problems else "00", "findings": [finding.as_dict() for finding in found]})
