@@ -144,5 +144,6 @@ OVERDUE_SECONDS: Final = 60.0  # what should have been done before is stuck
 WAITED_SECONDS: Final = 300.0  # a message that a running engine has not taken for so long is stuck
 GROWING_SECONDS: Final = 3_600.0  # an error queue grows if messages came within this
 TOP_SECONDS: Final = 2.0  # between two pictures of postroom top
-TOP_JOURNAL_ROWS: Final = 20_000  # the newest, in which postroom top looks for the engine's steps
+TOP_JOURNAL_ROWS: Final = 100_000  # the newest, in which postroom top looks for the engine's steps
+TOP_REREAD_ROWS: Final = 10_000  # of those, at the next picture: numbers are not always seen in their order
 TOP_STEPS: Final = 5  # shown

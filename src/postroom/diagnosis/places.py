@@ -7,10 +7,10 @@ from functools import partial
 from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
-from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import NodeDown
 from postroom.limits import FINDINGS_MAX, GROWING_SECONDS
 from postroom.queues.locks import is_held
+from postroom.rules.inspection import error_queues
 from postroom.stations.names import database
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.store.owner import described, is_alive
@@ -32,7 +32,7 @@ def holds(case: Case) -> Iterator[Told]:
 
 def errors(case: Case) -> Iterator[Told]:
     """Error messages that nobody has taken."""
-    used = dict.fromkeys([SYSTEM_ERRORS, *(name for names in case.plan().error_queues.values() for name in names)])
+    used = error_queues(case.plan())
     for name, count, fresh in case.store.read(lambda tx: [_errors(tx, each) for each in used]):
         if count:
             what = f"{count} error message(s)"

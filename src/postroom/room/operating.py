@@ -6,6 +6,7 @@ from functools import partial
 
 from postroom.diagnosis.examination import examine
 from postroom.diagnosis.finding import Case, Finding
+from postroom.room.overview import Picture, look
 from postroom.room.parts import Parts
 from postroom.store import absolute, shown
 from postroom.store.transaction import Transaction
@@ -28,6 +29,10 @@ class OperatingFace(Parts):
             return {"rules": waiting, "flows": flowing, "counters": self._handing.lag(tx)}
 
         return {**self.store.read(work), "procedures": self._interpreter.lag()}
+
+    def overview(self, before: Picture | None = None) -> Picture:
+        """A picture of the room at work; with the one before, also how fast messages come and go."""
+        return look(self.store, self._programs.plan, self.lags, before)
 
     def diagnose(self, *, deep: bool = False) -> list[Finding]:
         """What is wrong with this room and this machine, and what to do; nothing is changed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown
 from postroom.model.catalog import nearest
 from postroom.rules.definitions import Program, RuleDefinition
@@ -58,6 +59,11 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
         tuple(program.error_queues(watches[0], name)) if watches else (),
         {queue: plan.queues[queue].query for queue in watches if queue in plan.queues},
     )
+
+
+def error_queues(plan: Plan) -> list[str]:
+    """Every queue that may take error messages; the built-in one takes those of arcs, too."""
+    return list(dict.fromkeys([SYSTEM_ERRORS, *(name for names in plan.error_queues.values() for name in names)]))
 
 
 def _watched(program: Program, rule: RuleDefinition) -> tuple[str, ...]:

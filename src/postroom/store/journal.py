@@ -42,6 +42,14 @@ FROM chain JOIN journal j ON j.seq = chain.seq
      LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
 ORDER BY chain.seq
 """
+# All that one commit did has one time. Whoever acts for the engine is called by its kind and its name.
+_STEPS = """
+SELECT at, min(seq), sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 0 ELSE 1 END),
+       sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 1 ELSE 0 END)
+FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR substr(actor, 1, 5) = 'rule '
+    OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ')
+GROUP BY at ORDER BY at
+"""
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
@@ -92,6 +100,15 @@ class Event:
         if self.detail is not None:
             shape["detail"] = dict(self.detail)
         return shape
+
+
+class Commit(NamedTuple):
+    """What one commit of the engine did."""
+
+    at: int
+    first: int  # its first number
+    messages: int  # that were processed or moved
+    created: int
 
 
 class Journal:
@@ -147,6 +164,10 @@ class Journal:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""
         row = self._session.row(_NEWEST)
         return 0 if row is None else int(row[0])
+
+    def steps(self, since: int) -> list[Commit]:
+        """What the engine has committed behind a number, oldest first."""
+        return [Commit(at, first, int(old), int(new)) for at, first, old, new in self._session.rows(_STEPS, (since,))]
 
     def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]

@@ -111,6 +111,7 @@ for command in (
     procedures.waiting,
     spheres.spheres,
     spheres.compensate,
+    operating.top,
     operating.doctor,
 ):
     app.command(command.__name__.removesuffix("_"))(command)  # some names are Python's

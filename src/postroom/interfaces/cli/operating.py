@@ -1,23 +1,150 @@
-"""Commands for whoever looks after a room: doctor."""
+"""Commands for whoever looks after a room: top, doctor."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from time import sleep
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.diagnosis.examination import unopened
 from postroom.diagnosis.finding import Finding, Level
+from postroom.engine.presence import State
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
-from postroom.room import DEFAULT_URL
+from postroom.limits import TOP_SECONDS
+from postroom.model.moment import to_iso
+from postroom.room import DEFAULT_URL, Postroom
 from postroom.room.opening import resolved
+from postroom.room.overview import Picture, QueueSeen, StepSeen
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def top(
+    once: Annotated[bool, typer.Option("--once", help="Print one picture, and stop.")] = False,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            "--every",
+            metavar="SECONDS",
+            min=0.1,
+            help=f"Take a picture this often. Default on a terminal: {TOP_SECONDS:g}; elsewhere one picture is taken.",
+            show_default=False,
+        ),
+    ] = None,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Watch the room at work: queues, what waits, the engine and its last steps, errors, spheres, outbox.
+
+    "in/s" and "out/s" are messages per second since the picture before. On a terminal the picture is drawn anew until
+    Ctrl-C; in a pipe one is printed, or with --every one after another. With --json it is always one.
+
+    \b
+    Examples:
+      postroom top
+      postroom top --every 10
+      postroom top --once
+    """
+    with opened() as it:
+        if settings.json:
+            output.as_json(it.overview().as_dict())
+        elif once or (every is None and not sys.stdout.isatty()):
+            _print(it.overview())
+        else:
+            with suppress(KeyboardInterrupt):
+                _watch(it, every or TOP_SECONDS)
+
+
+def _watch(it: Postroom, seconds: float) -> None:
+    """Take pictures until someone stops it."""
+    picture = it.overview()
+    if sys.stdout.isatty():
+        from rich.live import Live
+
+        with Live(_drawn(picture), auto_refresh=False) as live:
+            while True:
+                sleep(seconds)
+                picture = it.overview(picture)
+                live.update(_drawn(picture), refresh=True)
+    while True:
+        _print(picture)
+        output.say("")
+        sys.stdout.flush()
+        sleep(seconds)
+        picture = it.overview(picture)
+
+
+Rows = list[list[str]]
+
+
+def _sections(picture: Picture) -> Iterator[tuple[list[str], Rows]]:
+    """The tables of a picture; those that would be empty are left out."""
+    yield ["queue", "waiting", "processed", "in/s", "out/s", "state"], [_cells(queue) for queue in picture.queues]
+    if picture.steps:
+        rows = [[to_iso(step.at), _at_least(step), str(step.created)] for step in picture.steps]
+        yield ["step", "messages", "created"], rows
+    errors = [[name, str(count)] for name, count in picture.errors.items() if count]
+    if errors:
+        yield ["errors in", "messages"], errors
+    if picture.spheres:
+        yield list(picture.spheres), [[str(count) for count in picture.spheres.values()]]
+
+
+def _cells(queue: QueueSeen) -> list[str]:
+    rates = ["" if rate is None else f"{rate:.1f}" for rate in (queue.rate_in, queue.rate_out)]
+    return [queue.name, str(queue.waiting), str(queue.processed), *rates, "held" if queue.hold else ""]
+
+
+def _at_least(step: StepSeen) -> str:
+    return str(step.messages) if step.whole else f"{step.messages}+"
+
+
+def _headlines(picture: Picture) -> list[str]:
+    engine = picture.engine
+    said = {State.RUNS: f"{engine.owner} runs", State.FREE: "no engine runs"}.get(engine.state, "")
+    rate = "" if picture.rate is None else f", {picture.rate:.1f} messages/s"
+    lags = ", ".join(f"{count} for {name}" for name, count in picture.lags.items())
+    return [
+        f"{to_iso(picture.at)}  {said or f'the engine ({engine.owner}) is {engine.state}'}{rate}",
+        f"waiting: {lags}; outbox: {picture.outbox['pending']} pending, {picture.outbox['failed']} failed",
+    ]
+
+
+def _print(picture: Picture) -> None:
+    for line in _headlines(picture):
+        output.say(line)
+    for headings, rows in _sections(picture):
+        output.table(headings, rows)
+
+
+def _drawn(picture: Picture) -> RenderableType:
+    """The picture for a terminal: the busiest queues first, as many as there is room for."""
+    from rich.console import Group
+    from rich.text import Text
+
+    busiest = sorted(picture.queues, key=lambda each: (-(each.rate_in or 0) - (each.rate_out or 0), -each.waiting))
+    parts = list(_sections(replace(picture, queues=busiest)))
+    used = 2 + sum(len(rows) + 3 for _, rows in parts[1:]) + 3
+    shown = max(3, shutil.get_terminal_size().lines - 1 - used)
+    more = len(busiest) - shown
+    grids = [output.grid(headings, rows[:shown]) for headings, rows in parts]
+    lines = [*_headlines(picture), *([f"and {more} queue(s) more; postroom accept lists all"] if more > 0 else [])]
+    return Group(*(Text(line) for line in lines), *grids)
 
 
 def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Read every message and the whole journal, not only the newest.")
     ] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Leave out what is in order.")] = False,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -30,10 +157,10 @@ def doctor(
     \b
     Examples:
       postroom doctor
-      postroom doctor --deep
+      postroom doctor --deep --brief
       postroom doctor --json --room postgresql://host/db
     """
-    found = _findings(deep)
+    found = [each for each in _findings(deep) if not brief or each.level is not Level.OK]
     problems = [finding for finding in found if finding.level.is_problem]
     if settings.json:
         output.as_json({"status": "99" if problems else "00", "findings": [finding.as_dict() for finding in found]})

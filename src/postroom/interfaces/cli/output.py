@@ -7,11 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from postroom.errors import OutputFailed, PostroomError
 from postroom.interfaces.cli.context import settings
 from postroom.model.message import Message
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def as_json(document: Any) -> None:
@@ -76,16 +79,18 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table: with colour and lines for a person, in aligned columns for a pipe."""
     shown = [[_one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _colourful(headings, shown)
+        from rich.console import Console
+
+        Console().print(grid(headings, shown))
         return
     widths = [max(len(row[at]) for row in [list(headings), *shown]) for at in range(len(headings))]
     for row in [list(headings), *shown]:
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _colourful(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table as it is drawn on a terminal."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -93,8 +98,8 @@ def _colourful(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for heading in headings:
         grid.add_column(heading, overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(cell, style="yellow" if cell == "held" else "") for cell in row))
-    Console().print(grid)
+        grid.add_row(*(Text(_one_line(cell), style="yellow" if cell == "held" else "") for cell in row))
+    return grid
 
 
 def _one_line(cell: Any) -> str:

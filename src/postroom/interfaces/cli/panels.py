@@ -33,7 +33,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     ),
     "Run": ("run", "compensate"),
     "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "sweep"),
-    "Look after it": ("doctor", "verify"),
+    "Look after it": ("top", "doctor", "verify"),
 }
 _PANEL = {name: panel for panel, names in PANELS.items() for name in names}
 _PLACE = {name: place for place, name in enumerate(_PANEL)}

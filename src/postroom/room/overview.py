@@ -1,0 +1,138 @@
+"""A picture of a room at work: its queues, what waits, what the engine did, errors, spheres, the outbox.
+
+It is read in one moment, from rows that are there anyway. Two pictures give what happened in between: queues count all
+that ever came and went, and the engine's commits are in the journal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.engine.presence import Presence, presence
+from postroom.limits import TOP_JOURNAL_ROWS, TOP_REREAD_ROWS, TOP_STEPS
+from postroom.model.moment import to_datetime, to_iso
+from postroom.rules.inspection import error_queues
+from postroom.rules.plan import Plan
+from postroom.store.base import Store
+from postroom.store.queues import ALIVE, STATE, Hold, Queue
+from postroom.store.spheres import STATES
+from postroom.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSeen:
+    """One queue; the rates are messages per second since the picture before."""
+
+    name: str
+    waiting: int
+    processed: int
+    hold: str
+    arrived: int  # ever
+    departed: int
+    rate_in: float | None = None
+    rate_out: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class StepSeen:
+    """One commit of the engine."""
+
+    at: datetime
+    messages: int
+    created: int
+    whole: bool  # else it began before what was looked at
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"at": to_iso(self.at), "messages": self.messages, "created": self.created, "whole": self.whole}
+
+
+@dataclass(frozen=True)
+class Picture:
+    at: datetime
+    engine: Presence
+    lags: Mapping[str, int]
+    queues: Sequence[QueueSeen]
+    steps: Sequence[StepSeen]  # the last ones, oldest first
+    rate: float | None  # messages of the engine's steps per second since the picture before
+    errors: Mapping[str, int]
+    outbox: Mapping[str, int]
+    spheres: Mapping[str, int]
+    newest: int  # the last number of the journal
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "at": to_iso(self.at),
+            "engine": {"state": self.engine.state, "owner": self.engine.owner, "number": self.engine.number},
+            "lags": dict(self.lags),
+            "queues": [queue.as_dict() for queue in self.queues],
+            "steps": [step.as_dict() for step in self.steps],
+            "rate": self.rate,
+            "errors": dict(self.errors),
+            "outbox": dict(self.outbox),
+            "spheres": dict(self.spheres),
+        }
+
+
+def look(
+    store: Store,
+    plan: Callable[[Transaction], Plan],
+    lags: Callable[[], Mapping[str, int]],
+    before: Picture | None = None,
+) -> Picture:
+    """The room as it stands; with a picture of before, also how fast it moves."""
+    waiting = lags()  # nodes are asked, too: not while this store is being read
+    return store.read(lambda tx: _seen(tx, plan(tx), waiting, before))
+
+
+def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Picture | None) -> Picture:
+    queues, newest, now = tx.queues.all(), tx.journal.newest(), to_datetime(tx.now)
+    seconds = 0.0 if before is None else (now - before.at).total_seconds()
+    steps = _steps(tx, newest, before)
+    by_name = {queue.name: queue for queue in queues}
+    known = {} if before is None else {queue.name: queue for queue in before.queues}
+    return Picture(
+        at=now,
+        engine=presence(tx),
+        lags=lags,
+        queues=[_queue(each, known, seconds) for each in queues if each.kind not in (STATE, ALIVE)],
+        steps=[*(before.steps if before else ()), *steps][-TOP_STEPS:],
+        rate=sum(step.messages for step in steps) / seconds if seconds > 0 else None,
+        errors={name: by_name[name].unprocessed for name in error_queues(plan) if name in by_name},
+        outbox={"pending": 0, "failed": 0, **Counter(effect.state for effect in tx.outbox.all())},
+        spheres={state: by_name[state].unprocessed for state in STATES if state in by_name},
+        newest=newest,
+    )
+
+
+def _steps(tx: Transaction, newest: int, before: Picture | None) -> list[StepSeen]:
+    """What the engine has committed since the picture before.
+
+    There is one engine, so its commits are in the order of their times. Their numbers may become visible behind higher
+    ones, so some are read again.
+    """
+    since = newest - TOP_JOURNAL_ROWS
+    if before is not None:
+        since = max(since, before.newest - TOP_REREAD_ROWS)
+    since = max(since, 0)
+    last = before.steps[-1].at if before is not None and before.steps else None
+    found = [
+        StepSeen(to_datetime(each.at), each.messages, each.created, whole=since == 0 or each.first > since + 1)
+        for each in tx.journal.steps(since)
+    ]
+    return [step for step in found if last is None or step.at > last]
+
+
+def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float) -> QueueSeen:
+    before = known.get(queue.name)
+    rates: tuple[float | None, float | None] = (None, None)
+    if before is not None and seconds > 0:
+        rates = (queue.arrivals - before.arrived) / seconds, (queue.departed - before.departed) / seconds
+    hold = Hold(queue.hold).label
+    return QueueSeen(queue.name, queue.unprocessed, queue.processed, hold, queue.arrivals, queue.departed, *rates)
