@@ -153,10 +153,9 @@ def _bar(line: Line, bounds: Mapping[str, Bound]) -> Bar:
     bound = Bound("", "≥", 1) if line.bound is None else bounds[line.bound]
     low, high = sorted(bound.margin(each) for each in (line.lowest, line.highest))
     kind = "free" if line.bound is None else "met" if bound.met(line.result) else "missed"
-    label = line.measure.replace("`", "")
-    short = label if len(label) <= 46 else f"{label[:45].rsplit(' ', 1)[0]} …"
-    asked = f"against {line.against}" if line.bound is None else f"{bound}, {verdict(line, bound)}"
-    return Bar(short, bound.margin(line.result), low, high, f"{_result(line)} ({asked})", kind)
+    label, against = line.measure.replace("`", ""), "" if line.against is None else f"against {line.against}"
+    asked = "no bound" if line.bound is None else f"{bound}, {verdict(line, bound)}"
+    return Bar(label, against, bound.margin(line.result), low, high, f"{_result(line)} ({asked})", kind)
 
 
 def _together(part: Part, some: Sequence[Curve]) -> dict[str, list[Curve]]:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 from curves import Curve
 from lines import show
 
-WIDTH = 860
-LABELS, FIGURES = 330, 190  # room at the left and at the right of the bars
-ROW, TOP, BOTTOM = 26, 44, 40
+WIDTH = 920
+LABELS, FIGURES = 390, 170  # room at the left and at the right of the bars
+LETTERS = 58  # of a label that fit there
+ROW, TOP, BOTTOM = 36, 44, 40
 CURVE_HEIGHT, CURVE_LEFT, CURVE_RIGHT = 320, 70, 240
 LOG_FROM = 8  # a span above which the small ones could no longer be seen
 
@@ -41,6 +42,7 @@ class Bar(NamedTuple):
     """How far a figure is from its bound: 1 is the bound, above it is better."""
 
     label: str
+    against: str
     value: float
     lowest: float
     highest: float
@@ -100,15 +102,20 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
     for number, row in enumerate(rows):
         middle = TOP + ROW * number + ROW // 2
         parts += [
-            _text(LABELS - 8, middle + 4, row.label, "", "end"),
+            _text(LABELS - 8, middle - 2, _short(row.label), "", "end"),
+            _text(LABELS - 8, middle + 13, _short(row.against), "quiet", "end"),
             _rect(LABELS, middle - 8, x.at(row.value) - LABELS, 16, row.kind),
             _line(x.at(row.lowest), middle, x.at(row.highest), middle, "whisker"),
             *(_line(x.at(each), middle - 4, x.at(each), middle + 4, "whisker") for each in (row.lowest, row.highest)),
             _text(WIDTH - FIGURES + 10, middle + 4, row.figure, "quiet"),
         ]
     parts.append(_line(x.at(1), TOP - 6, x.at(1), bottom, "bound"))
-    told = "; ".join(f"{row.label}: {row.figure}" for row in rows)
+    told = "; ".join(f"{row.label} {row.against}".strip() + f": {row.figure}" for row in rows)
     return _svg(title, told, bottom + BOTTOM, parts)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LETTERS else f"{label[: LETTERS - 1].rsplit(' ', 1)[0]} …"
 
 
 def curves(title: str, some: Sequence[Curve]) -> str:

@@ -123,7 +123,7 @@ def test_a_plot_of_bars_has_the_figures_of_the_table() -> None:
 
 def test_bars_are_as_long_as_their_figures_and_the_bound_stands_at_one() -> None:
     svg = ElementTree.fromstring(
-        bars("t", [Bar("a", 1.5, 1.0, 2.0, "1.5", "met"), Bar("b < c", 0.5, 0.4, 0.6, "0.5", "missed")])
+        bars("t", [Bar("a", "", 1.5, 1.0, 2.0, "1.5", "met"), Bar("b < c", "d", 0.5, 0.4, 0.6, "0.5", "missed")])
     )
     long, short = (float(rect.get("width", 0)) for rect in svg.iter(f"{SVG}rect"))
     assert long == pytest.approx(3 * short, rel=0.01)
