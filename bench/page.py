@@ -14,7 +14,7 @@ from results import Result, Results
 
 FIGURES, STAGES = "{figures}", "{stages}"  # where a part's words want its tables
 _MADE = "<!-- Written by bench/everything.py from bench/results.json and bench/prose/. Change those, not this page. -->"
-_HEAD = ("measure", "Postroom", "against", "ratio (lowest–highest)", "bound", "")
+_HEAD = ("measure", "Postroom", "against", "result (lowest–highest)", "bound", "")
 _ASKED = ("asked of", "figure", "bound", "measured", "")
 
 
@@ -168,4 +168,4 @@ def _together(part: Part, some: Sequence[Curve]) -> dict[str, list[Curve]]:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines).replace("|  |", "| |")
+    return "\n".join(("| " + " | ".join(cells) + " |").replace("  ", " ") for cells in lines)
