@@ -77,5 +77,5 @@ def _grown(verb: str, rooms: Sequence[FilledRoom], rounds: int, times: int) -> G
     costs = {filled.size: [one[filled.name] * 1e6 for one in done] for filled in rooms}
     ratio = cost_ratio(done, many, few)
     others = cost(done, few) * 1e6
-    line = Line(f"{verb} with {many}", cost(done, many) * 1e6, "µs", *ratio, f"{verb}-growth", f"with {few}", others)
+    line = Line(f"{verb} with {many}", cost(done, many) * 1e6, "µs", *ratio, f"{verb}-growth", few, others)
     return Grown(line, curve(verb, "messages stored", "µs", costs))

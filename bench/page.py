@@ -14,7 +14,7 @@ from results import Result, Results
 
 FIGURES, STAGES = "{figures}", "{stages}"  # where a part's words want its tables
 _MADE = "<!-- Written by bench/everything.py from bench/results.json and bench/prose/. Change those, not this page. -->"
-_HEAD = ("measure", "Postroom", "against", "ratio (lowest–highest)", "bound", "")
+_HEAD = ("measure", "Postroom", "against", "result (lowest–highest)", "bound", "")
 _ASKED = ("asked of", "figure", "bound", "measured", "")
 
 
@@ -153,10 +153,9 @@ def _bar(line: Line, bounds: Mapping[str, Bound]) -> Bar:
     bound = Bound("", "≥", 1) if line.bound is None else bounds[line.bound]
     low, high = sorted(bound.margin(each) for each in (line.lowest, line.highest))
     kind = "free" if line.bound is None else "met" if bound.met(line.result) else "missed"
-    label = line.measure.replace("`", "")
-    short = label if len(label) <= 46 else f"{label[:45].rsplit(' ', 1)[0]} …"
-    asked = f"against {line.against}" if line.bound is None else f"{bound}, {verdict(line, bound)}"
-    return Bar(short, bound.margin(line.result), low, high, f"{_result(line)} ({asked})", kind)
+    label, against = line.measure.replace("`", ""), "" if line.against is None else f"against {line.against}"
+    asked = "no bound" if line.bound is None else f"{bound}, {verdict(line, bound)}"
+    return Bar(label, against, bound.margin(line.result), low, high, f"{_result(line)} ({asked})", kind)
 
 
 def _together(part: Part, some: Sequence[Curve]) -> dict[str, list[Curve]]:
@@ -169,4 +168,4 @@ def _together(part: Part, some: Sequence[Curve]) -> dict[str, list[Curve]]:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines).replace("|  |", "| |")
+    return "\n".join(("| " + " | ".join(cells) + " |").replace("  ", " ") for cells in lines)

@@ -29,10 +29,10 @@ class Part(NamedTuple):
 #: The shares of minutes are for two cores at rest; together they are the half hour that ``make bench`` may take.
 PARTS = (
     Part("queues", 3),
-    Part("rules", 6),
-    Part("flows", 8.5),
-    Part("stations", 6),
-    Part("procedures", 3.5),
+    Part("rules", 5.5),
+    Part("flows", 8),
+    Part("stations", 5),
+    Part("procedures", 3),
     Part("spheres", 3),
 )
 MINUTES_MAX = 30

@@ -7,7 +7,7 @@ and a description tell the picture to those who cannot see it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import count
 from typing import NamedTuple
@@ -15,9 +15,10 @@ from typing import NamedTuple
 from curves import Curve
 from lines import show
 
-WIDTH = 860
-LABELS, FIGURES = 330, 190  # room at the left and at the right of the bars
-ROW, TOP, BOTTOM = 26, 44, 40
+WIDTH = 920
+LABELS, FIGURES = 390, 170  # room at the left and at the right of the bars
+LETTERS = 58  # of a label that fit there
+ROW, TOP, BOTTOM = 36, 44, 40
 CURVE_HEIGHT, CURVE_LEFT, CURVE_RIGHT = 320, 70, 240
 LOG_FROM = 8  # a span above which the small ones could no longer be seen
 
@@ -41,6 +42,7 @@ class Bar(NamedTuple):
     """How far a figure is from its bound: 1 is the bound, above it is better."""
 
     label: str
+    against: str
     value: float
     lowest: float
     highest: float
@@ -91,24 +93,39 @@ def _nice(value: float, *, down: bool = False) -> float:
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """One row for each, with a whisker from the lowest to the highest round, and one line for all their bounds."""
+    """One row for each, with a whisker from the lowest to the highest round, and one line for all their bounds.
+
+    Bars begin at nothing. A logarithmic scale has none: there they begin at the bound, and what misses it goes left.
+    """
     values = [1.0, *(each for row in rows for each in (row.lowest, row.highest))]
-    x = scale(values, LABELS, WIDTH - FIGURES, log=max(values) / min(values) > LOG_FROM)
+    log = max(values) / min(values) > LOG_FROM
+    x = scale([*values, 0.5] if log else values, LABELS, WIDTH - FIGURES, log=log)
+    base = x.at(1) if log else x.at(0)
     bottom = TOP + ROW * len(rows)
     about = "times better than asked; the dashed line is the bound"
     parts = [_grid(x, bottom), _text(LABELS, bottom + 32, about, "quiet")]
     for number, row in enumerate(rows):
         middle = TOP + ROW * number + ROW // 2
         parts += [
-            _text(LABELS - 8, middle + 4, row.label, "", "end"),
-            _rect(LABELS, middle - 8, x.at(row.value) - LABELS, 16, row.kind),
+            *_label(row, middle),
+            _rect(min(base, x.at(row.value)), middle - 8, abs(x.at(row.value) - base), 16, row.kind),
             _line(x.at(row.lowest), middle, x.at(row.highest), middle, "whisker"),
             *(_line(x.at(each), middle - 4, x.at(each), middle + 4, "whisker") for each in (row.lowest, row.highest)),
             _text(WIDTH - FIGURES + 10, middle + 4, row.figure, "quiet"),
         ]
     parts.append(_line(x.at(1), TOP - 6, x.at(1), bottom, "bound"))
-    told = "; ".join(f"{row.label}: {row.figure}" for row in rows)
+    told = "; ".join(f"{row.label} {row.against}".strip() + f": {row.figure}" for row in rows)
     return _svg(title, told, bottom + BOTTOM, parts)
+
+
+def _label(row: Bar, middle: float) -> Iterator[str]:
+    yield _text(LABELS - 8, middle - 2 if row.against else middle + 4, _short(row.label), "", "end")
+    if row.against:
+        yield _text(LABELS - 8, middle + 13, _short(row.against), "quiet", "end")
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LETTERS else f"{label[: LETTERS - 1].rsplit(' ', 1)[0]} …"
 
 
 def curves(title: str, some: Sequence[Curve]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +53,9 @@ class QueueBench(Bench):
     def lines(self) -> Iterator[Line]:
         sizes, folder = self._sizes, self._folder
         tell("single sends and receives")
-        sends, receives, durability = measure_singles(folder, sizes)
+        sends, receives, durability = measure_singles(folder, sizes, self._rounds(sizes.rounds, share=0.5))
         self.notes += [f"{who}: {kept.told()}" for who, kept in durability.items()]
-        self.notes.append(f"{sizes.rounds} rounds of {sizes.singles:,} sends and receives, {BODY_BYTES} bytes each")
+        self.notes.append(f"{len(sends)} rounds of {sizes.singles:,} sends and receives, {BODY_BYTES} bytes each")
         yield from single_lines("send", sends)
         yield from single_lines("receive", receives)
         tell("sends of many")
@@ -68,13 +68,15 @@ class QueueBench(Bench):
         yield from measure_commands(folder / "commands", sizes.commands)
 
 
-def measure_singles(directory: Path, sizes: Sizes) -> tuple[list[Round], list[Round], dict[str, Durability]]:
+def measure_singles(
+    directory: Path, sizes: Sizes, numbers: Iterable[int]
+) -> tuple[list[Round], list[Round], dict[str, Durability]]:
     """Sends, then receives of the same messages; in new files each round, so that no round inherits from another."""
     sends: list[Round] = []
     receives: list[Round] = []
     durability: dict[str, Durability] = {}
     bodies = [(body_number(number),) for number in range(sizes.singles)]
-    for number in range(sizes.rounds):
+    for number in numbers:
         place = directory / f"singles-{number}"
         contenders = open_all(place)
         durability = {one.name: one.durability for one in contenders}

@@ -172,7 +172,7 @@ class RuleBench(Bench):
         self.curves.append(curve("a message of the join", "messages stored", "µs", costs))
         ratios = [many / few for many, few in zip(costs[large], costs[small], strict=True)]
         among = (median(ratios), min(ratios), max(ratios))
-        others = (f"with {small:,} stored", median(costs[small]))
+        others = (f"{small:,} stored", median(costs[small]))
         return Line(f"a message with {large:,} stored", median(costs[large]), "µs", *among, "growth", *others)
 
     def _reaction(self) -> Line:

@@ -139,7 +139,7 @@ def deaths(folder: Path, sizes: Sizes) -> Iterator[Line]:
             tell(f"{measure}, {sizes.trials} times")
             taken = [_death(room, file, role, check, chance) for _ in range(sizes.trials)]
             parts = sorted(each / check for each in taken)
-            about = (max(taken), "s", parts[-1], parts[0], parts[-1], "death", "a check every", check)
+            about = (max(taken), "s", parts[-1], parts[0], parts[-1], "death", "the interval of checks", check)
             yield Line(f"{measure}, to its recipients' compensations", *about, remark="the longest")
         engine.kill()
     room.close()
@@ -217,12 +217,12 @@ def growth(folder: Path, sizes: Sizes, curves: list[Curve]) -> Iterator[Line]:
         of = "one owner" if owners == 1 else f"{owners:,} owners"
         costs = {count: [one[str(count)] * 1e6 for one in warm] for count in sizes.active}
         curves.append(curve(f"a sphere in a check, {of}", "active spheres", "µs", costs))
-        about = (f"of {few:,}", cost(warm, str(few)) * 1e6)
+        about = (f"{few:,} active", cost(warm, str(few)) * 1e6)
         name = f"a check of {many:,} active spheres of {of}"
         yield Line(f"{name}, each", cost(warm, str(many)) * 1e6, "µs", *ratio, "check-growth", *about)
         parts = [each[str(many)] * many / CHECK_SECONDS for each in rounds]
         among = (max(parts) * CHECK_SECONDS, "s", max(parts), min(parts), max(parts))
-        yield Line(name, *among, "check", "a check every", CHECK_SECONDS, remark="the longest")
+        yield Line(name, *among, "check", "the interval of checks", CHECK_SECONDS, remark="the longest")
 
 
 def _filled(folder: Path, count: int, owners: int) -> tuple[Postroom, list[Heart]]:

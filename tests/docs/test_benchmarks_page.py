@@ -123,7 +123,7 @@ def test_a_plot_of_bars_has_the_figures_of_the_table() -> None:
 
 def test_bars_are_as_long_as_their_figures_and_the_bound_stands_at_one() -> None:
     svg = ElementTree.fromstring(
-        bars("t", [Bar("a", 1.5, 1.0, 2.0, "1.5", "met"), Bar("b < c", 0.5, 0.4, 0.6, "0.5", "missed")])
+        bars("t", [Bar("a", "", 1.5, 1.0, 2.0, "1.5", "met"), Bar("b < c", "d", 0.5, 0.4, 0.6, "0.5", "missed")])
     )
     long, short = (float(rect.get("width", 0)) for rect in svg.iter(f"{SVG}rect"))
     assert long == pytest.approx(3 * short, rel=0.01)
@@ -136,6 +136,16 @@ def test_bars_are_as_long_as_their_figures_and_the_bound_stands_at_one() -> None
         pytest.approx(0.4 * short, abs=0.2),
     ]
     assert {rect.get("class") for rect in svg.iter(f"{SVG}rect")} == {"met", "missed"}
+
+
+def test_where_the_scale_is_logarithmic_bars_begin_at_the_bound() -> None:
+    rows = [Bar("a", "", 40.0, 30.0, 50.0, "40", "met"), Bar("b", "", 0.8, 0.7, 0.9, "0.8", "missed")]
+    svg = ElementTree.fromstring(bars("t", rows))
+    (bound,) = (line for line in svg.iter(f"{SVG}line") if line.get("class") == "bound")
+    good, bad = svg.iter(f"{SVG}rect")
+    assert float(good.get("x", 0)) == float(bound.get("x1", 0))
+    assert float(bad.get("x", 0)) + float(bad.get("width", 0)) == pytest.approx(float(bound.get("x1", 0)), abs=0.2)
+    assert float(good.get("width", 0)) > float(bad.get("width", 0))
 
 
 def test_a_wide_span_is_drawn_by_powers_of_ten() -> None:

@@ -6,12 +6,11 @@ A typed message may be stored as JSON, XML or text; whichever it is, ``record`` 
 from __future__ import annotations
 
 from typing import Any
-from xml.sax.saxutils import escape
 
 from postroom.errors import BodyMismatch
 from postroom.model.body import Format, parse_json
 from postroom.model.types import FieldValue, MessageType, text
-from postroom.model.xmltext import in_xml
+from postroom.model.xmltext import escaped, in_xml
 
 
 def lines(body: str) -> list[str]:
@@ -48,7 +47,7 @@ def as_xml(values: dict[str, FieldValue], type: MessageType) -> str:
             said = text(item)
             if not in_xml(said):
                 raise BodyMismatch(type=type.name, why=f"field {field.name!r} has a character that XML does not have")
-            parts.append(f"<{field.element}>{escape(said, _ESCAPES)}</{field.element}>")
+            parts.append(f"<{field.element}>{escaped(said)}</{field.element}>")
     return "".join((*parts, f"</{type.element}>"))
 
 
@@ -60,10 +59,6 @@ def as_lines(values: dict[str, FieldValue]) -> list[str]:
             first, *more = text(item).split("\n")
             shown += [f"{name}: {first}", *(f" {line}" for line in more)]
     return shown
-
-
-#: A parser reads a bare carriage return as a line end.
-_ESCAPES = {"\r": "&#13;"}
 
 
 def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:

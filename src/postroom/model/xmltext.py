@@ -21,6 +21,7 @@ def without_declaration(body: str) -> str:
 
 def escaped(text: str) -> str:
     """Text between tags. What XML cannot hold is shown as the replacement character."""
+    # A parser reads a bare carriage return as a line end.
     said = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
     return said if said.isascii() and said.isprintable() else _NOT_IN_XML.sub("\ufffd", said)
 
