@@ -90,6 +90,7 @@ class _Reader:
         self.tokens: dict[str, str] = {}  # the sphere of each
         self.remembered: dict[str, Remembered] = {}
         self.taken: set[str] = set()
+        self.begun: set[str] = set()  # someone has read a part
         self.withdrawn: set[str] = set()
         self.aside: set[str] = set()
         self.compensated: set[str] = set()
@@ -109,8 +110,14 @@ class _Reader:
             _must(event.key not in self.taken, "what was taken is withdrawn")
             _must(event.key not in self.withdrawn, "withdrawn twice")
             self.withdrawn.add(event.key)
+            self.begun.discard(event.key)  # whoever had begun to read it has ended
         elif event.verb == "set-aside":
             self.aside.add(event.key)
+        elif event.verb == "segment":
+            _must(event.key not in self.withdrawn, "what was withdrawn is there again")
+            self.begun.add(event.key)
+        elif event.verb == "unlock":
+            self.begun.discard(event.key)
         elif event.verb not in ("put", "beat"):
             _must(event.key not in self.withdrawn, "what was withdrawn is there again")
             self.taken.add(event.key)
@@ -178,7 +185,7 @@ class _Reader:
             return None
         if found.primary is None:
             return found.recipient
-        if found.primary in self.taken:
+        if found.primary in self.taken | self.begun:
             _must(found.primary not in self.compensated, "compensated twice")
             self.compensated.add(found.primary)
             return found.recipient

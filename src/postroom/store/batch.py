@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from postroom.errors import StoreCorrupt
 from postroom.model.message import IN_SPHERE, Draft, Stored, message_hash
 from postroom.store.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
-from postroom.store.queues import Keep, Queue
+from postroom.store.queues import UNLOCK, Keep, Queue
 from postroom.store.slices import Member
 from postroom.store.timers import ECHO
 
@@ -176,6 +176,8 @@ class Batch:
         for id, taken in self._taken.items():
             queue = self._queues[id]
             self._tx.counts.depart(queue, max([stored.number for stored in taken]), len(taken), kept=bool(queue.keep))
+            if queue.lock_message is not None and any(stored.key == queue.lock_message for stored in taken):
+                session.run(UNLOCK, (id,))  # of someone who has ended: nothing is left to be read
         if self._marked and session.many(MARK, self._marked) != len(self._marked):
             raise Stale
         if self._discarded:

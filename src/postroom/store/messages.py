@@ -15,7 +15,7 @@ from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
-from postroom.store.queues import Keep, Queue
+from postroom.store.queues import UNLOCK, Keep, Queue
 from postroom.store.session import Session
 from postroom.store.slices import Slices
 
@@ -146,6 +146,8 @@ class Messages:
         self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
         changed = self._session.run(DISCARD, (stored.key, queue.id))
         check_one(changed, stored)
+        if queue.lock_message == stored.key:  # of someone who has ended: nothing is left to be read
+            self._session.run(UNLOCK, (queue.id,))
         self._slices.forget(stored.key)
         self._counts.depart(queue, stored.number, kept=False)
 

@@ -126,7 +126,7 @@ INSERT INTO locks (queue, owner, actor, reference, message, segment, expires) VA
 ON CONFLICT (queue) DO UPDATE SET owner = excluded.owner, actor = excluded.actor, reference = excluded.reference,
     message = excluded.message, segment = excluded.segment, expires = excluded.expires
 """
-_UNLOCK = "DELETE FROM locks WHERE queue = ?"
+UNLOCK = "DELETE FROM locks WHERE queue = ?"
 _WATCHER = "SELECT watcher FROM watchers WHERE queue = ?"
 _WATCH = "INSERT INTO watchers (queue, watcher) VALUES (?, ?)"
 _UNWATCH = "DELETE FROM watchers WHERE queue = ?"
@@ -276,7 +276,7 @@ class Queues:
     def unlock(self, queue: Queue, why: str | None = None) -> None:
         """Free a queue; with a reason if its message stays and starts again at the first segment."""
         assert queue.lock_message is not None, f"{queue.name} is not locked"
-        self._session.run(_UNLOCK, (queue.id,))
+        self._session.run(UNLOCK, (queue.id,))
         if why is not None:
             self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
 
