@@ -25,6 +25,7 @@ from postroom.room.parts import Parts, spark_session
 from postroom.rules import catalog as rule_catalog
 from postroom.rules import inspection, tryout
 from postroom.rules.inspection import Explanation
+from postroom.stations import tryout as counter_tryout
 from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.inspection import ProcedureExplained
 from postroom.stations.procedures.inspection import explain as explain_procedure
@@ -117,9 +118,10 @@ class DefinitionsFace(Parts):
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> Iterator[Tried | Handled]:
-        """What proposed rules, arcs and procedures would do with the messages that are stored; nothing is changed.
+        """What proposed rules, arcs, procedures and counters would do with the messages that are stored.
 
-        Arcs and procedures are tried on Spark, which is started if there is something to try them on.
+        Nothing is changed. Arcs and procedures are tried on Spark, which is started if there is something to try them
+        on.
         """
         sources = loading.read(files)
         spark = partial(spark_session, master, conf)
@@ -129,6 +131,8 @@ class DefinitionsFace(Parts):
             yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark)
         if sources.office.procedures:
             yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
+        if sources.office.counters:
+            yield from counter_tryout.tried(self.store, sources.office, since, self._doors)
 
     def _evaluation(self, spark: Callable[[], SparkSession]) -> Evaluate:
         """How actions of procedures are worked out: on Spark."""

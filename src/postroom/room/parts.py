@@ -51,8 +51,8 @@ class Parts:
         self._programs = Programs()
         self._charts = Charts()
         self._by = By(actor, broker or broker_name())
-        doors = Doors(self._programs, self._charts, self._by)
-        self._verbs = Verbs(store, User(self._owner, actor), doors)
+        self._doors = Doors(self._programs, self._charts, self._by)
+        self._verbs = Verbs(store, User(self._owner, actor), self._doors)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
         again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
@@ -65,7 +65,7 @@ class Parts:
         self._handing = Handing(self._network.forms, Counters())
         # Counters come after the interpreter, which also finishes what a crash has left on its way to a mailbox.
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
-        self._runner = Runner(store, gateways, here, stages, self._sweep, doors)
+        self._runner = Runner(store, gateways, here, stages, self._sweep, self._doors)
 
     def _sweep(self) -> int:
         self._interpreter.tidy()
