@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from postroom.errors import EventInvalid, EventRefused
+from postroom.flows import views
 from postroom.flows.chart import META_SPACE, PARKED, Charts
 from postroom.flows.meta import By
 from postroom.flows.policy import prove
@@ -56,11 +57,12 @@ def _events(drafts: Sequence[Draft], type: Type, space: str) -> Iterator[Draft]:
 
 def event(draft: Draft, type: Type, space: str) -> Draft:
     """A message as an event of a type, in the one form in which events are stored."""
-    body = canonical(parse_event(_text(draft, space), type, space), type)
+    said = _text(draft, space) if draft.format == "json" else views.event_text(draft, type, space)
+    body = canonical(parse_event(said, type, space), type)
     return draft._replace(body=body, format="json", type=None)
 
 
 def _text(draft: Draft, space: str) -> str:
     if draft.format == "xml":
-        raise EventInvalid(space=space, what="an event is a Gryphon literal or JSON, not XML", type="an event")
+        raise EventInvalid(space=space, what="it is a Gryphon literal or JSON, not XML", type="a change of the graph")
     return draft.body

@@ -22,15 +22,18 @@ def lines(body: str) -> list[str]:
     return body.removesuffix("\n").split("\n")
 
 
-def record(body: str, form: Format, type: MessageType) -> dict[str, FieldValue]:
-    """The fields of a typed body, or a refusal that says what does not fit."""
+def record(body: str, form: Format, type: MessageType, *, named: bool = True) -> dict[str, FieldValue]:
+    """The fields of a typed body, or a refusal that says what does not fit.
+
+    XML must have the type's name at its root, unless the type is one that is not ``named``.
+    """
     if form is Format.JSON:
         given = parse_json(body, exact=True)
         if not isinstance(given, dict):
             raise BodyMismatch(type=type.name, why="the JSON is not an object")
         return type.record(given)
     if form is Format.XML:
-        return type.record(_fields_of_xml(body, type))
+        return type.record(_fields_of_xml(body, type, named=named))
     return type.record(_fields_of_lines(body, type))
 
 
@@ -65,11 +68,11 @@ def as_lines(values: dict[str, FieldValue]) -> list[str]:
 _ESCAPES = {"\r": "&#13;"}
 
 
-def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
+def _fields_of_xml(body: str, type: MessageType, *, named: bool) -> dict[str, Any]:
     from postroom.model.xml import parse_xml
 
     root = parse_xml(body)
-    if root.tag != type.element:
+    if named and root.tag != type.element:
         raise BodyMismatch(type=type.name, why=f"the root element is <{root.tag}>, not <{type.element}>")
     names = {field.element: field for field in type.fields}
     given: dict[str, Any] = {}
