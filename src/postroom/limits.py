@@ -91,6 +91,9 @@ CHAIN_MAX: Final = 100  # procedures that handle a message one after another wit
 WAITING_MAX: Final = 1_000  # working sets shown at once, unless more are asked for
 NODE_PAUSE_SECONDS: Final = 15.0  # before the engine asks a node again that did not answer
 
+# --- counters ---
+COUNTER_MESSAGES: Final = 1_000  # handed over in one commit
+
 # --- spheres ---
 SPHERE_ID_CHARS_MAX: Final = 200  # of a sphere, or of an entity of another machine
 SPHERE_SENDS_MAX: Final = 10_000  # of one sphere; all are undone in one transaction

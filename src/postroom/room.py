@@ -70,6 +70,9 @@ from postroom.spheres.monitor import Monitor, SphereShown, SphereTold
 from postroom.spheres.sphere import Sphere
 from postroom.stations import whereabouts
 from postroom.stations.catalog import Edition, Forms
+from postroom.stations.counters import Counters
+from postroom.stations.counters import remove as remove_counter
+from postroom.stations.handing import CounterShown, Handing
 from postroom.stations.network import CONTROL, Network, NodeShown
 from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.catalog import Kept, Procedures, set_enabled
@@ -148,7 +151,9 @@ class Postroom:
         gateways = [CommandGateway(absolute(url))]
         self._procedures = Procedures(self._network.forms)
         self._interpreter = Interpreter(self._network, self._procedures)
-        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter]
+        self._handing = Handing(self._network.forms, Counters())
+        # Counters come after the interpreter, which also finishes what a crash has left on its way to a mailbox.
+        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
         self._runner = Runner(store, gateways, here, stages, self.sweep, doors)
 
     def __enter__(self) -> Postroom:
@@ -378,12 +383,13 @@ class Postroom:
         return spark_plan(_session(master, conf or {}), self.store.read(self._programs.plan))
 
     def lag(self) -> int:
-        """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
+        """How many messages wait in queues that rules watch, in spaces that arcs leave, for counters and procedures."""
 
         def work(tx: Transaction) -> int:
             watched = self._programs.plan(tx).queues
             flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
-            return flowing + sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            ruled = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            return flowing + ruled + self._handing.lag(tx)
 
         return self.store.read(work) + self._interpreter.lag()
 
@@ -560,6 +566,14 @@ class Postroom:
         if limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return waiting_sets(self._network, self._procedures, procedure, limit)
+
+    def counters(self) -> list[CounterShown]:
+        """Where queues and stations meet: every counter, how much waits before it, and why if it does nothing."""
+        return self.store.read(self._handing.shown)
+
+    def remove_counter(self, name: str) -> None:
+        """Close a counter; messages stay where they are."""
+        self.store.transact("switch", lambda tx: remove_counter(tx, name))
 
     def form(self, type: str) -> Edition:
         """A message type by its form, and the version since which it is so."""

@@ -1,0 +1,396 @@
+"""Counters: messages of queues as mail, mail as messages of queues; once, in their order, and never in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stations.world import desk
+
+import postroom
+from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.errors import DefinitionUnknown, FormInvalid, QueueWatched, StationInUse
+from postroom.model.catalog import Position
+from postroom.model.key import key_number
+from postroom.room import Postroom
+from postroom.stations import counters
+from postroom.stations.counters import parse
+from postroom.stations.language import read
+from postroom.stations.procedures.stage import evaluate_here
+
+CLAIM = """\
+type CLAIM
+| Claimant: ____________ KEY: ______ DATE: ______ |
+| Amount: ______ Loss Date: ________ Clerk: _____ |
+| Items: ________________________________________ |
+field Claimant string required
+field Amount decimal required
+field Loss Date date free
+field Items list of string free
+field Clerk string automatic signature
+field KEY key automatic
+field DATE date automatic
+index Claimant
+"""
+IN = "counter front at North takes CLAIM from claims\n"
+OUT = "counter back at Archive gives to settled\n"
+LINES = "Claimant: Ann\nAmount: 12.50\nLoss Date: 2026-11-30\nItems: roof\nItems: door\n"
+XML = (
+    "<CLAIM><Claimant>Ann</Claimant><Amount>12.50</Amount><Loss_Date>2026-11-30</Loss_Date>"
+    "<Items>roof</Items><Items>door</Items></CLAIM>"
+)
+JSON = {"Claimant": "Ann", "Amount": "12.50", "Loss Date": "2026-11-30", "Items": ["roof", "door"]}
+
+
+@pytest.fixture
+def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
+    """North is on a node of its own, Archive on the control node."""
+    with postroom.open(url) as room:
+        room.add_node("far", str(tmp_path / "far.db"))
+        yield furnished(room, "far")
+
+
+@pytest.fixture
+def here(sqlite_url: str) -> Iterator[Postroom]:
+    """All in one file, where the store is of no matter."""
+    with postroom.open(sqlite_url) as room:
+        yield furnished(room, "control")
+
+
+def furnished(room: Postroom, node: str) -> Postroom:
+    room._interpreter.evaluate = evaluate_here
+    room._network.add_station("North", node, None)
+    room._network.add_station("Archive", "control", None)
+    for queue in ("claims", "settled"):
+        room.create_queue(queue, password="letmein")
+    return room
+
+
+def load(room: Postroom, folder: Path, text: str, name: str = "claims.form") -> None:
+    (folder / name).write_text(text)
+    room.load(folder / name)
+
+
+def errors(room: Postroom) -> list[str]:
+    return [message.body for message in room.info(SYSTEM_ERRORS)]
+
+
+# --- in ---
+
+
+@pytest.mark.parametrize(
+    ("body", "format"), [(LINES, "text"), (XML, "xml"), (JSON, "json")], ids=["lines", "xml", "json"]
+)
+@pytest.mark.parametrize("type", [None, "CLAIM"])
+def test_a_message_becomes_mail_whatever_it_is_written_in(
+    room: Postroom, tmp_path: Path, body: Any, format: str, type: str | None
+) -> None:
+    load(room, tmp_path, CLAIM + IN)
+    sent = room.send("claims", body, format=format, type=type)
+    assert room.lag() == 1
+    assert room.run_until_idle() == 1
+    north = desk(room, "North")
+    (key,) = north.get()
+    image = north.show(key)
+    assert image.fields["Amount"] == pytest.approx(12.50)
+    said = {name: str(image.fields[name]) for name in ("Claimant", "Amount", "Loss Date", "Items", "Clerk", "KEY")}
+    assert said == {
+        "Claimant": "Ann",
+        "Amount": "12.50",
+        "Loss Date": "2026-11-30",
+        "Items": "('roof', 'door')",
+        "Clerk": "North",
+        "KEY": key,
+    }
+    assert room.show(key).cause == sent.key
+    assert room.show(sent.key).processed is not None
+    first = room.trace(key)[0]
+    assert (first.verb, first.target, first.by) == ("create", "mailbox:North", "counter front")
+    assert first.detail == {"counter": "front", "from": "claims", "cause": sent.key}
+    assert [event.by for event in room.trace(sent.key) if event.verb == "take"] == ["counter front"]
+    assert [found.key for found in north.query("CLAIM", Claimant="Ann")] == [key]
+
+
+MISFITS = [
+    ("Claimant: Ann", "text", None, "body-mismatch", "is required"),
+    ("Claimant: Ann\nAmount: much", "text", None, "body-mismatch", "takes a number"),
+    ("Claimant: Ann\nAmount: 1\nColour: red", "text", None, "body-mismatch", "no field"),
+    ("roof damaged", "text", None, "body-mismatch", "line 1 is not"),
+    ("<claim/>", "xml", None, "body-mismatch", "root element"),
+    ('["Ann", 1]', "json", None, "body-mismatch", "not an object"),
+    ('{"Subject": "x"}', "json", "NOTE", "body-mismatch", "of type NOTE"),
+]
+NOTE = "type NOTE\n| Subject: ____ |\nfield Subject string free\n"
+
+
+def test_what_does_not_fit_is_an_error_message_and_holds_up_nothing(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + NOTE + IN)
+    for body, format, type, _, _ in MISFITS:
+        room.send("claims", body, format=format, type=type)
+    last = room.send("claims", JSON)
+    room.run_until_idle()
+    (mail,) = desk(room, "North").mail()
+    assert room.show(mail.key).cause == last.key
+    told = errors(room)
+    assert len(told) == len(MISFITS)
+    for said, (_, _, _, code, why) in zip(told, MISFITS, strict=True):
+        assert f"<code>{code}</code>" in said
+        assert why in said
+        assert "<rule>front</rule><queue>claims</queue>" in said
+    assert [message.cause for message in room.info(SYSTEM_ERRORS)] == [each.key for each in room.history("claims")][:7]
+
+
+def test_messages_are_taken_in_their_order(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + IN)
+    sent = room.send_many("claims", [{"Claimant": f"c{number}", "Amount": number} for number in range(250)]).keys
+    room.run_until_idle(step_messages=120)
+    north = desk(room, "North")
+    assert [room.show(key).cause for key in north.get()] == list(sent)
+
+
+def test_what_the_system_writes_is_written_anew(room: Postroom, tmp_path: Path) -> None:
+    """What has gone out at one counter can come in at another."""
+    load(room, tmp_path, CLAIM + IN)
+    room.send("claims", {**JSON, "KEY": "00009.00009", "DATE": "1999-01-01", "Clerk": "someone"})
+    room.run_until_idle()
+    (key,) = desk(room, "North").get()
+    image = desk(room, "North").show(key)
+    assert (image.fields["KEY"], image.fields["Clerk"]) == (key, "North")
+    assert str(image.fields["DATE"]) != "1999-01-01"
+
+
+def test_a_queue_on_hold_is_not_taken_from(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + IN)
+    room.send("claims", JSON)
+    room.disable("claims", password="letmein")
+    assert room.run_until_idle() == 0
+    (shown,) = room.counters()
+    assert (shown.waiting, shown.state) == (1, "claims is on hold")
+    room.enable("claims", password="letmein")
+    assert room.run_until_idle() == 1
+
+
+def test_a_message_that_was_damaged_is_set_aside(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + IN)
+    damaged, sound = room.send("claims", JSON), room.send("claims", JSON)
+    change = ("UPDATE messages SET body = ? WHERE key = ?", ("{}", key_number(damaged.key)))
+    room.store.transact("send", lambda tx: tx.session.run(*change))
+    room.run_until_idle()
+    (mail,) = desk(room, "North").mail()
+    assert room.show(mail.key).cause == sound.key
+
+
+# --- out ---
+
+
+def test_mail_goes_into_a_queue(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + OUT)
+    north = desk(room, "North")
+    keys = [north.create("CLAIM", Claimant=name, Amount=1) for name in ("Ann", "Bob")]
+    for key in keys:
+        north.ship(key, "Archive")
+    assert room.lag() == 2
+    assert room.run_until_idle() == 2
+    found = list(room.info("settled"))
+    assert [message.cause for message in found] == keys
+    assert [message.value["Claimant"] for message in found] == ["Ann", "Bob"]
+    assert {(message.type, message.format) for message in found} == {("CLAIM", "json")}
+    assert [event.by for event in room.trace(found[0].key)] == ["counter back"]
+    assert desk(room, "Archive").mail() == []
+    assert [image.key for image in desk(room, "Archive").query("CLAIM")] == []
+
+
+def test_mail_passes_the_doors_of_its_queue(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "rules.demaq").write_text(
+        "create queue checked kind basic mode persistent\n"
+        "create property amount as xs:decimal fixed queue checked value /CLAIM/Amount\n"
+        "create slicing byAmount on amount\n"
+    )
+    (tmp_path / "claims.form").write_text(CLAIM + "counter back at Archive gives to checked\n")
+    room.load(tmp_path / "claims.form", tmp_path / "rules.demaq")
+    archive = desk(room, "North")
+    archive.ship(archive.create("CLAIM", Claimant="Ann", Amount="7.5"), "Archive")
+    room.run_until_idle()
+    (message,) = room.info("checked")
+    assert message.properties["amount"] == "7.5"
+    assert [each.key for each in room.slice("byAmount", "7.5")] == [message.key]
+
+
+def test_mail_waits_for_a_queue_on_hold(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + OUT)
+    north = desk(room, "North")
+    key = north.create("CLAIM", Claimant="Ann", Amount=1)
+    north.ship(key, "Archive")
+    room.disable("settled", password="letmein", input_only=True)
+    room.run_until_idle()
+    assert [mail.key for mail in desk(room, "Archive").mail()] == [key]
+    (shown,) = room.counters()
+    assert shown.state == "waits for settled, which is on hold"
+    room.enable("settled", password="letmein")
+    room.run_until_idle()
+    assert [message.cause for message in room.info("settled")] == [key]
+
+
+def test_what_belongs_to_a_sphere_stays_in_it(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + IN + OUT)
+    with room.sphere("s1") as sphere:
+        sphere.send("claims", JSON)
+        sphere.send("claims", {"Claimant": "Bob"})
+        room.run_until_idle()
+        north = desk(room, "North")
+        (key,) = north.get()
+        assert room.show(key).properties["sphere"] == "s1"
+        north.ship(key, "Archive")
+        room.run_until_idle()
+    (given,) = room.info("settled")
+    (error,) = room.info(SYSTEM_ERRORS)
+    assert given.properties["sphere"] == "s1" == error.properties["sphere"]
+
+
+def test_a_whole_way_with_a_procedure_between_two_counters(room: Postroom, tmp_path: Path) -> None:
+    forward = (
+        "procedure forward at North\n  precondition claim : CLAIM\n    Amount: > 10\n"
+        "  destination on on claim copy 0 ship Archive\n"
+    )
+    load(room, tmp_path, CLAIM + IN + OUT + forward)
+    large, small = room.send("claims", LINES), room.send("claims", {"Claimant": "Bob", "Amount": 1})
+    room.run_until_idle()
+    (given,) = room.info("settled")
+    assert given.cause is not None
+    assert room.show(given.cause).cause == large.key
+    assert [room.show(mail.key).cause for mail in desk(room, "North").mail()] == [small.key]
+
+
+# --- what is refused ---
+
+REFUSED = [
+    ("counter-stations", "counter c at Nobody takes CLAIM from claims", "there is no station Nobody"),
+    ("counter-types", "counter c at North takes CLAIMS from claims", "there is no type CLAIMS; did you mean CLAIM?"),
+    ("counter-queues", "counter c at North takes CLAIM from clams", "there is no queue clams; did you mean claims?"),
+    ("counter-queues", "counter c at North gives to station:North", "not for everyone's messages"),
+    ("counter-sources", "counter c at North takes CLAIM from claims\n" + IN, "taken by counter c"),
+    ("counter-sources", "counter c at Archive gives to claims\n" + OUT, "the mail of Archive are taken by counter c"),
+    ("counter-sources", "counter c at North takes CLAIM from ruled", "are taken by rules"),
+    ("counter-loops", "counter c at North gives to claims\n" + IN, "would come back to North"),
+    ("name-twice", IN + IN, "counter front is already at "),
+    ("syntax", "counter c at North", "counter NAME at STATION takes TYPE from QUEUE"),
+    ("syntax", "counter c at North takes from claims", "counter NAME at STATION takes TYPE from QUEUE"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text", "what"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_what_breaks_a_rule_is_refused_with_its_place(
+    here: Postroom, tmp_path: Path, rule: str, text: str, what: str
+) -> None:
+    (tmp_path / "rules.demaq").write_text(
+        "create queue ruled kind basic mode persistent\ncreate rule r for ruled\n"
+        "if (true()) then do enqueue <a/> into settled\n"
+    )
+    here.load(tmp_path / "rules.demaq")
+    here.store.transact("station", lambda tx: tx.queues.create("station:North", "station", path="station:North"))
+    before = here.catalog()
+    with pytest.raises(FormInvalid, match=r"claims\.form:1[34]:1: ") as refusal:
+        load(here, tmp_path, CLAIM + text)
+    assert what in str(refusal.value)
+    assert refusal.value.facts["rule"] == rule
+    with pytest.raises(FormInvalid):
+        here.check(tmp_path / "claims.form")
+    assert here.catalog() == before
+    assert here.counters() == []
+
+
+def test_a_long_loop_is_found(here: Postroom, tmp_path: Path) -> None:
+    text = (
+        "counter a at North takes CLAIM from claims\ncounter b at North gives to settled\n"
+        "counter c at Archive takes CLAIM from settled\ncounter d at Archive gives to claims\n"
+    )
+    with pytest.raises(FormInvalid, match="counter-loops"):
+        load(here, tmp_path, CLAIM + text)
+
+
+def test_the_mail_of_a_station_with_a_counter_is_not_for_procedures(here: Postroom, tmp_path: Path) -> None:
+    load(here, tmp_path, CLAIM + OUT)
+    keep = "procedure keep at Archive\n  precondition claim : CLAIM\n"
+    with pytest.raises(FormInvalid, match="the mail of Archive is handled by procedure keep") as refusal:
+        load(here, tmp_path, keep, "keep.form")
+    assert "claims.form:13:1" in str(refusal.value), "the place of the counter, which was there first"
+    assert here.procedures() == []
+
+
+def test_others_may_not_take_what_a_counter_takes(here: Postroom, tmp_path: Path) -> None:
+    made = "create queue made kind basic mode persistent\n"
+    (tmp_path / "rules.demaq").write_text(made)
+    here.load(tmp_path / "rules.demaq")
+    load(here, tmp_path, CLAIM + "counter c at North takes CLAIM from made\n")
+    (tmp_path / "rules.demaq").write_text(
+        f"{made}create rule r for made\nif (true()) then do enqueue <a/> into settled\n"
+    )
+    with pytest.raises(QueueWatched, match="the messages of made are taken by counters"):
+        here.load(tmp_path / "rules.demaq")
+    here.remove_counter("c")
+    assert here.load(tmp_path / "rules.demaq").added == ("rule r",)
+
+
+def test_a_station_with_a_counter_cannot_go(here: Postroom, tmp_path: Path) -> None:
+    load(here, tmp_path, CLAIM + OUT)
+    with pytest.raises(StationInUse, match="counter back is there; postroom counter remove back"):
+        here.remove_station("Archive")
+    here.remove_counter("back")
+    here.remove_station("Archive")
+    with pytest.raises(DefinitionUnknown, match="counter back"):
+        here.remove_counter("back")
+
+
+def test_a_queue_that_has_gone_is_told_of_and_may_come_back(here: Postroom, tmp_path: Path) -> None:
+    load(here, tmp_path, CLAIM + OUT)
+    north = desk(here, "North")
+    north.ship(north.create("CLAIM", Claimant="Ann", Amount=1), "Archive")
+    here.remove_queue("settled")
+    assert here.run_until_idle() == 0
+    (shown,) = here.counters()
+    assert (shown.waiting, shown.state) == (1, "there is no queue settled any more")
+    here.create_queue("settled")
+    assert here.run_until_idle() == 1
+
+
+def test_loading_again_changes_nothing_and_a_new_version_replaces(here: Postroom, tmp_path: Path) -> None:
+    load(here, tmp_path, CLAIM + IN)
+    version = here.store.read(lambda tx: tx.definitions.version())
+    load(here, tmp_path, CLAIM + IN)
+    assert here.store.read(lambda tx: tx.definitions.version()) == version
+    load(here, tmp_path, "counter front at Archive takes CLAIM from settled\n")
+    here.send("claims", JSON)
+    here.send("settled", JSON)
+    assert here.run_until_idle() == 1
+    (mail,) = desk(here, "Archive").mail()
+    assert mail.type == "CLAIM"
+
+
+def test_a_path_of_a_description_is_a_queue_and_a_level_is_none(here: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "tree.qdl").write_text(
+        "01 INPUT-QUEUE (TREE)\n   02 SUB-QUEUE-1 (NORTH)\n   02 SUB-QUEUE-1 (SOUTH)\n99\n"
+    )
+    (tmp_path / "claims.form").write_text(CLAIM + "counter c at North takes CLAIM from TREE NORTH\n")
+    here.load(tmp_path / "tree.qdl", tmp_path / "claims.form")
+    here.send(("TREE", "NORTH"), JSON)
+    assert here.run_until_idle() == 1
+    with pytest.raises(FormInvalid, match="name one, not a level"):
+        load(here, tmp_path, "counter d at North takes CLAIM from TREE\n")
+
+
+def test_what_is_printed_parses_back_to_itself() -> None:
+    for row in ("counter a at North takes MEETING NOTE from TREE NORTH", "counter b at Archive gives to settled"):
+        assert str(parse(row, Position("f", 1))) == row
+    office = read(CLAIM + "  counter  a at North   takes CLAIM from  q # here\n", "f.form")
+    (counter,) = office.counters
+    assert (str(counter), counter.position) == ("counter a at North takes CLAIM from q", Position("f.form", 13, 3))
+    assert office.count == 2
+
+
+def test_without_a_room_only_what_files_say_is_checked() -> None:
+    office = read(CLAIM + IN, "f.form")
+    counters.check(counters.proposed(None, office.counters, ["CLAIM"], {}))
+    with pytest.raises(FormInvalid, match="counter-types"):
+        counters.check(counters.proposed(None, office.counters, [], {}))
