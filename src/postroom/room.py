@@ -47,10 +47,10 @@ from postroom.limits import (
 from postroom.loading import File
 from postroom.model.body import Format
 from postroom.model.catalog import Loaded
-from postroom.model.key import key_number
-from postroom.model.message import Draft, Message, Value
+from postroom.model.message import Draft, Message, Value, cause_number
 from postroom.model.moment import Clock, system_clock
-from postroom.model.types import MessageType
+from postroom.model.types import FieldValue, MessageType
+from postroom.model.views import record
 from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
 from postroom.queues.addressing import PRINCIPAL
@@ -92,7 +92,7 @@ from postroom.store.outbox import Effect
 from postroom.store.owner import process_token
 from postroom.store.registry import Registry
 from postroom.store.transaction import Transaction
-from postroom.store.types import define_type
+from postroom.store.types import define_type, find_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -263,10 +263,11 @@ class Postroom:
 
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
         the same ``idempotency_key`` makes no second message and answers with the first one's key. ``cause`` is the key
-        of the message that this one follows from, for ``trace``.
+        of the message that this one follows from, for ``trace``. A message of this room as the body says what it says
+        once more, and is the cause unless another is named.
         """
         draft = Draft.of(body, format, type, properties)
-        return self._verbs.send(_path(queue), draft, idempotency_key, None if cause is None else key_number(cause))
+        return self._verbs.send(_path(queue), draft, idempotency_key, cause_number(body, cause))
 
     def send_many(
         self,
@@ -330,6 +331,13 @@ class Postroom:
     def show(self, key: str) -> Message:
         """One message, wherever it is."""
         return whereabouts.show(self._network, key)
+
+    def fields(self, message: Message) -> dict[str, FieldValue]:
+        """What a typed message says, field by field, whatever it is written in."""
+        name = message.type
+        if name is None:
+            raise ArgumentInvalid(argument="message", why=f"{message.key} has no type")
+        return record(message.body, message.format, self.store.read(lambda tx: find_type(tx, name)))
 
     @overload
     def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...
