@@ -68,6 +68,7 @@ from postroom.spheres.compensation import Checked, Compensator
 from postroom.spheres.machine import MachineHandle
 from postroom.spheres.monitor import Monitor, SphereShown, SphereTold
 from postroom.spheres.sphere import Sphere
+from postroom.stations import tryout as counter_tryout
 from postroom.stations import whereabouts
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.counters import Counters
@@ -140,8 +141,8 @@ class Postroom:
         self._programs = Programs()
         self._charts = Charts()
         self._by = By(actor, broker or broker_name())
-        doors = Doors(self._programs, self._charts, self._by)
-        self._verbs = Verbs(store, User(self._owner, actor), doors)
+        self._doors = Doors(self._programs, self._charts, self._by)
+        self._verbs = Verbs(store, User(self._owner, actor), self._doors)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
         again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
@@ -154,7 +155,7 @@ class Postroom:
         self._handing = Handing(self._network.forms, Counters())
         # Counters come after the interpreter, which also finishes what a crash has left on its way to a mailbox.
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
-        self._runner = Runner(store, gateways, here, stages, self.sweep, doors)
+        self._runner = Runner(store, gateways, here, stages, self.sweep, self._doors)
 
     def __enter__(self) -> Postroom:
         return self
@@ -421,9 +422,10 @@ class Postroom:
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> Iterator[Tried | Handled]:
-        """What proposed rules, arcs and procedures would do with the messages that are stored; nothing is changed.
+        """What proposed rules, arcs, procedures and counters would do with the messages that are stored.
 
-        Arcs and procedures are tried on Spark, which is started if there is something to try them on.
+        Nothing is changed. Arcs and procedures are tried on Spark, which is started if there is something to try them
+        on.
         """
         sources = loading.read(files)
         spark = partial(_session, master, conf or {})
@@ -433,6 +435,8 @@ class Postroom:
             yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark)
         if sources.office.procedures:
             yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
+        if sources.office.counters:
+            yield from counter_tryout.tried(self.store, sources.office, since, self._doors)
 
     def _evaluation(self, spark: Callable[[], SparkSession]) -> Evaluate:
         """How actions of procedures are worked out: on Spark."""

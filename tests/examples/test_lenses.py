@@ -86,7 +86,10 @@ def test_every_way_of_writing_is_the_same_record_and_the_same_event(message: tup
     for format, body in written(type, values).items():
         check_body(body, format)
         assert as_tuple(record(body, format, type)) == as_tuple(values)
-        events.add(event(Draft(body, format.value, type.name, "{}"), Tuple(parts), "Space").body)
+        draft = Draft(body, format.value, type.name, "{}")
+        events.add(event(draft, Tuple(parts), "Space", {type.name: type}).body)
+        if format is not Format.TEXT:  # what a rule makes has no type
+            events.add(event(draft._replace(type=None), Tuple(parts), "Space", {}).body)
     (said,) = events
     assert parse_event(said, Tuple(parts), "Space") == as_tuple(values), "a flow sees the same tuple"
 

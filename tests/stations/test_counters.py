@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.here import evaluate_here as evaluate_rules_and_arcs_here
 from tests.stations.world import desk
 
 import postroom
@@ -394,3 +396,92 @@ def test_without_a_room_only_what_files_say_is_checked() -> None:
     counters.check(counters.proposed(None, office.counters, ["CLAIM"], {}))
     with pytest.raises(FormInvalid, match="counter-types"):
         counters.check(counters.proposed(None, office.counters, [], {}))
+
+
+# --- try ---
+
+
+def test_try_tells_what_proposed_counters_would_do_and_changes_nothing(here: Postroom, tmp_path: Path) -> None:
+    load(here, tmp_path, CLAIM)
+    fits, misfit = here.send("claims", LINES), here.send("claims", "Claimant: Bob")
+    archive = desk(here, "North")
+    mail = archive.create("CLAIM", Claimant="Cid", Amount=3)
+    archive.ship(mail, "Archive")
+    (tmp_path / "new.form").write_text(IN + OUT)
+    before = here.store.read(lambda tx: tx.journal.newest())
+    told = [each.as_dict() for each in here.try_out(tmp_path / "new.form")]
+    assert [(each["key"], each["queue"]) for each in told] == [
+        (fits.key, "claims"),
+        (misfit.key, "claims"),
+        (mail, "mailbox:Archive"),
+    ]
+    actions = [each["actions"][0] for each in told]
+    assert [(each["action"], each["rule"], each["queue"]) for each in actions] == [
+        ("enqueue", "front", "mailbox:North"),
+        ("error", "front", SYSTEM_ERRORS),
+        ("enqueue", "back", "settled"),
+    ]
+    assert '"Amount":"12.50"' in actions[0]["body"]
+    assert "field 'Amount' is required" in actions[1]["body"]
+    assert list(here.try_out(tmp_path / "new.form", since=datetime.now(UTC) + timedelta(hours=1))) == []
+    assert here.store.read(lambda tx: tx.journal.newest()) == before
+    (tmp_path / "new.form").write_text(IN.replace("North", "Nobody"))
+    with pytest.raises(FormInvalid, match="no station Nobody"):
+        list(here.try_out(tmp_path / "new.form"))
+
+
+def test_try_asks_the_doors(here: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "claims.flow").write_text("domain d\nspace Out : [Claimant: string, Loss_Date: date]\n")
+    here.load(tmp_path / "claims.flow")
+    load(here, tmp_path, CLAIM)
+    north = desk(here, "North")
+    for given in ({"Loss Date": "2026-11-30"}, {}):
+        north.ship(north.create("CLAIM", {"Claimant": "Ann", "Amount": 1, **given}), "Archive")
+    (tmp_path / "new.form").write_text(OUT.replace("settled", "Out"))
+    bodies = [each.as_dict()["actions"][0]["body"] for each in here.try_out(tmp_path / "new.form")]
+    assert bodies[0] == '{"Claimant":"Ann","Loss_Date":"2026-11-30"}'
+    assert "the field Loss_Date is missing" in bodies[1]
+
+
+# --- all together ---
+
+GRAPH = """\
+domain claims
+space Intake : [Claimant: string, Amount: decimal]
+space Desk : [Claimant: string, Amount: decimal]
+arc large : Intake -> Desk select [Amount: a > 10]
+space Out : [Claimant: string, Clerk: string, Amount: decimal]
+"""
+RULE = (
+    "create rule in for INP_0000 if (/CLAIM/Amount > 0) then do enqueue <c>{/CLAIM/(Claimant|Amount)}</c> into Intake\n"
+)
+
+
+def test_one_claim_as_lines_xml_tuple_and_form(here: Postroom, tmp_path: Path) -> None:
+    """From a tree of queues by a rule, an arc and a counter to a desk, and by another counter into a space."""
+    files = {
+        "tree.qdl": "01 INPUT-QUEUE (CLAIMS)\n99\n",
+        "claims.flow": GRAPH,
+        "in.demaq": RULE,
+        "claims.form": f"{CLAIM}counter front at North takes CLAIM from Desk\ncounter back at Archive gives to Out\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    here.load(*(tmp_path / name for name in files))
+    evaluate_rules_and_arcs_here(here)
+    here._runner._stages += (here._interpreter, here._handing)
+    here.send("CLAIMS", "Claimant: Ann\nAmount: 12.50\n", type="CLAIM")
+    here.send("CLAIMS", "Claimant: Bob\nAmount: 5\n", type="CLAIM")
+    here.run_until_idle()
+    north = desk(here, "North")
+    (key,) = north.get()
+    north.ship(key, "Archive")
+    here.run_until_idle()
+    (given,) = here.info("Out")
+    assert given.value == {"Claimant": "Ann", "Clerk": "North", "Amount": "12.5"}
+    assert given.cause == key
+    made = here.trace(key)[0]
+    assert made.detail is not None
+    assert (made.by, made.detail["from"]) == ("counter front", "Desk")
+    taken = here.trace(str(made.detail["cause"]))  # events that were taken are not kept, and can be traced
+    assert [(event.verb, event.by) for event in taken] == [("put", "arc large"), ("take", "counter front")]

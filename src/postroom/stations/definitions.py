@@ -36,6 +36,14 @@ def check_counters(tx: Transaction | None, office: Office, *, alone: bool) -> No
     counters.check(subject)
 
 
+def proposed_counters(tx: Transaction, office: Office) -> counters.Subject:
+    """The counters as they would be, checked."""
+    check(tx, office)
+    subject = _with_counters(tx, office)
+    counters.check(subject)
+    return subject
+
+
 def _forms(tx: Transaction | None, office: Office) -> dict[str, Form]:
     """The types as they would be."""
     known = {} if tx is None else {name: edition.form for name, edition in Forms().now(tx).items()}

@@ -160,6 +160,11 @@ def fields_of(stored: Stored, form: Form) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "") and name not in automatic}
 
 
+def failure_of(counter: Counter, refusal: BodyError) -> Failure:
+    """Why a message led to nothing but an error."""
+    return Failure("message", refusal.code, str(refusal), counter.name)
+
+
 class _Handover:
     """One step of one counter, inside of its transaction."""
 
@@ -247,7 +252,7 @@ class _Handover:
             body = created(edition, given, key, counter.station, self._tx.now)
             check_text(body)
         except BodyError as refusal:
-            return self._failure(refusal)
+            return failure_of(self._kept.counter, refusal)
         marks = properties(Marks(edition.version, sphere=sphere_of(stored)))
         about = {"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)}
         detail = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
@@ -277,13 +282,10 @@ class _Handover:
         try:
             (put,) = self._let_in(goal, [draft])
         except BodyError as refusal:
-            return self._failure(refusal)
+            return failure_of(self._kept.counter, refusal)
         return put
 
     # --- both ---
-
-    def _failure(self, refusal: BodyError) -> Failure:
-        return Failure("message", refusal.code, str(refusal), self._kept.counter.name)
 
     def _error(self, failure: Failure, stored: Stored, errors: Queue) -> Put:
         document = Document(stored.key, stored.format, stored.type, stored.body)
