@@ -8,6 +8,7 @@ from typing import Final
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # a body is read, hashed and sent whole
 BODY_DEPTH_MAX: Final = 200  # nesting of XML elements or JSON values
 XML_ATTRIBUTES_MAX: Final = 1_000  # on one element
+DECIMAL_EXPONENT_MAX: Final = 1_000  # of a decimal that is written with one: all views write it out
 PROPERTIES_MAX: Final = 100  # on one message
 PROPERTY_BYTES_MAX: Final = 4_096  # one name and value
 BATCH_MESSAGES_MAX: Final = 1_000_000  # in one send of many

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.errors import BodyError, BodyMismatch, JsonMalformed, XmlForbidden, XmlMalformed
+from postroom.limits import DECIMAL_EXPONENT_MAX
 from postroom.model.body import Format, check_body, json_text
 from postroom.model.key import key_text
 from postroom.model.types import Field, FieldValue, Kind, MessageType, element_name, plain
@@ -27,13 +28,19 @@ FIELD_TEXT = st.text(
     max_size=12,
 )
 ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=-11)), timezone(timedelta(hours=5, minutes=45))])
+#: Decimals as every view writes them: digits and a point.
+DECIMALS = (
+    st.decimals(allow_nan=False, allow_infinity=False)
+    .filter(lambda number: abs(number.adjusted()) <= DECIMAL_EXPONENT_MAX)
+    .map(lambda number: Decimal(format(number, "f")))
+)
 
 
 def scalars(kind: Kind, strings: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     return {
         Kind.STRING: strings,
         Kind.INT: st.integers(),
-        Kind.DECIMAL: st.decimals(allow_nan=False, allow_infinity=False),
+        Kind.DECIMAL: DECIMALS,
         Kind.FLOAT: st.floats(allow_nan=False, allow_infinity=False),
         Kind.BOOLEAN: st.booleans(),
         Kind.DATE: st.dates(),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import postroom
 from postroom import limits
-from postroom.errors import KeyInvalid, MessageUnknown
+from postroom.errors import ArgumentInvalid, KeyInvalid, MessageUnknown
+from postroom.model.types import Field, Kind, MessageType
 from postroom.room import Postroom
 from postroom.stations.story import Story, Told
 
@@ -141,7 +143,33 @@ def test_a_compensation_is_told_below_what_it_undoes(room: Postroom) -> None:
     assert [event.target for event in undo.events] == ["COMP.Q", "bank"]
     assert undo.events[0].detail == {"sphere": "pay-17", "recipient": "bank", "compensates": sent.key, "when": "now"}
     assert [event.verb for event in letter.events] == ["put", "withdraw"]
-    assert letter.place is None
+    assert (letter.place, letter.sphere) == (None, "pay-17")
+
+
+def test_a_message_that_is_passed_on_says_the_same_and_follows_from_itself(room: Postroom) -> None:
+    room.define_type(MessageType("Order", (Field("No", Kind.INT), Field("Price", Kind.DECIMAL))))
+    for queue in ("in", "out", "bank"):
+        room.create_queue(queue)
+    for body, format in (("No: 7\nPrice: 1.50", "text"), ({"No": 7, "Price": "1.50"}, "json")):
+        room.send("in", body, format=format, type="Order")
+        taken = room.receive("in").message
+        assert taken is not None
+        room.send("out", taken)
+        with room.sphere() as sphere:
+            sphere.send("bank", taken, compensation=taken)
+        for queue in ("out", "bank"):
+            found = room.receive(queue).message
+            assert found is not None
+            assert (found.body, found.format, found.type, found.cause) == (
+                taken.body,
+                taken.format,
+                "Order",
+                taken.key,
+            )
+            assert room.fields(found) == {"No": 7, "Price": Decimal("1.50")}
+    plain = room.send("in", "no type").key
+    with pytest.raises(ArgumentInvalid, match="has no type"):
+        room.fields(room.show(plain))
 
 
 def test_what_a_recipient_sends_follows_from_what_it_received(room: Postroom) -> None:

@@ -55,8 +55,8 @@ def _fields(found: list[tuple[str, str]], type: Tuple) -> Iterator[Named]:
 
 def _literal(said: str, type: Type | None) -> Literal:
     if isinstance(type, Scalar) and type.name in _NUMBERS:
-        numbers = scalars(Kind.DECIMAL, said.strip())
-        return Literal("number", numbers[0]) if numbers else Literal("word", said)
+        numbers = scalars(Kind.FLOAT if type.name == "float" else Kind.DECIMAL, said.strip())
+        return Literal("number", _json(numbers[0])) if numbers else Literal("word", said)
     if isinstance(type, Scalar) and type.name == "boolean":
         return Literal("word", said.strip())
     return Literal("string", said)

@@ -16,11 +16,11 @@ from typing import Any
 from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.types import Bag, List, Scalar, Tuple, Type, Union
 from postroom.flows.words import Words, fail, string
+from postroom.limits import DECIMAL_EXPONENT_MAX
 from postroom.model.body import is_text
 
 _INTEGER = range(-(2**63), 2**63)
 DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # as Spark holds them
-_EXPONENT_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def decimal_of(text: str) -> Decimal:
         found = Decimal(text)
     except InvalidOperation:
         raise ValueError(f"{text[:40]} is not a number") from None
-    if abs(found.adjusted()) > _EXPONENT_MAX:
+    if abs(found.adjusted()) > DECIMAL_EXPONENT_MAX:
         raise ValueError(f"{text[:40]} is too large or too small")
     return found
 

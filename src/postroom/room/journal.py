@@ -7,11 +7,14 @@ from typing import Literal, overload
 from postroom.errors import ArgumentInvalid
 from postroom.limits import JOURNAL_ROWS_MAX
 from postroom.model.message import Message
+from postroom.model.types import FieldValue
+from postroom.model.views import record
 from postroom.room.parts import Parts
 from postroom.rules import retention
 from postroom.stations import whereabouts
 from postroom.stations.story import Story, story
 from postroom.store.journal import Event
+from postroom.store.types import find_type
 from postroom.store.verification import Verified, verified
 
 
@@ -21,6 +24,13 @@ class JournalFace(Parts):
     def show(self, key: str) -> Message:
         """One message, wherever it is."""
         return whereabouts.show(self._network, key)
+
+    def fields(self, message: Message) -> dict[str, FieldValue]:
+        """What a typed message says, field by field, whatever it is written in."""
+        name = message.type
+        if name is None:
+            raise ArgumentInvalid(argument="message", why=f"{message.key} has no type")
+        return record(message.body, message.format, self.store.read(lambda tx: find_type(tx, name)))
 
     @overload
     def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...

@@ -7,8 +7,7 @@ from typing import Any
 
 from postroom.errors import ArgumentInvalid
 from postroom.model.body import Format
-from postroom.model.key import key_number
-from postroom.model.message import Draft, Value
+from postroom.model.message import Draft, Value, cause_number
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.room.parts import Parts
 
@@ -60,10 +59,11 @@ class QueuesFace(Parts):
 
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
         the same ``idempotency_key`` makes no second message and answers with the first one's key. ``cause`` is the key
-        of the message that this one follows from, for ``trace``.
+        of the message that this one follows from, for ``trace``. A message of this room as the body says what it says
+        once more, and is the cause unless another is named.
         """
         draft = Draft.of(body, format, type, properties)
-        return self._verbs.send(_path(queue), draft, idempotency_key, None if cause is None else key_number(cause))
+        return self._verbs.send(_path(queue), draft, idempotency_key, cause_number(body, cause))
 
     def send_many(
         self,

@@ -22,16 +22,16 @@ _FORMATS = {"x": "xml", "j": "json", "t": "text"}
 
 
 def element(document: Document, plan: Plan) -> str:
-    """A message inside the document of a batch. One of a type is XML, whether it came as JSON or as lines."""
+    """A message inside the document of a batch: a typed one as its type writes it in XML, whatever it is written in."""
     _, form, type, body, _ = document
-    if form == "xml":
-        return f"<d>{without_declaration(body)}</d>"
     if type is not None and type in plan.types:
         try:
             known = plan.types[type]
             return f"<d>{as_xml(record(body, Format(form), known), known)}</d>"
-        except BodyMismatch:  # the type has changed since; then it is what it always was, JSON or text
+        except BodyMismatch:  # the type has changed since; then it is what it always was
             pass
+    if form == "xml":
+        return f"<d>{without_declaration(body)}</d>"
     return f'<d f="{form[0]}">{escaped(body)}</d>'
 
 

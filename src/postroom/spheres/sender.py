@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from postroom.model.body import Format
-from postroom.model.key import key_number
-from postroom.model.message import Draft, Value
+from postroom.model.message import Draft, Value, cause_number
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.sending import Order, Sent
@@ -27,7 +26,7 @@ class Sender:
     """May send while the sphere is in one of some states."""
 
     def __init__(
-        self, store: Store, entrance: Entrance, id: str, states: Sequence[str], cause: str | None = None
+        self, store: Store, entrance: Entrance, id: str, states: Sequence[str], cause: int | None = None
     ) -> None:
         self.id = id
         self._cause = cause  # of what is sent, unless it says another
@@ -55,7 +54,8 @@ class Sender:
         is the key of the message that this one follows from; for a recipient that takes part, the one it received.
         """
         draft = Draft.of(body, format, type, properties)
-        return self._fire(sending.order(queue, draft, when, compensation, on_commit, format), cause)
+        order = sending.order(queue, draft, when, compensation, on_commit, format)
+        return self._fire(order, cause_number(body, cause))
 
     def mail(
         self,
@@ -73,11 +73,12 @@ class Sender:
         ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
         with a queue.
         """
-        return self._fire(sending.letter(writer.name, to, type, fields or {}, compensation, when), cause)
+        return self._fire(
+            sending.letter(writer.name, to, type, fields or {}, compensation, when), cause_number(None, cause)
+        )
 
-    def _fire(self, made: Order, cause: str | None) -> Sent:
-        why = cause if cause is not None else self._cause
-        order = made if why is None else replace(made, cause=key_number(why))
+    def _fire(self, made: Order, cause: int | None) -> Sent:
+        order = replace(made, cause=self._cause if cause is None else cause)
 
         def work(tx: Transaction) -> Sent:
             outcome.require_state(tx, self.id, *self._states)

@@ -88,6 +88,10 @@ def story(network: Network, key: str) -> Story:
     return Story(key_text(number), teller.tree(), teller.complete, tuple(teller.down))
 
 
+#: What becomes of a compensation that is not needed means that the message itself stands.
+_STANDS = {"discarded": "stands", "kept": "stands"}
+
+
 class _Found(NamedTuple):
     """What the stores know about one message."""
 
@@ -203,7 +207,7 @@ class _Teller:
         place = None if stored is None else place_of(stored.queue)
         if stored is not None and stored.queue == LEAVING:
             place = locate(self._network, key_text(number))
-        sphere = None if send is None else send.sphere
+        sphere = (found.events[0].detail or {}).get("sphere") if send is None else send.sphere
         if sphere is None and stored is not None and stored.sound:  # made for a message of a sphere
             sphere = sphere_of(stored)
         return Told(
@@ -214,7 +218,7 @@ class _Teller:
             tuple(key_text(each) for each in self.causes(number)),
             tuple(key_text(each) for each in self.effects(number)),
             sphere,
-            None if send is None else send.outcome,
+            None if send is None else _STANDS.get(send.outcome or "", send.outcome),
             found.events,
         )
 

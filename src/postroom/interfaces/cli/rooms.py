@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
 from typing import Annotated, Any
 
 import typer
@@ -136,11 +135,10 @@ def _tell(story: Story) -> None:
         output.as_json(story.as_dict())
         return
     output.table(
-        ["message", "type", "time", "verb", "from", "to", "by", "detail"],
+        ["message", "type", "time", "by", "way"],
         [
-            (*(_named(told, story.key) if first else ("", "")), to_iso(event.time), *_cells(event, told, first))
+            (_in_tree(told, story.key), told.type, to_iso(told.events[0].time), told.events[0].by, _way(told))
             for told in story.messages
-            for event, first in zip(told.events, chain([True], repeat(False)), strict=False)
         ],
     )
     if not story.complete:
@@ -149,20 +147,30 @@ def _tell(story: Story) -> None:
         output.note(f"node {node} did not answer: what is known there alone is missing")
 
 
-def _named(told: Told, traced: str) -> tuple[str, str | None]:
-    """A message in the tree, with a mark if it is the one that was asked for."""
-    return f"{'  ' * told.depth}{told.key}{' *' if told.key == traced else ''}", told.type
+def _in_tree(told: Told, traced: str) -> str:
+    """A message below its cause, with a mark if it is the one that was asked for."""
+    return f"{'  ' * told.depth}{told.key}{' *' if told.key == traced else ''}"
 
 
-def _cells(event: Event, told: Told, first: bool) -> tuple[str | None, ...]:
-    sphere = {"sphere": told.sphere, "outcome": told.outcome} if first and told.sphere else {}
-    detail = {**sphere, **(event.detail or {})}
-    said = (f"{name}={_listed(value)}" for name, value in detail.items() if value is not None)
-    return event.verb, event.source, event.target, event.by, ", ".join(said)
+def _way(told: Told) -> str:
+    """One line for all that happened to a message: where it was put, who moved it, took it or wrote on it."""
+    first, *later = told.events
+    said = [str(first.target), *map(_stretch, later)]
+    if told.sphere is not None:
+        detail = first.detail or {}
+        about = [f"in sphere {told.sphere}", *([told.outcome] if told.outcome else [])]
+        about += [f"undoes {detail['compensates']}"] if "compensates" in detail else []
+        about += [f"on {detail['when']}"] if detail.get("when") in ("commit", "abort") else []
+        said[0] += f" ({', '.join(about)})"
+    return "; ".join(said)
 
 
-def _listed(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _stretch(event: Event) -> str:
+    verb = "taken" if event.verb == "take" else event.verb
+    to = f" to {event.target}" if event.target not in (None, event.source) else ""
+    partners = (event.detail or {}).get("with", ())
+    beside = f" with {' '.join(partners)}" if partners else ""
+    return f"{verb}{to} by {event.by}{beside}"
 
 
 def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
