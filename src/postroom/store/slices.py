@@ -50,7 +50,7 @@ _EMPTY_SLICING = "DELETE FROM slices WHERE slicing = ?"
 _EMPTY_ENTRIES = "DELETE FROM entries WHERE source = ?"
 _LEAVE_SLICES = "DELETE FROM slices WHERE message = ?"
 _LEAVE_ENTRIES = "DELETE FROM entries WHERE message = ?"
-_SPEND = """
+SPEND = """
 INSERT INTO spent (message) SELECT m.key FROM messages m WHERE m.key = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ON CONFLICT (message) DO NOTHING
 """
@@ -137,7 +137,7 @@ class Slices:
 
     def spend(self, messages: Iterable[int]) -> None:
         """Note which of these are processed and held by nothing, so that a sweep finds them without a search."""
-        self._session.many(_SPEND, ((key,) for key in messages))
+        self._session.many(SPEND, ((key,) for key in messages))
 
     def forget(self, message: int) -> None:
         """A message that is no more stands nowhere."""
