@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
+import subprocess
+import sys
 import threading
 from time import monotonic, sleep
 
@@ -136,6 +137,17 @@ def test_beats_that_do_not_come_are_missed(work: Postroom, monkeypatch: pytest.M
     check(work, over=True)
 
 
+HOG = """
+import sqlite3, sys, time
+hog = sqlite3.connect(sys.argv[1], isolation_level=None)
+for _ in range(2):
+    hog.execute("BEGIN IMMEDIATE")
+    time.sleep(float(sys.argv[2]))
+    hog.execute("ROLLBACK")
+    time.sleep(0.3)
+"""
+
+
 @pytest.mark.parametrize("held", [0.9, 1.0, 1.1, 1.3, 2.2])
 def test_a_busy_store_aborts_no_living_owner(sqlite_url: str, held: float) -> None:
     """Another process writes for longer than the check interval: nobody can beat meanwhile."""
@@ -146,13 +158,8 @@ def test_a_busy_store_aborts_no_living_owner(sqlite_url: str, held: float) -> No
         engine.announce()
         thread = threading.Thread(target=engine.run)
         thread.start()
-        hog = sqlite3.connect(sqlite_url, isolation_level=None)
-        for _ in range(2):
-            hog.execute("BEGIN IMMEDIATE")
-            sleep(held)
-            hog.execute("ROLLBACK")
-            sleep(0.3)
-        hog.close()
+        # In this process a second SQLite would take the first one's locks away, and with them the memory they share.
+        subprocess.run([sys.executable, "-c", HOG, sqlite_url, str(held)], check=True)
         engine.stop()
         thread.join()
         for sphere in spheres:
