@@ -13,7 +13,6 @@ from plots import Bar, bars, curves
 from results import Result, Results
 
 FIGURES, STAGES = "{figures}", "{stages}"  # where a part's words want its tables
-_MADE = "<!-- Written by bench/everything.py from bench/results.json and bench/prose/. Change those, not this page. -->"
 _HEAD = ("measure", "Postroom", "against", "result (lowest–highest)", "bound", "")
 _ASKED = ("asked of", "figure", "bound", "measured", "")
 
@@ -36,7 +35,7 @@ def write_page(results: Results, docs: Path, parts: Sequence[Part] = PARTS) -> P
 def text(results: Results, parts: Sequence[Part] = PARTS) -> str:
     sections = [_section(part, results[part.name]) for part in parts if part.name in results]
     intro = (HERE / "prose" / "introduction.md").read_text(encoding="utf-8").strip()
-    return "\n\n".join([intro, _MADE, _runs(results), _asked(results, parts), *sections]) + "\n"
+    return "\n\n".join([intro, _runs(results), _asked(results, parts), *sections]) + "\n"
 
 
 def plots(results: Results, parts: Sequence[Part] = PARTS) -> dict[str, str]:
@@ -46,9 +45,7 @@ def plots(results: Results, parts: Sequence[Part] = PARTS) -> dict[str, str]:
         result = results.get(part.name)
         if result is None:
             continue
-        bounds = BOUNDS.get(part.name, {})
-        rows = [_bar(line, bounds) for line in result.lines if line.bound is not None or line.against is not None]
-        if rows:
+        if rows := _bars(part, result):
             drawn[f"{part.name}.svg"] = bars(f"{part.title}: figures and their bounds", rows)
         for name, some in _together(part, result.curves).items():
             drawn[name] = curves(f"{part.title}: cost as {some[0].along} become many", some)
@@ -118,7 +115,7 @@ def _figures(part: Part, result: Result) -> Iterator[str]:
 
 
 def _pictures(part: Part, result: Result) -> Iterator[tuple[str, str]]:
-    if result.lines:
+    if _bars(part, result):
         yield f"{part.name}.svg", f"{part.title}: how far each figure is from its bound"
     for name, some in _together(part, result.curves).items():
         yield name, f"{part.title}: cost as {some[0].along} become many"
@@ -146,6 +143,12 @@ def _stages(result: Result) -> str:
         for what, each in result.stages.items()
     ]
     return "Stage times of this run, µs a message:\n\n" + _table(("", *names), rows) + "\n\n"
+
+
+def _bars(part: Part, result: Result) -> list[Bar]:
+    """Of the lines that can be held against something."""
+    bounds = BOUNDS.get(part.name, {})
+    return [_bar(line, bounds) for line in result.lines if line.bound is not None or line.against is not None]
 
 
 def _bar(line: Line, bounds: Mapping[str, Bound]) -> Bar:

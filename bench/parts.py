@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 class Part(NamedTuple):
     name: str
-    minutes: float  # its share; what it leaves over, the next ones may use
+    minutes: float  # its share; what others leave over, it may use
     folder: Path = HERE
 
     @property
@@ -26,7 +26,7 @@ class Part(NamedTuple):
         return self.name.capitalize()
 
 
-#: The shares of minutes are for two cores at rest; together they are the half hour that ``make bench`` may take.
+#: The shares of minutes are for two cores at rest; together they are no more than ``make bench`` may take.
 PARTS = (
     Part("queues", 3),
     Part("rules", 5.5),
