@@ -106,25 +106,23 @@ class _Reader:
             self.remember(event)
         elif event.source == UNDO:
             self.leave(event)
-        elif event.verb == "set-aside":
-            self.aside.add(event.key)
         else:
-            self.hear_of_primary(event, event.key)
+            self.pass_on(event, event.key)
 
-    def hear_of_primary(self, event: Event, key: str) -> None:
+    def pass_on(self, event: Event, key: str) -> None:
+        """Something happens to a message that is in no queue of ours."""
         if event.verb == "withdraw":
             _must(key not in self.taken, "what was taken is withdrawn")
             _must(key not in self.withdrawn, "withdrawn twice")
             self.withdrawn.add(key)
             self.begun.discard(key)  # whoever had begun to read it has ended
-        elif event.verb == "segment":
-            _must(key not in self.withdrawn, "what was withdrawn is there again")
-            self.begun.add(key)
+        elif event.verb == "set-aside":
+            self.aside.add(key)
         elif event.verb == "unlock":
             self.begun.discard(key)
         elif event.verb not in ("put", "beat"):
             _must(key not in self.withdrawn, "what was withdrawn is there again")
-            self.taken.add(key)
+            (self.begun if event.verb == "segment" else self.taken).add(key)
 
     def start(self, event: Event) -> None:
         assert event.key is not None
