@@ -16,12 +16,16 @@ from postroom import faults
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown, FormInvalid, QueueWatched, StationInUse
 from postroom.model.catalog import Position
-from postroom.model.key import key_number
+from postroom.model.key import key_number, key_text
 from postroom.room import Postroom
 from postroom.stations import counters
 from postroom.stations.counters import parse
 from postroom.stations.language import read
+from postroom.stations.network import CONTROL
 from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.query import Part, Scope, _Query, read_part
+from postroom.stations.reading import Plan
+from postroom.store.tracking import MAILBOXES
 
 CLAIM = """\
 type CLAIM
@@ -424,6 +428,40 @@ def test_without_a_room_only_what_files_say_is_checked() -> None:
     counters.check(counters.proposed(None, office.counters, ["CLAIM"], {}))
     with pytest.raises(FormInvalid, match="counter-types"):
         counters.check(counters.proposed(None, office.counters, [], {}))
+
+
+# --- queries by example meanwhile ---
+
+
+def opened(room: Postroom) -> _Query:
+    """A query over the control node that is open, and yet to be read."""
+    query = _Query(room._network, Plan("CLAIM", ()), Scope((CONTROL,), None), "someone", 60)
+    query._begin()
+    query._open_node(CONTROL)
+    query.undecided = room.store.transact("query-open", query._open_mailboxes)
+    return query
+
+
+def in_mailboxes(room: Postroom, query: _Query) -> list[str]:
+    rows = read_part(0, Part(CONTROL, room._network.url, MAILBOXES), query.number, Plan("CLAIM", ()), None).to_pylist()
+    assert not [row["error"] for row in rows if row["error"]]
+    return [key_text(row["key"]) for row in rows]
+
+
+def test_a_query_sees_mail_as_it_was_when_it_was_opened(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + IN + OUT)
+    archive = desk(room, "Archive")
+    key = archive.create("CLAIM", Claimant="Ann", Amount=1)
+    archive.ship(key, "Archive")
+    room.send("claims", JSON)
+    before = opened(room)
+    room.run_until_idle()
+    after = opened(room)
+    assert in_mailboxes(room, before) == [key]
+    assert in_mailboxes(room, after) == [mail.key for mail in desk(room, "North").mail()] != [key]
+    assert in_mailboxes(room, before) == [key], "read again, it says the same"
+    for query in (before, after):
+        query.close()
 
 
 # --- try ---
