@@ -22,7 +22,7 @@ from postroom.errors import QueueHeld, QueueLocked
 from postroom.model.key import key_text
 from postroom.room import Postroom
 from postroom.spheres.sphere import Sphere as Owned
-from postroom.stations.reading import database, mailbox
+from postroom.stations.names import database, mailbox
 from postroom.store.base import Store
 from postroom.store.verification import verified
 
