@@ -201,3 +201,13 @@ def engine(url: str, folder: Path) -> None:
     with postroom.open(url) as room:
         room.compensate(CHECK)
     say("finished")
+
+
+def receive(url: str, folder: Path) -> None:
+    """A program that takes a message in a sphere, and ends before the sphere does."""
+    with postroom.open(url) as room:
+        sphere = room.sphere("s", heartbeat=HEARTBEAT)
+        message = sphere.receive("work")
+        assert message is not None
+        say("ok", message.body)
+        sleep(60)

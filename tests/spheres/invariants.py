@@ -180,7 +180,7 @@ class _Reader:
         story.order[goal] = found.seq
 
     def goal_on_commit(self, found: Remembered) -> str | None:
-        return {"commit": found.recipient, "abort": None, "now": found.on_commit}[found.when]
+        return {"commit": found.recipient, "abort": None, "return": None, "now": found.on_commit}[found.when]
 
     def goal_on_abort(self, found: Remembered) -> str | None:
         if found.when == "commit":

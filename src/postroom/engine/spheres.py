@@ -20,6 +20,7 @@ from postroom.store.transaction import Transaction
 
 #: The agreed properties of messages that belong to a sphere.
 SPHERE, RECIPIENT, COMPENSATES = "sphere", "recipient", "compensates"
+RETURN = "return"  # when a message that was received in a sphere is sent again: if it fails
 
 
 def sphere_of(stored: Stored) -> str | None:
@@ -37,6 +38,13 @@ def marked(draft: Draft, said: Mapping[str, Any]) -> Draft:
         if name in own:
             raise PropertyInvalid(name=name, why="the sphere sets it")
     return draft._replace(properties=properties_text({**own, **said}))
+
+
+def unmarked(draft: Draft) -> Draft:
+    """What a message says, as one that belongs to no sphere."""
+    own = json.loads(draft.properties)
+    said = {name: value for name, value in own.items() if name not in (SPHERE, RECIPIENT, COMPENSATES)}
+    return draft._replace(properties=properties_text(said))
 
 
 def remember(

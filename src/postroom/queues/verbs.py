@@ -73,6 +73,9 @@ from postroom.store.queues import CLOSED, Hold, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed, find_type
 
+#: Is given a transaction, and what takes a message in it; answers with what that answered.
+Within = Callable[[Transaction, Callable[[], Received | MessageCorrupt]], Received | MessageCorrupt]
+
 
 class Verbs:
     """The queue verbs of one user on one store."""
@@ -176,23 +179,28 @@ class Verbs:
 
     # --- receive ---
 
-    def receive(self, queue: Names, *, segment: bool = False, wait: float | None = None) -> Received:
-        """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one."""
+    def receive(
+        self, queue: Names, *, segment: bool = False, wait: float | None = None, within: Within | None = None
+    ) -> Received:
+        """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one.
+
+        ``within`` is given the transaction and takes the message itself: what it does is in the same commit.
+        """
         if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
         known = self._known.get(queue)
-        if known is not None and not segment:
+        if known is not None and not segment and within is None:
             taken = self._store.receive_one(known)
             if taken is not None:
                 return Received(taken, (), (), True)
         names = names_of(queue)
-        received, locked = self._try_receive(names, segment)
+        received, locked = self._try_receive(names, segment, within)
         if received or (locked is None and not wait):
             return received
         end = monotonic() + (LOCK_WAIT_SECONDS if wait is None else wait)
         with self._store.waiter() as waiter:
             while True:
-                received, locked = self._try_receive(names, segment)
+                received, locked = self._try_receive(names, segment, within)
                 left = end - monotonic()
                 if received or (locked is None and wait is None):
                     return received
@@ -203,10 +211,15 @@ class Verbs:
             raise locked
         return received
 
-    def _try_receive(self, names: Names, segment: bool) -> tuple[Received, QueueLocked | None]:
+    def _try_receive(self, names: Names, segment: bool, within: Within | None) -> tuple[Received, QueueLocked | None]:
         label = "segment" if segment else "receive"
+
+        def work(tx: Transaction) -> Received | MessageCorrupt:
+            take = partial(self._receive_once, tx, names, segment)
+            return take() if within is None else within(tx, take)
+
         try:
-            outcome = self._store.transact(label, lambda tx: self._receive_once(tx, names, segment))
+            outcome = self._store.transact(label, work)
         except QueueLocked as locked:
             return Received(None), locked
         if isinstance(outcome, MessageCorrupt):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from postroom.model.message import Draft, Stored
+from collections.abc import Callable
+
+from postroom.errors import MessageCorrupt
+from postroom.model.message import Draft, Message, Stored
+from postroom.queues.results import Received
 from postroom.queues.verbs import Verbs
+from postroom.spheres.entrance import Within
 from postroom.stations import letters
 from postroom.stations.catalog import Forms
 from postroom.stations.names import mailbox
@@ -42,6 +47,19 @@ class Entrance:
         if target.kind == MAILBOX:
             return letters.post(tx, self._forms, target, draft, cause)
         return self._verbs.put(tx, target, [draft], cause)[0]
+
+    def receive(self, queue: tuple[str, ...], wait: float | None, within: Within) -> Message | None:
+        def both(tx: Transaction, take: Callable[[], Received | MessageCorrupt]) -> Received | MessageCorrupt:
+            found: list[Received | MessageCorrupt] = []
+
+            def taken() -> Message | None:
+                found.append(take())
+                return found[0].message if isinstance(found[0], Received) else None
+
+            within(tx, taken)
+            return found[0]
+
+        return self._verbs.receive(queue, wait=wait, within=both).message
 
     def works_on(self, target: Queue) -> bool:
         return bool(target.door) or target.kind == MAILBOX

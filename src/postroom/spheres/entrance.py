@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from postroom.model.message import Draft, Stored
+from postroom.model.message import Draft, Message, Stored
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
+
+#: Is given the transaction, and what takes the message in it.
+Within = Callable[[Transaction, Callable[[], Message | None]], None]
 
 
 class Entrance(Protocol):
@@ -27,6 +31,9 @@ class Entrance(Protocol):
 
     def put(self, tx: Transaction, target: Queue, draft: Draft, cause: int | None = None) -> int:
         """Store a new message in a queue that was reached; answers with its key."""
+
+    def receive(self, queue: tuple[str, ...], wait: float | None, within: Within) -> Message | None:
+        """Take the next message of a queue or level, in one commit with what ``within`` does to it."""
 
     def works_on(self, target: Queue) -> bool:
         """Whether what enters a queue is worked on, so that a message cannot be moved there as it is."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from postroom.engine.spheres import RETURN, unmarked
 from postroom.engine.step import in_use
 from postroom.errors import PostroomError, SphereOver, SphereUnknown, StoreError
 from postroom.limits import REASON_CHARS_MAX
@@ -167,14 +168,24 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
         if not stored.sound:
             tx.spheres.settle(send, None, "the compensation is damaged")
             return False
-        _forward(tx, stored, send.target, queues, entrance)
+        if send.moment == RETURN:
+            _give_back(tx, stored, send.target, queues, entrance)
+        else:
+            _forward(tx, stored, send.target, queues, entrance)
     except StoreError:
         raise
     except PostroomError as refusal:  # it waits where it is, and is tried again
         tx.spheres.settle(send, None, str(refusal))
         return False
-    tx.spheres.settle(send, "compensated" if send.moment == "now" else "delivered")
+    tx.spheres.settle(send, {"now": "compensated", RETURN: "returned"}.get(send.moment, "delivered"))
     return True
+
+
+def _give_back(tx: Transaction, stored: Stored, name: str | None, queues: dict[str, Queue], entrance: Entrance) -> None:
+    """A message that was received in a sphere is in its queue again, as one that never belonged to it."""
+    assert name is not None, "it was received from somewhere"
+    entrance.put(tx, entrance.reach(tx, name), unmarked(_said(stored)), stored.cause)
+    tx.messages.remove(queues[UNDO_QUEUE], stored, "deliver")
 
 
 def _forward(
@@ -185,7 +196,11 @@ def _forward(
     assert name is not None, "and we know what they are for"
     undo, target = queues[UNDO_QUEUE], entrance.reach(tx, name)
     if entrance.works_on(target):
-        entrance.put(tx, target, Draft(stored.body, stored.format, stored.type, stored.properties), stored.key)
+        entrance.put(tx, target, _said(stored), stored.key)
         tx.messages.remove(undo, stored, "deliver")
     else:
         tx.messages.move(stored, undo, target)
+
+
+def _said(stored: Stored) -> Draft:
+    return Draft(stored.body, stored.format, stored.type, stored.properties)

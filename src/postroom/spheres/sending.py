@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from postroom.engine.spheres import SPHERE, marked, remember
+from postroom.engine.spheres import RETURN, SPHERE, marked, remember, unmarked
 from postroom.errors import ArgumentInvalid
 from postroom.limits import SPHERE_SENDS_MAX
 from postroom.model.body import Format
-from postroom.model.key import key_text
-from postroom.model.message import Draft, Value
+from postroom.model.key import key_number, key_text
+from postroom.model.message import Draft, Message, Value
 from postroom.spheres.entrance import Entrance
 from postroom.store.spheres import Send
 from postroom.store.transaction import Transaction
@@ -96,18 +96,13 @@ def order(
 
 def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     """Store a message and what undoes it, or what waits for the outcome."""
-    number = tx.spheres.next_send(id)
-    if number >= SPHERE_SENDS_MAX:
-        raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
+    number = _next(tx, id)
     recipient = entrance.find(tx, order.queue) if order.box is None else entrance.box(tx, order.box)
     entrance.check(tx, recipient, order.draft)
     if order.cause is not None:
         tx.causes.require(order.cause)
     if order.when != "now":
-        remembered = remember(tx, id, order.draft, order.when, recipient.name, cause=order.cause)
-        note = Send(id, number, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
-        tx.spheres.remember(note)
-        return Sent(None, key_text(remembered))
+        return Sent(None, key_text(_later(tx, id, number, order.draft, order.when, recipient.name, order.cause)))
     target = recipient if order.target is None else entrance.find(tx, order.target)
     kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
     if order.compensation is not None:
@@ -120,6 +115,26 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     goal = None if undo is None else target.name
     tx.spheres.remember(Send(id, number, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now))
     return Sent(key_text(key), None if undo is None else key_text(undo))
+
+
+def take_back(tx: Transaction, id: str, message: Message) -> None:
+    """Note that a message which was taken goes back if the sphere fails. It is nobody's any more: it was taken."""
+    draft = unmarked(Draft.of(message.body, message.format, message.type, message.properties))
+    _later(tx, id, _next(tx, id), draft, RETURN, message.queue, key_number(message.key))
+
+
+def _next(tx: Transaction, id: str) -> int:
+    number = tx.spheres.next_send(id)
+    if number >= SPHERE_SENDS_MAX:
+        raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
+    return number
+
+
+def _later(tx: Transaction, id: str, number: int, draft: Draft, when: str, queue: str, cause: int | None) -> int:
+    """Remember what is sent when the outcome is known; answers with its key."""
+    remembered = remember(tx, id, draft, when, queue, cause=cause)
+    tx.spheres.remember(Send(id, number, when, queue, None, None, remembered, queue, None, tx.now))
+    return remembered
 
 
 def path(queue: str | Sequence[str]) -> tuple[str, ...]:

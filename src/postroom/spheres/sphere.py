@@ -7,7 +7,7 @@ sphere meanwhile, is told so at the next call and changes nothing.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
@@ -22,12 +22,14 @@ from postroom.errors import (
     StoreError,
 )
 from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
+from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome, sending
 from postroom.spheres.conditions import failed, fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts
 from postroom.spheres.machine import check_reason, clean, said
+from postroom.spheres.membership import bind
 from postroom.spheres.participants import Participant, adapted, can_tell
 from postroom.spheres.sender import Sender
 from postroom.spheres.settling import settle
@@ -53,6 +55,22 @@ class Sphere(Sender):
         return f"<sphere {self.id}>"
 
     # --- while it is active ---
+
+    def receive(self, *queue: str, wait: float | None = None) -> Message | None:
+        """Take the next message of a queue; None if there is none. If the sphere fails, the queue has it again.
+
+        Taking it and noting that are one commit: whenever its owner ends, it is not lost. What comes again is a new
+        message that says the same, behind all that wait.
+        """
+
+        def within(tx: Transaction, take: Callable[[], Message | None]) -> None:
+            outcome.require_state(tx, self.id, ACTIVE)
+            message = take()
+            if message is not None:
+                sending.take_back(tx, self.id, message)
+
+        found = self._entrance.receive(sending.path(queue), wait, within)
+        return None if found is None else bind(found, self._store, self._entrance, self._hearts)
 
     def require(
         self,

@@ -112,7 +112,7 @@ class Send(NamedTuple):
 
     sphere: str
     number: int
-    moment: str  # now, commit, abort
+    moment: str  # now, commit, abort, return
     recipient: str  # the path of the queue
     message: int | None  # the primary
     queue: int | None  # where it was put
