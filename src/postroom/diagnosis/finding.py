@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from postroom.limits import FINDINGS_MAX
 from postroom.rules.plan import Plan
 from postroom.stations.network import Network
 from postroom.store.base import Store
@@ -58,7 +59,11 @@ class Check:
 
     def findings(self, case: Case) -> list[Finding]:
         found = [Finding(level, self.name, *said) for level, *said in self._look(case)]
-        return found or [Finding(Level.OK, self.name, self.fine)]
+        if not found:
+            return [Finding(Level.OK, self.name, self.fine)]
+        found.sort(key=lambda finding: -list(Level).index(finding.level))  # so that the worst is told
+        more = len(found) - FINDINGS_MAX
+        return found if more <= 0 else [*found[:FINDINGS_MAX], Finding(Level.NOTE, self.name, f"and {more} more")]
 
 
 #: A level, what is so, where it is, and what to do.

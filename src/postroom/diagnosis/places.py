@@ -8,7 +8,7 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
-from postroom.limits import FINDINGS_MAX, GROWING_SECONDS
+from postroom.limits import GROWING_SECONDS
 from postroom.queues.locks import is_held
 from postroom.rules.inspection import error_queues
 from postroom.stations.procedures.errors import DOSSIER
@@ -21,13 +21,11 @@ from postroom.store.transaction import Transaction
 def holds(case: Case) -> Iterator[Told]:
     """Queues that someone has put on hold; if they release nothing, what is in them waits."""
     found = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
-    for queue in found[:FINDINGS_MAX]:
+    for queue in found:
         hold = Hold(queue.hold)
         stuck = hold is Hold.FULL and queue.unprocessed
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
         yield (warning if stuck else note)(what, queue.name, f"postroom enable {quote(queue.name)}")
-    if len(found) > FINDINGS_MAX:
-        yield note(f"and {len(found) - FINDINGS_MAX} more on hold", "", "postroom accept")
 
 
 def errors(case: Case) -> Iterator[Told]:
@@ -62,7 +60,7 @@ def _in_dossier(station: str, tx: Transaction) -> int:
 
 def locks(case: Case) -> Iterator[Told]:
     """Queues that were being read segment by segment."""
-    for name, owner, actor, held in case.store.read(_locks)[:FINDINGS_MAX]:
+    for name, owner, actor, held in case.store.read(_locks):
         who = f"{actor} ({described(owner)})"
         if held:
             yield note(f"{who} is reading a message segment by segment; others wait", name)
