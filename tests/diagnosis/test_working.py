@@ -62,7 +62,7 @@ def test_an_engine_that_runs_ends_or_is_killed(
     assert killed.what == f"the engine (process {engine.pid}) has ended and did not give its lease back"
     assert room.run_until_idle() == 0
     (ended,) = told(room, "engine")
-    assert (ended.level, ended.what) == (Level.OK, "no engine runs, and the last one ended as it should")
+    assert (ended.level, ended.what) == (Level.OK, "no engine runs, and none has left its lease behind")
 
 
 def test_a_lease_that_was_given_back_is_no_ones(room: Postroom) -> None:

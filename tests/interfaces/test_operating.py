@@ -92,7 +92,8 @@ def test_top_of_no_room_and_too_often(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_top_takes_pictures_until_it_is_stopped(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
+def test_top_takes_pictures_until_it_is_stopped(run: Run, tmp_path: Path, way: signal.Signals) -> None:
     run("queue", "create", "q")
     process = subprocess.Popen(
         [PROGRAM, "top", "--every", "0.2"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -103,7 +104,7 @@ def test_top_takes_pictures_until_it_is_stopped(run: Run, tmp_path: Path) -> Non
         while sum(line.startswith("q ") for line in lines) < 3:
             lines.append(process.stdout.readline())
             assert lines[-1], lines
-        process.send_signal(signal.SIGINT)
+        process.send_signal(way)
         _, said = process.communicate(timeout=30)
     finally:
         process.kill()
