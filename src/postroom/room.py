@@ -83,7 +83,7 @@ from postroom.stations.procedures.interpreter import Interpreter
 from postroom.stations.procedures.tryout import Handled
 from postroom.stations.procedures.working import Evaluate
 from postroom.stations.station import Station
-from postroom.store import absolute, open_store, shown
+from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.journal import Event
 from postroom.store.outbox import Effect
@@ -635,7 +635,7 @@ class Postroom:
         from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
 
         plan = partial(self.store.read, self._programs.plan)
-        case = Case(self.store, shown(absolute(self.url)), self._network, plan, self.lags, deep)
+        case = Case(self.store, self._network, plan, self.lags, deep)
         return machine.examine(self.url) + examine(case)
 
     # --- the engine ---

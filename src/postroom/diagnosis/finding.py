@@ -9,6 +9,7 @@ from enum import StrEnum
 from postroom.limits import FINDINGS_MAX
 from postroom.rules.plan import Plan
 from postroom.stations.network import Network
+from postroom.store import shown
 from postroom.store.base import Store
 
 
@@ -42,11 +43,15 @@ class Case:
     """An open room, as far as checks look at it."""
 
     store: Store
-    where: str  # its URL, as it may be shown
     network: Network
     plan: Callable[[], Plan]  # of the rules in force
     lags: Callable[[], Mapping[str, int]]  # messages that wait for an engine, by who is to work on them
     deep: bool  # read everything, however long it takes
+
+    @property
+    def where(self) -> str:
+        """Its URL, as anyone may see it."""
+        return shown(self.network.url)
 
 
 class Check:
