@@ -112,6 +112,20 @@ COMMIT_SECONDS: Final = 60.0  # a commit that takes longer is aborted, unless a 
 SETTLED_SECONDS: Final = 1.0  # whoever settles the share of another's sphere notes it within this
 RETRY_SECONDS: Final = 0.2  # before a commit asks again a queue that is on hold
 
+# --- looking after a room ---
+DISK_BYTES_LOW: Final = 2 * 1024**3  # less space is worth a warning
+DISK_BYTES_MIN: Final = 200 * 1024**2  # with less, a large send may be refused
+SAMPLE_MESSAGES: Final = 2_000  # the newest, which the doctor reads unless it is to read all
+FINDINGS_MAX: Final = 10  # told by one check; it says how many more there are
+EXAMINED_MAX: Final = 1_000  # spheres, or messages with a fault, that one check goes through
+OVERDUE_SECONDS: Final = 60.0  # what should have been done before is stuck
+WAITED_SECONDS: Final = 300.0  # a message that a running engine has not taken for so long is stuck
+GROWING_SECONDS: Final = 3_600.0  # an error queue grows if messages came within this
+TOP_SECONDS: Final = 2.0  # between two pictures of postroom top
+TOP_JOURNAL_ROWS: Final = 100_000  # the newest, in which postroom top looks for the engine's steps
+TOP_REREAD_ROWS: Final = 10_000  # of those, at the next picture: numbers are not always seen in their order
+TOP_STEPS: Final = 5  # shown
+
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000  # of one step
 STEP_CREATED_MAX: Final = 400_000  # new messages of a step; if it led to more, the next one takes fewer
@@ -135,16 +149,3 @@ OUTBOX_BACKOFF_SECONDS: Final = 1.0  # doubled per attempt
 COMMAND_SECONDS: Final = 60.0  # that a command may take
 COMMAND_OUTPUT_BYTES_MAX: Final = 64 * 1024  # of what a command says, kept in the journal
 COMMAND_OPEN_FILES_MAX: Final = 1_024  # of one command
-
-# --- looking after a room ---
-DISK_BYTES_LOW: Final = 2 * 1024**3  # less space is worth a warning
-DISK_BYTES_MIN: Final = 200 * 1024**2  # with less, a large send may be refused
-SAMPLE_MESSAGES: Final = 2_000  # the newest, which the doctor reads unless it is to read all
-FINDINGS_MAX: Final = 10  # of one check; it says that there are more
-OVERDUE_SECONDS: Final = 60.0  # what should have been done before is stuck
-WAITED_SECONDS: Final = 300.0  # a message that a running engine has not taken for so long is stuck
-GROWING_SECONDS: Final = 3_600.0  # an error queue grows if messages came within this
-TOP_SECONDS: Final = 2.0  # between two pictures of postroom top
-TOP_JOURNAL_ROWS: Final = 100_000  # the newest, in which postroom top looks for the engine's steps
-TOP_REREAD_ROWS: Final = 10_000  # of those, at the next picture: numbers are not always seen in their order
-TOP_STEPS: Final = 5  # shown

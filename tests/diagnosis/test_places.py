@@ -38,11 +38,16 @@ def test_holds_are_notes_until_something_waits(room: Postroom, told: Told) -> No
 
 def test_a_room_with_many_holds_is_not_a_long_list(room: Postroom, told: Told) -> None:
     for number in range(12):
-        room.create_queue(f"q{number}", password="pw")
-        room.disable(f"q{number}", password="pw")
+        room.create_queue(f"q{number:02}", password="pw")
+        room.disable(f"q{number:02}", password="pw")
+    assert told(room, "holds")[0].where == "q00"
+    room.enable("q11", password="pw")
+    room.send("q11", "x")
+    room.disable("q11", password="pw")
+    assert told(room, "holds")[0].where == "q11", "the worst is not left out"
     found = told(room, "holds")
     assert len(found) == 11
-    assert (found[-1].what, found[-1].do) == ("and 2 more on hold", "postroom accept")
+    assert (found[-1].level, found[-1].what) == (Level.NOTE, "and 2 more")
 
 
 def test_errors_of_rules_grow(timed: Postroom, clock: HandClock, tmp_path: Path, told: Told) -> None:

@@ -80,7 +80,9 @@ def test_top_prints_one_picture_in_a_pipe(run: Run) -> None:
         assert (ran.code, ran.err) == (0, "")
         first, second, heading, row = ran.out.splitlines()
         assert first.endswith("  no engine runs")
-        assert second == "waiting: 0 for rules, 0 for flows, 0 for procedures; outbox: 0 pending, 0 failed"
+        assert (
+            second == "waiting: 0 for rules, 0 for flows, 0 for counters, 0 for procedures; outbox: 0 pending, 0 failed"
+        )
         assert heading.split() == ["queue", "waiting", "processed", "in/s", "out/s", "state"]
         assert row.split() == ["q", "1", "0"]
     assert run("top", "--json").json["queues"][0]["waiting"] == 1
@@ -92,7 +94,8 @@ def test_top_of_no_room_and_too_often(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_top_takes_pictures_until_it_is_stopped(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
+def test_top_takes_pictures_until_it_is_stopped(run: Run, tmp_path: Path, way: signal.Signals) -> None:
     run("queue", "create", "q")
     process = subprocess.Popen(
         [PROGRAM, "top", "--every", "0.2"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -103,7 +106,7 @@ def test_top_takes_pictures_until_it_is_stopped(run: Run, tmp_path: Path) -> Non
         while sum(line.startswith("q ") for line in lines) < 3:
             lines.append(process.stdout.readline())
             assert lines[-1], lines
-        process.send_signal(signal.SIGINT)
+        process.send_signal(way)
         _, said = process.communicate(timeout=30)
     finally:
         process.kill()

@@ -42,7 +42,11 @@ def test_queues_lags_steps_errors_and_rates(busy: Postroom, clock: HandClock) ->
         for body in ("<order/>", "<order/>", "<bill/>"):
             room.send("orders", body, format="xml")
         first = room.overview()
-        assert (first.lags, first.rate, list(first.steps)) == ({"rules": 3, "flows": 0, "procedures": 0}, None, [])
+        assert (first.lags, first.rate, list(first.steps)) == (
+            {"rules": 3, "flows": 0, "counters": 0, "procedures": 0},
+            None,
+            [],
+        )
         assert named(first, "orders").rate_in is None
         clock.pass_by(1)
         room.run_until_idle(step_messages=2)

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from postroom.limits import FINDINGS_MAX
 from postroom.rules.plan import Plan
 from postroom.stations.network import Network
+from postroom.store import shown
 from postroom.store.base import Store
 
 
@@ -41,11 +43,15 @@ class Case:
     """An open room, as far as checks look at it."""
 
     store: Store
-    where: str  # its URL, as it may be shown
     network: Network
     plan: Callable[[], Plan]  # of the rules in force
     lags: Callable[[], Mapping[str, int]]  # messages that wait for an engine, by who is to work on them
     deep: bool  # read everything, however long it takes
+
+    @property
+    def where(self) -> str:
+        """Its URL, as anyone may see it."""
+        return shown(self.network.url)
 
 
 class Check:
@@ -58,7 +64,11 @@ class Check:
 
     def findings(self, case: Case) -> list[Finding]:
         found = [Finding(level, self.name, *said) for level, *said in self._look(case)]
-        return found or [Finding(Level.OK, self.name, self.fine)]
+        if not found:
+            return [Finding(Level.OK, self.name, self.fine)]
+        found.sort(key=lambda finding: -list(Level).index(finding.level))  # so that the worst is told
+        more = len(found) - FINDINGS_MAX
+        return found if more <= 0 else [*found[:FINDINGS_MAX], Finding(Level.NOTE, self.name, f"and {more} more")]
 
 
 #: A level, what is so, where it is, and what to do.

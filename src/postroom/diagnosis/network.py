@@ -7,7 +7,7 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, ok, warning, wrong
 from postroom.errors import NodeDown
-from postroom.limits import FINDINGS_MAX, OVERDUE_SECONDS
+from postroom.limits import OVERDUE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.stations.mail import GET
@@ -33,7 +33,7 @@ def handovers(case: Case) -> Iterator[Told]:
             found = case.network.look(node, _stuck)
         except NodeDown:  # another check tells
             continue
-        for parcel, since in found[:FINDINGS_MAX]:
+        for parcel, since in found:
             station = parcel.target if parcel.verb == GET else parcel.source
             what = f"message {key_text(parcel.stored.key)} left for {parcel.target} at {since} and has not arrived"
             yield warning(what, f"node {node}", f"postroom get --as {quote(station)}")

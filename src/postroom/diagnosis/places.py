@@ -8,7 +8,7 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
-from postroom.limits import FINDINGS_MAX, GROWING_SECONDS
+from postroom.limits import GROWING_SECONDS
 from postroom.queues.locks import is_held
 from postroom.rules.inspection import error_queues
 from postroom.stations.names import database
@@ -21,13 +21,11 @@ from postroom.store.transaction import Transaction
 def holds(case: Case) -> Iterator[Told]:
     """Queues that someone has put on hold; if they release nothing, what is in them waits."""
     found = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
-    for queue in found[:FINDINGS_MAX]:
+    for queue in found:
         hold = Hold(queue.hold)
         stuck = hold is Hold.FULL and queue.unprocessed
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
         yield (warning if stuck else note)(what, queue.name, f"postroom enable {quote(queue.name)}")
-    if len(found) > FINDINGS_MAX:
-        yield note(f"and {len(found) - FINDINGS_MAX} more on hold", "", "postroom accept")
 
 
 def errors(case: Case) -> Iterator[Told]:
@@ -38,12 +36,14 @@ def errors(case: Case) -> Iterator[Told]:
             what = f"{count} error message(s)"
             grows = f", {fresh} of them in the last hour: it grows" if fresh else ", none of them in the last hour"
             yield warning(what + grows, name, f"postroom info {quote(name)}; postroom receive {quote(name)} takes one")
-    for station, node in case.network.stations().items():
+    homes = case.network.stations()
+    for node in dict.fromkeys(homes.values()):
+        own = [station for station, home in homes.items() if home == node]
         try:
-            count = case.network.look(node, partial(_in_dossier, station))
+            counts = case.network.look(node, partial(_in_dossiers, own))  # once: a node may take long not to answer
         except NodeDown:  # another check tells
             continue
-        if count:
+        for station, count in counts.items():
             what = f"{count} error message(s) of procedures in its dossier {DOSSIER}"
             yield warning(what, f"station {station}", f"postroom dossier show {DOSSIER} --as {quote(station)}")
 
@@ -55,14 +55,16 @@ def _errors(tx: Transaction, name: str) -> tuple[str, int, int]:
     return name, queue.unprocessed, tx.soundness.since(queue, tx.now - int(GROWING_SECONDS * 1_000_000))
 
 
-def _in_dossier(station: str, tx: Transaction) -> int:
-    found = tx.queues.named_to_read(database(station))
-    return 0 if found is None else tx.dossiers.counts(found).get(DOSSIER, 0)
+def _in_dossiers(stations: list[str], tx: Transaction) -> dict[str, int]:
+    """Stations that have errors, and how many."""
+    queues = {station: tx.queues.named_to_read(database(station)) for station in stations}
+    counts = {station: tx.dossiers.counts(queue) for station, queue in queues.items() if queue is not None}
+    return {station: each[DOSSIER] for station, each in counts.items() if DOSSIER in each}
 
 
 def locks(case: Case) -> Iterator[Told]:
     """Queues that were being read segment by segment."""
-    for name, owner, actor, held in case.store.read(_locks)[:FINDINGS_MAX]:
+    for name, owner, actor, held in case.store.read(_locks):
         who = f"{actor} ({described(owner)})"
         if held:
             yield note(f"{who} is reading a message segment by segment; others wait", name)

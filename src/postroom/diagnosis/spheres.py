@@ -7,7 +7,7 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.engine.presence import presence
-from postroom.limits import CHECK_SECONDS, FINDINGS_MAX, OVERDUE_SECONDS
+from postroom.limits import CHECK_SECONDS, EXAMINED_MAX, OVERDUE_SECONDS
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.owner import described, is_alive
 from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING, Beat, Kept
@@ -19,7 +19,7 @@ COMPENSATE = "postroom compensate --once"
 def owners(case: Case) -> Iterator[Told]:
     """Undecided spheres whose owner has ended: someone must undo what they did."""
     found, works = case.store.read(lambda tx: (_orphans(tx), presence(tx).works))
-    for kept, why in found[:FINDINGS_MAX]:
+    for kept, why in found:
         what = f"it is {kept.state}, and its owner ({described(kept.owner)}) {why}"
         if works:
             yield note(f"{what}; the engine that runs will undo it", f"sphere {kept.id}", COMPENSATE)
@@ -30,7 +30,7 @@ def owners(case: Case) -> Iterator[Told]:
 def _orphans(tx: Transaction) -> list[tuple[Kept, str]]:
     beats, found = tx.spheres.beats(), []
     for state in (ACTIVE, COMMITTING):
-        for kept in tx.spheres.in_state(state, 0, FINDINGS_MAX * 100):
+        for kept in tx.spheres.in_state(state, 0, EXAMINED_MAX):
             if is_alive(kept.owner) is False:
                 found.append((kept, "has ended"))
             elif _is_silent(tx, kept, beats.get(kept.owner)):
@@ -47,7 +47,7 @@ def _is_silent(tx: Transaction, kept: Kept, beat: Beat | None) -> bool:
 
 def ends(case: Case) -> Iterator[Told]:
     """Spheres that began to end and did not, in time."""
-    for kept, since in case.store.read(_unended)[:FINDINGS_MAX]:
+    for kept, since in case.store.read(_unended):
         what = f"it is {kept.state} since {since}"
         yield warning(what, f"sphere {kept.id}", f"postroom sphere show {quote(kept.id)}; then: {COMPENSATE}")
 
@@ -55,7 +55,7 @@ def ends(case: Case) -> Iterator[Told]:
 def _unended(tx: Transaction) -> list[tuple[Kept, str]]:
     late, found = tx.now - int(OVERDUE_SECONDS * 1_000_000), []
     for state in (COMMITTING, ABORTING):
-        for kept in tx.spheres.in_state(state, 0, FINDINGS_MAX * 100):
+        for kept in tx.spheres.in_state(state, 0, EXAMINED_MAX):
             token = tx.messages.find(kept.token)
             since = (None if token is None else tx.journal.time_of(token.position)) or tx.now
             if (kept.ends if state == COMMITTING and kept.ends is not None else since) < late:
@@ -65,7 +65,7 @@ def _unended(tx: Transaction) -> list[tuple[Kept, str]]:
 
 def parked(case: Case) -> Iterator[Told]:
     """Compensations that their queue refuses."""
-    for id, target, why in case.store.read(_parked)[:FINDINGS_MAX]:
+    for id, target, why in case.store.read(_parked):
         what = f"a compensation is parked: {why}"
         yield warning(what, f"sphere {id}", f"let {target} take messages again; then: {COMPENSATE}")
 
@@ -73,7 +73,7 @@ def parked(case: Case) -> Iterator[Told]:
 def _parked(tx: Transaction) -> list[tuple[str, str, str]]:
     return [
         (kept.id, send.target or send.recipient, send.why)
-        for kept in tx.spheres.in_state(ABORTING, 0, FINDINGS_MAX * 100)
+        for kept in tx.spheres.in_state(ABORTING, 0, EXAMINED_MAX)
         for send in tx.spheres.open_sends(kept.id)
         if send.why is not None
     ]

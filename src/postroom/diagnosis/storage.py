@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from postroom.diagnosis.finding import Case, Told, ok, warning, wrong
-from postroom.limits import FINDINGS_MAX, SAMPLE_MESSAGES
+from postroom.limits import EXAMINED_MAX, SAMPLE_MESSAGES
 from postroom.model.key import key_text
 from postroom.store.messages import State
 from postroom.store.migrations import MIGRATIONS
@@ -59,10 +59,10 @@ def files(case: Case) -> Iterator[Told]:
 def messages(case: Case) -> Iterator[Told]:
     """Whether messages still match their hash: the newest, or all."""
     sample = None if case.deep else SAMPLE_MESSAGES
-    looked, found = case.store.read(lambda tx: tx.soundness.unsound(sample, FINDINGS_MAX))
+    looked, found = case.store.read(lambda tx: tx.soundness.unsound(sample, EXAMINED_MAX))
     for each in found:
         yield wrong(f"message {key_text(each.key)} no longer says what was sent", each.queue, _DAMAGED)
-    for each in case.store.read(lambda tx: tx.soundness.set_aside(FINDINGS_MAX)):
+    for each in case.store.read(lambda tx: tx.soundness.set_aside(EXAMINED_MAX)):
         what = f"message {key_text(each.key)} was found damaged and set aside: nobody will receive it"
         yield warning(what, each.queue, f"postroom trace {key_text(each.key)}")
     if not found:
@@ -72,7 +72,7 @@ def messages(case: Case) -> Iterator[Told]:
 def chains(case: Case) -> Iterator[Told]:
     """Whether the journal tells the way of each message without a gap."""
     sample = None if case.deep else SAMPLE_MESSAGES
-    for key in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), FINDINGS_MAX)):
+    for key in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX)):
         what = f"the journal has a gap in what happened to message {key_text(key)}"
         yield wrong(what, "journal", f"postroom trace {key_text(key)}; then restore a backup")
 
@@ -94,4 +94,4 @@ def _miscounted(tx: Transaction) -> list[Told]:
             if real != count:
                 what = f"it counts {count} {state.name.lower()} message(s), and {real} are there"
                 found.append(wrong(what, queue.name, "stop, keep a copy, and restore a backup"))
-    return found[:FINDINGS_MAX]
+    return found

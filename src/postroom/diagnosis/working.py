@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from postroom.diagnosis.finding import Case, Told, note, ok, warning
+from postroom.diagnosis.finding import Case, Told, ok, warning
 from postroom.engine.presence import State, presence
-from postroom.limits import FINDINGS_MAX, OVERDUE_SECONDS, WAITED_SECONDS
+from postroom.limits import OVERDUE_SECONDS, WAITED_SECONDS
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.outbox import Effect
 from postroom.store.queues import Hold
@@ -53,7 +53,7 @@ def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:
         came = None if head is None else tx.journal.time_of(head.position)
         if came is not None and came < tx.now - WAITED_SECONDS * 1_000_000:
             found.append((queue.name, to_iso(to_datetime(came))))
-    return found[:FINDINGS_MAX]
+    return found
 
 
 def _due(tx: Transaction) -> bool:
@@ -64,18 +64,14 @@ def _due(tx: Transaction) -> bool:
 def outbox(case: Case) -> Iterator[Told]:
     """Effects that failed, or that nobody does."""
     effects, now, works = case.store.read(lambda tx: (tx.outbox.all(), tx.now, presence(tx).works))
-    failed = [each for each in effects if each.state == "failed"]
-    stuck = [each for each in effects if each.state == "pending" and each.due < now - OVERDUE_SECONDS * 1_000_000]
-    for each in failed[:FINDINGS_MAX]:
-        what = f"effect {each.id} ({_told(each)}) failed {each.attempts} time(s): {each.note}"
-        yield warning(what, "outbox", f"postroom outbox retry {each.id}, or: postroom outbox drop {each.id}")
-    for each in stuck[:FINDINGS_MAX]:
-        since = to_iso(to_datetime(each.due))
-        what = f"effect {each.id} ({_told(each)}) is due since {since}"
-        yield warning(what + (", though the engine runs" if works else ", and no engine runs"), "outbox", RUN)
-    more = len(failed) + len(stuck) - len(failed[:FINDINGS_MAX]) - len(stuck[:FINDINGS_MAX])
-    if more:
-        yield note(f"and {more} more", "outbox", "postroom outbox list")
+    for each in effects:
+        told = f"effect {each.id} ({_told(each)})"
+        if each.state == "failed":
+            what = f"{told} failed {each.attempts} time(s): {each.note}"
+            yield warning(what, "outbox", f"postroom outbox retry {each.id}, or: postroom outbox drop {each.id}")
+        elif each.due < now - OVERDUE_SECONDS * 1_000_000:
+            what = f"{told} is due since {to_iso(to_datetime(each.due))}"
+            yield warning(what + (", though the engine runs" if works else ", and no engine runs"), "outbox", RUN)
 
 
 def _told(effect: Effect) -> str:

@@ -8,7 +8,6 @@ from postroom.diagnosis.examination import examine
 from postroom.diagnosis.finding import Case, Finding
 from postroom.room.overview import Picture, look
 from postroom.room.parts import Parts
-from postroom.store import absolute, shown
 from postroom.store.transaction import Transaction
 
 
@@ -42,5 +41,5 @@ class OperatingFace(Parts):
         from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
 
         plan = partial(self.store.read, self._programs.plan)
-        case = Case(self.store, shown(absolute(self.url)), self._network, plan, self.lags, deep)
+        case = Case(self.store, self._network, plan, self.lags, deep)
         return machine.examine(self.url) + examine(case)

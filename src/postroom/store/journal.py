@@ -47,7 +47,7 @@ _STEPS = """
 SELECT at, min(seq), sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 0 ELSE 1 END),
        sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 1 ELSE 0 END)
 FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR substr(actor, 1, 5) = 'rule '
-    OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ')
+    OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ' OR substr(actor, 1, 8) = 'counter ')
 GROUP BY at ORDER BY at
 """
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"

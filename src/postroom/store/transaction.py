@@ -53,6 +53,7 @@ class Transaction:
         self.leases = Leases(session, self.journal)
         self.timers = Timers(session, self.journal)
         self.scans = Scans(session)
+        self.soundness = Soundness(session)
         self.retention = Retention(session, self.journal, self.queues, self.counts)
         self.nodes = Nodes(session, self.journal)
         self.filings = Filings(session)
@@ -63,7 +64,6 @@ class Transaction:
         self.desks = Desks(session)
         self.tokens = Tokens(session)
         self.spheres = Spheres(session)
-        self.soundness = Soundness(session)
         self.staging = Staging(session)
         self.handling = Handling(session, self.counts, self.spheres)
         self._wake = False

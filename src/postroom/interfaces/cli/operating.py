@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -64,7 +65,8 @@ def top(
 
 
 def _watch(it: Postroom, seconds: float) -> None:
-    """Take pictures until someone stops it."""
+    """Take pictures until someone stops it; however that is done, the terminal is left as it was."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     picture = it.overview()
     if sys.stdout.isatty():
         from rich.live import Live
@@ -186,6 +188,6 @@ def _say(found: list[Finding]) -> None:
     """A line for each finding, and under it what to do."""
     for finding in found:
         where = f"{finding.where}: " if finding.where and finding.level is not Level.OK else ""
-        output.say(f"{finding.level:<7}  {finding.check:<10}  {where}{finding.what}")
+        output.say(f"{finding.level:<7}  {finding.check:<10}  {output.one_line(where + finding.what)}")
         if finding.do:
-            output.say(f"{'':<7}  {'':<10}  → {finding.do}")
+            output.say(f"{'':<7}  {'':<10}  → {output.one_line(finding.do)}")

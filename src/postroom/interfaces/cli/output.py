@@ -77,7 +77,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table: with colour and lines for a person, in aligned columns for a pipe."""
-    shown = [[_one_line(cell) for cell in row] for row in rows]
+    shown = [[one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -98,11 +98,11 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     for heading in headings:
         grid.add_column(heading, overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(_one_line(cell), style="yellow" if cell == "held" else "") for cell in row))
+        grid.add_row(*(Text(one_line(cell), style="yellow" if cell == "held" else "") for cell in row))
     return grid
 
 
-def _one_line(cell: Any) -> str:
+def one_line(cell: Any) -> str:
     """A cell that cannot break the table or the terminal, whatever a message says."""
     text = "" if cell is None else str(cell)
     return "".join(character if character.isprintable() else "\ufffd" for character in text.replace("\n", "⏎"))
