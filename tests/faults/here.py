@@ -13,7 +13,7 @@ from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
-from postroom.flows.shares import FlowStage
+from postroom.flows.steps import FlowStage
 from postroom.room import Postroom
 from postroom.rules.stage import (
     Base,

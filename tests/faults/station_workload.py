@@ -10,7 +10,8 @@ from pathlib import Path
 
 import postroom
 from postroom.model.key import key_text
-from postroom.stations.query import Part, Scope, _Query, read_part
+from postroom.stations.answering import Part, read_part
+from postroom.stations.query import Scope, _Query
 from postroom.stations.reading import Plan
 from postroom.stations.station import Station
 from postroom.store.tracking import MAILBOXES, STATIONS

@@ -161,6 +161,6 @@ def test_what_does_not_fit_is_refused_with_its_place(field: str, said: str, wher
 def test_a_condition_is_shown_as_it_could_be_written() -> None:
     number = FormField("n", Kind.INT, Rule.FREE)
     name = FormField("s", Kind.STRING, Rule.FREE)
-    for field, said in ((number, ">= 3"), (number, "1..5"), (name, '<> "rm 211"'), (name, "a*")):
+    for field, said in ((number, ">= 3"), (number, "1..5"), (name, '<> "rm 211"'), (name, "a*"), (name, r'"6\" \\ 2"')):
         (condition,) = parse(field, said)
         assert parse(field, str(condition)) == (condition,)

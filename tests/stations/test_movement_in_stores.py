@@ -20,8 +20,9 @@ from postroom.model.body import parse_json
 from postroom.model.key import key_text
 from postroom.room import Postroom
 from postroom.stations import mail
+from postroom.stations.answering import Part, read_part
 from postroom.stations.network import CONTROL
-from postroom.stations.query import Part, Scope, _Query, read_part
+from postroom.stations.query import Scope, _Query
 from postroom.stations.reading import Plan
 from postroom.store.session import Row
 from postroom.store.tracking import MAILBOXES, STATIONS

@@ -25,9 +25,10 @@ from postroom.errors import (
 )
 from postroom.room import Postroom
 from postroom.stations import query as queries
+from postroom.stations.answering import Job, Part, read_part
 from postroom.stations.conditions import sketch
 from postroom.stations.language import parse
-from postroom.stations.query import Job, Part, Scope, _Query, read_part
+from postroom.stations.query import Scope, _Query
 from postroom.stations.reading import Asked, Plan
 from postroom.store.tracking import STATIONS
 

@@ -1,1 +1,1 @@
-"""Hierarchical queues after the Multics message control system: a description language, a tree, and five verbs."""
+"""Hierarchical queues after the Multics message control system: a description language, a tree, and the verbs."""

@@ -1,4 +1,4 @@
-"""The verbs: send, receive, accept, info, history, disable, enable. Each is one transaction.
+"""The verbs: send, receive, accept, info, history, disable, enable. What one changes, it changes in one transaction.
 
 A later calling sequence for COBOL programs can be thin: every answer has a status key, and every refusal is a typed
 error with one.

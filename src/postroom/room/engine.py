@@ -27,7 +27,7 @@ class EngineFace(Parts):
         conf: Mapping[str, str] | None = None,
         step_messages: int | None = None,
     ) -> int:
-        """Do what is to be done: rules, arcs, timers, command lines. One engine per room.
+        """Do what is to be done: rules, arcs, procedures, timers, command lines. One engine per room.
 
         Spark is started when there is a message to evaluate. Answers with the number of messages processed and effects
         tried; ``progress`` is told more after each step.

@@ -17,13 +17,14 @@ from postroom.model.order import HIGHEST, sortable
 from postroom.model.types import Field, Kind, MessageType, Scalar, text
 from postroom.model.xmltext import in_xml
 from postroom.stations.forms import Form, FormField
+from postroom.stations.quoting import INSIDE, quoted, unquoted
 from postroom.stations.spoken import exact
 
 _PIECE = re.compile(
-    r"""\s*(?:
+    rf"""\s*(?:
         (?P<sign><>|<=|>=|<|>|=)\s*
       )?(?:
-        "(?P<quoted>(?:[^"\\]|\\.)*)"
+        "(?P<quoted>{INSIDE})"
       | (?P<bare>[^\s"<>=][^"<>=]*?)(?=\s*(?:$|"|<|>|=))
       )\s*""",
     re.VERBOSE,
@@ -68,7 +69,7 @@ class Condition:
     def __str__(self) -> str:
         if self.sign == "~":
             return str(self.value)
-        said = f'"{self.value}"' if isinstance(self.value, str) else text(self.value)
+        said = quoted(self.value) if isinstance(self.value, str) else text(self.value)
         return f"{text(self.value)}..{text(self.until)}" if self.sign == ".." else f"{self.sign} {said}"
 
 
@@ -114,10 +115,10 @@ def parse(field: FormField, said: str) -> tuple[Condition, ...]:
 
 
 def _condition(field: FormField, match: re.Match[str]) -> Condition:
-    sign, quoted, bare = match["sign"], match["quoted"], match["bare"]
-    column = match.start("bare" if quoted is None else "quoted") + 1
-    if quoted is not None:
-        return Condition(sign or "=", _value(field, re.sub(r"\\(.)", r"\1", quoted), column), None, field.kind)
+    sign, inside, bare = match["sign"], match["quoted"], match["bare"]
+    column = match.start("bare" if inside is None else "quoted") + 1
+    if inside is not None:
+        return Condition(sign or "=", _value(field, unquoted(inside), column), None, field.kind)
     bare = bare.strip()
     if sign is None and ".." in bare:
         first, _, last = bare.partition("..")

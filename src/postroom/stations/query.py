@@ -8,14 +8,13 @@ often as Spark needs, so a task that is done again finds the same.
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow
 from pyspark import TaskContext
@@ -40,12 +39,11 @@ from postroom.model.catalog import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
-from postroom.stations.names import database, place_of
+from postroom.stations.answering import ANSWER, Job, Part, packed, read_part, unpacked
+from postroom.stations.names import database
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.reading import Plan, TooMany, form_version, kept, read_mailboxes, read_stations, route
-from postroom.store import open_store
+from postroom.stations.reading import Plan, TooMany, kept, route
 from postroom.store.albums import KeptImage
-from postroom.store.scans import END
 from postroom.store.tracking import MAILBOXES, STATIONS
 from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
@@ -58,52 +56,12 @@ _serial = itertools.count(1)
 T = TypeVar("T")
 _PROPERTY = "postroom.query"
 _FRAMES_MAX = 16  # of different numbers of parts, whose plans are kept
-_SCHEMA = "packed binary"  # an Arrow stream of the columns below; Java would take each row apart and put it together
-_ARROW = pyarrow.schema(
-    [
-        ("part", pyarrow.int32()),
-        ("key", pyarrow.int64()),
-        ("place", pyarrow.string()),
-        ("form", pyarrow.int32()),
-        ("body", pyarrow.string()),
-        ("damaged", pyarrow.bool_()),
-        ("error", pyarrow.string()),
-    ]
-)
+_SCHEMA = "packed binary"  # an answer in one cell
 
 
 class Scope(NamedTuple):
     nodes: tuple[str, ...]
     stations: frozenset[str] | None  # only these; None is all of the network, mailboxes too
-
-
-class Part(NamedTuple):
-    """What one task of the job reads."""
-
-    node: str
-    url: str
-    place: str
-
-
-class Job(NamedTuple):
-    """What all tasks of a query are told."""
-
-    parts: Sequence[Part]
-    number: int
-    plan: Plan
-    stations: frozenset[str] | None
-    whole: bool
-
-    def packed(self) -> str:
-        """As a property of a Spark job says it: plain data, and no program."""
-        stations = None if self.stations is None else sorted(self.stations)
-        return json.dumps([self.parts, self.number, self.plan.packed(), stations, self.whole])
-
-    @classmethod
-    def unpacked(cls, said: str) -> Job:
-        parts, number, plan, stations, whole = json.loads(said)
-        wanted = None if stations is None else frozenset(stations)
-        return cls([Part(*part) for part in parts], number, Plan.unpacked(plan), wanted, whole)
 
 
 @dataclass(frozen=True)
@@ -319,7 +277,7 @@ class _Query:
         batches = [
             self.network.ask(part.node, self._left(), partial(look, index)) for index, part in enumerate(job.parts)
         ]
-        return pyarrow.Table.from_batches(batches, schema=_ARROW)
+        return pyarrow.Table.from_batches(batches, schema=ANSWER)
 
     def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> pyarrow.Table:
         """Run the job, and no longer than the query may take."""
@@ -333,7 +291,7 @@ class _Query:
             try:
                 spark.sparkContext.setJobGroup(group, f"query {self.number}", interruptOnCancel=True)
                 spark.sparkContext.setLocalProperty(_PROPERTY, job.packed())  # of this thread, which ends with the job
-                result.append(_unpacked(frame.toArrow().column(0)))
+                result.append(unpacked(frame.toArrow().column(0)))
             except BaseException as error:
                 failure.append(error)
 
@@ -411,60 +369,5 @@ def _read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
     for batch in batches:
         for index in batch.column(0).to_pylist():
             with collector_off():
-                answer = _packed(
-                    read_part(index, job.parts[index], job.number, job.plan, job.stations, whole=job.whole)
-                )
+                answer = packed(read_part(index, job.parts[index], job.number, job.plan, job.stations, whole=job.whole))
             yield answer
-
-
-def _packed(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    packed = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
-    return pyarrow.RecordBatch.from_arrays([packed], names=["packed"])
-
-
-def _unpacked(column: pyarrow.ChunkedArray) -> pyarrow.Table:
-    batches = [batch for packed in column for batch in pyarrow.ipc.open_stream(packed.as_buffer())]
-    return pyarrow.Table.from_batches(batches, schema=_ARROW)
-
-
-def read_part(
-    index: int,
-    part: Part,
-    number: int,
-    plan: Plan,
-    stations: frozenset[str] | None,
-    *,
-    whole: bool = True,
-    most: int = END,
-) -> pyarrow.RecordBatch:
-    """The answer of one node; what went wrong there is an answer, too."""
-    work = read_stations if part.place == STATIONS else read_mailboxes
-    try:
-        store = open_store(part.url, actor="query", create=False, reads_much=most == END)
-        try:
-            found = store.read(lambda tx: work(tx, number, plan, stations, most))
-        finally:
-            store.close()
-    except PostroomError as error:
-        why = QueryExpired.code if isinstance(error, QueryExpired) else str(error)
-        return _batch([index], [0], [""], [0], [""], [False], [why])
-    sound = [each.sound for each in found]
-    if not whole:
-        return _batch([index], [sum(sound)], [""], [0], [""], [False], [None])
-    return _batch(
-        [index] * len(found),
-        [each.key for each in found],
-        [place_of(each.queue) for each in found],
-        [form_version(each.properties) for each in found],
-        [each.body if well else "" for each, well in zip(found, sound, strict=True)],
-        [not well for well in sound],
-        [None] * len(found),
-    )
-
-
-def _batch(*columns: Sequence[Any]) -> pyarrow.RecordBatch:
-    arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)]
-    return pyarrow.RecordBatch.from_arrays(arrays, schema=_ARROW)

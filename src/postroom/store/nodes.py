@@ -33,7 +33,7 @@ class Nodes:
         self._journal = journal
 
     def lock(self) -> None:
-        """Take turns with everyone else who adds nodes and stations."""
+        """Take turns with everyone else who adds nodes and stations, and with queries that take their number."""
         self._session.lock(_LOCK, "queries")
 
     # --- at the control node ---

@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from postroom.model.catalog import Position
+from postroom.stations.quoting import quoted
 
 _NOWHERE = Position("procedure", 1)
 KEYWORDS = ("type", "counter", "procedure", "precondition", "origin", "action", "create", "destination")
@@ -52,11 +53,6 @@ class Call:
 
 
 Expression = Reference | Constant | Call
-
-
-def quoted(text: str) -> str:
-    said = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{said}"'
 
 
 def references(expression: Expression) -> list[Reference]:

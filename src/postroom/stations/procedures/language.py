@@ -37,6 +37,7 @@ from postroom.stations.procedures.definitions import (
     Wanted,
     Written,
 )
+from postroom.stations.quoting import INSIDE, unquoted
 
 Row = tuple[Position, str]
 
@@ -50,12 +51,12 @@ _DESTINATION = re.compile(
     r"(?P<operation>leave|ship|dossier)(?P<where>\s+.*)?"
 )
 _AFTER = re.compile(r"(?P<where>.*\S)\s+after\s+(?P<count>\d{1,6})\s+(?P<unit>second|minute|hour|day)s?")
-_FIELD = re.compile(r'(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^:"]+?))\s*:\s*(?P<said>.*)')
+_FIELD = re.compile(rf'(?:"(?P<quoted>{INSIDE})"|(?P<bare>[^:"]+?))\s*:\s*(?P<said>.*)')
 _OTHER = re.compile(rf"(?P<sign><>|<=|>=|<|>|=)?\s*(?=\?{_ID}\.)(?P<reference>.+)")
 _REFERENCE = re.compile(
     rf"\?(?P<sketch>{_ID})\.(?P<field>[A-Za-z_][A-Za-z0-9._-]*(?: +[A-Za-z0-9._-]+)*)\s*(?P<updated>'\s*)?(?=$|[,)])"
 )
-_QUOTED = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"\s*')
+_QUOTED = re.compile(rf'"(?P<text>{INSIDE})"\s*')
 _CALL = re.compile(rf"(?P<name>{_ID})\s*\(\s*")
 _BARE = re.compile(r'[^,()"]+')
 _NUMBER = re.compile(r"[+-]?(\d{1,30}|\d{1,30}\.\d{1,30})")
@@ -128,7 +129,7 @@ class _Reader:
         if match is None or not self._in:
             shapes = ", ".join(_SHAPES)
             _fail(position, f"{shapes}, or FIELD: VALUE below a precondition, action or create", "syntax")
-        name = _unquoted(match["quoted"]) if match["bare"] is None else " ".join(match["bare"].split())
+        name = unquoted(match["quoted"]) if match["bare"] is None else " ".join(match["bare"].split())
         if not match["said"]:
             _fail(position, f"field {name} is empty; leave the line out", "syntax")
         *before, last = getattr(self.procedure, self._in)
@@ -198,7 +199,7 @@ def _value(text: str, at: int, position: Position, depth: int) -> tuple[Expressi
         _fail(position, f"more than {EXPRESSION_DEPTH_MAX} calls inside one another", "procedure-size")
     match = _QUOTED.match(text, at)
     if match is not None:
-        return Constant(_unquoted(match["text"])), match.end()
+        return Constant(unquoted(match["text"])), match.end()
     match = _REFERENCE.match(text, at)
     if match is not None:
         name = " ".join(match["field"].split())
@@ -235,10 +236,6 @@ def _number(bare: str) -> str | int | Decimal:
     if not _NUMBER.fullmatch(bare):
         return bare
     return Decimal(bare) if "." in bare else int(bare)
-
-
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
 
 
 def _fail(position: Position, what: str, rule: str) -> NoReturn:

@@ -1,0 +1,23 @@
+"""Texts in quotes, as forms and sketches write them: a quote or a backslash inside stands behind a backslash."""
+
+from __future__ import annotations
+
+import re
+
+#: The inside of a quoted text, for the patterns of readers.
+INSIDE = r'(?:[^"\\]|\\.)*'
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def quoted(text: str) -> str:
+    r"""
+    >>> print(quoted('6" nails'), unquoted('6\\" nails'))
+    "6\" nails" 6" nails
+    """
+    said = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{said}"'
+
+
+def unquoted(inside: str) -> str:
+    """What stands between the quotes, as it is meant."""
+    return _ESCAPED.sub(r"\1", inside)
