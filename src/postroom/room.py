@@ -152,8 +152,7 @@ class Postroom:
         gateways = [CommandGateway(absolute(url))]
         self._procedures = Procedures(self._network.forms)
         self._interpreter = Interpreter(self._network, self._procedures)
-        self._handing = Handing(self._network.forms, Counters())
-        # Counters come after the interpreter, which also finishes what a crash has left on its way to a mailbox.
+        self._handing = Handing(self._network, Counters())
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
         self._runner = Runner(store, gateways, here, stages, self.sweep, self._doors)
 

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.model.test_views import FIELD_TEXT
 
-from postroom import Field, Kind, MessageType
+from postroom import Field, Format, Kind, MessageType
+from postroom.engine.effects import Document
 from postroom.errors import BodyMismatch, EventInvalid, PostroomError
-from postroom.flows.entering import parse_elements
+from postroom.flows.entering import _json, parse_elements, parse_typed
 from postroom.flows.types import parse as parse_type
+from postroom.flows.values import canonical, fitted
+from postroom.model.body import json_text
+from postroom.model.key import key_text
+from postroom.model.message import Draft
+from postroom.model.types import FieldValue, plain
+from postroom.model.views import as_lines, as_xml, record
 from postroom.room import Postroom
+from postroom.rules.exchange import element
+from postroom.rules.plan import Plan
 
 from .conftest import Load
 
@@ -123,6 +136,57 @@ def test_a_rule_sends_xml_into_a_space_and_what_does_not_fit_is_an_error(
     assert [json.loads(message.body) for message in room.info("Large")] == [EVENT]
     (error,) = room.info("postroom-errors")
     assert "the field Amount is missing" in error.body
+
+
+#: A kind of fields, the type that a space has for it, and the values that both can hold.
+KINDS: dict[Kind, tuple[str, st.SearchStrategy[Any]]] = {
+    Kind.STRING: ("string", FIELD_TEXT.filter(bool)),
+    Kind.INT: ("int", st.integers(-(2**63), 2**63 - 1)),
+    Kind.DECIMAL: ("decimal", st.decimals(-(10**19), 10**19, places=6)),
+    Kind.FLOAT: ("float", st.floats(-1e9, 1e9)),
+    Kind.BOOLEAN: ("boolean", st.booleans()),
+    Kind.DATE: ("date", st.dates()),
+    Kind.TIME: ("string", st.times()),
+    Kind.TIMESTAMP: ("timestamp", st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1))),
+    Kind.KEY: ("atom", st.integers(0, 10**12).map(key_text)),
+}
+
+
+@st.composite
+def claims(draw: st.DrawFn) -> tuple[MessageType, str, dict[str, FieldValue]]:
+    """A type, the space for it, and a message."""
+    fields, columns, values = [], [], dict[str, FieldValue]()
+    for number in range(draw(st.integers(1, 5))):
+        kind, many = draw(st.sampled_from(Kind)), draw(st.booleans())
+        name, (column, some) = f"Field {number}", KINDS[kind]
+        fields.append(Field(name, kind, many))
+        columns.append(f"Field_{number}: {f'({column})' if many else column}")
+        values[name] = tuple(draw(st.lists(some, min_size=1, max_size=3))) if many else draw(some)
+    return MessageType("CLAIM", tuple(fields)), f"[{', '.join(columns)}]", values
+
+
+@settings(deadline=None, max_examples=200)
+@given(claims())
+def test_all_lenses_agree_on_the_same_message(drawn: tuple[MessageType, str, dict[str, FieldValue]]) -> None:
+    """Lines, JSON, XML with and without its type: one event, and back from it the same record and the same XML."""
+    type, columns, values = drawn
+    space = parse_type(columns)
+    xml = as_xml(values, type)
+    bodies = {
+        Format.TEXT: "\n".join(as_lines(values)),
+        Format.JSON: json_text({name: plain(value) for name, value in values.items()}),
+        Format.XML: xml,
+    }
+    events = {canonical(parse_elements(xml, space, "s"), space)}
+    plan = Plan(1, "m", types={"CLAIM": type})
+    for format, body in bodies.items():
+        events.add(canonical(parse_typed(Draft(body, format.value, "CLAIM", "{}"), type, space, "s"), space))
+        assert element(Document(1, format.value, "CLAIM", body), plan) == f"<d>{xml}</d>"
+    (event,) = events
+    again = record(event, Format.JSON, type)
+    assert (
+        canonical(fitted({each.element: _json(again[each.name]) for each in type.fields}, space, "s"), space) == event
+    )
 
 
 def test_a_list_without_elements_is_empty_and_a_number_is_exact() -> None:

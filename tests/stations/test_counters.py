@@ -12,15 +12,20 @@ from tests.faults.here import evaluate_here as evaluate_rules_and_arcs_here
 from tests.stations.world import desk
 
 import postroom
+from postroom import faults
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown, FormInvalid, QueueWatched, StationInUse
 from postroom.model.catalog import Position
-from postroom.model.key import key_number
+from postroom.model.key import key_number, key_text
 from postroom.room import Postroom
 from postroom.stations import counters
 from postroom.stations.counters import parse
 from postroom.stations.language import read
+from postroom.stations.network import CONTROL
 from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.query import Part, Scope, _Query, read_part
+from postroom.stations.reading import Plan
+from postroom.store.tracking import MAILBOXES
 
 CLAIM = """\
 type CLAIM
@@ -235,6 +240,28 @@ def test_mail_waits_for_a_queue_on_hold(room: Postroom, tmp_path: Path) -> None:
     assert [message.cause for message in room.info("settled")] == [key]
 
 
+def test_mail_that_a_crash_has_left_on_its_way_is_brought(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + OUT)
+    north = desk(room, "North")
+    key = north.create("CLAIM", Claimant="Ann", Amount=1)
+    faults.arm("arrive.begun", "raise")
+    with pytest.raises(faults.FaultInjected):
+        north.ship(key, "Archive")
+    assert room.lag() == 0
+    room.run_until_idle()
+    assert [message.cause for message in room.info("settled")] == [key]
+
+
+def test_a_node_that_does_not_answer_holds_up_no_counter(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + IN + OUT)
+    archive = desk(room, "Archive")
+    archive.ship(archive.create("CLAIM", Claimant="Ann", Amount=1), "Archive")
+    room.send("claims", JSON)
+    room._network._forget("far")
+    (tmp_path / "far.db").rename(tmp_path / "gone.db")
+    assert room.run_until_idle() == 2
+
+
 def test_what_belongs_to_a_sphere_stays_in_it(room: Postroom, tmp_path: Path) -> None:
     load(room, tmp_path, CLAIM + IN + OUT)
     with room.sphere("s1") as sphere:
@@ -275,6 +302,8 @@ REFUSED = [
     ("counter-sources", "counter c at North takes CLAIM from claims\n" + IN, "taken by counter c"),
     ("counter-sources", "counter c at Archive gives to claims\n" + OUT, "the mail of Archive are taken by counter c"),
     ("counter-sources", "counter c at North takes CLAIM from ruled", "are taken by rules"),
+    ("counter-sources", "counter c at North takes CLAIM from postroom-errors", "taken by people alone"),
+    ("counter-types", "counter c at North takes PROCEDURE ERROR from claims", "there is no type PROCEDURE ERROR"),
     ("counter-loops", "counter c at North gives to claims\n" + IN, "would come back to North"),
     ("name-twice", IN + IN, "counter front is already at "),
     ("syntax", "counter c at North", "counter NAME at STATION takes TYPE from QUEUE"),
@@ -353,6 +382,9 @@ def test_a_queue_that_has_gone_is_told_of_and_may_come_back(here: Postroom, tmp_
     assert here.run_until_idle() == 0
     (shown,) = here.counters()
     assert (shown.waiting, shown.state) == (1, "there is no queue settled any more")
+    load(
+        here, tmp_path, "type NOTE\n| Text: ___ |\nfield Text string free\n", "note.form"
+    )  # this is no matter of the load
     here.create_queue("settled")
     assert here.run_until_idle() == 1
 
@@ -396,6 +428,40 @@ def test_without_a_room_only_what_files_say_is_checked() -> None:
     counters.check(counters.proposed(None, office.counters, ["CLAIM"], {}))
     with pytest.raises(FormInvalid, match="counter-types"):
         counters.check(counters.proposed(None, office.counters, [], {}))
+
+
+# --- queries by example meanwhile ---
+
+
+def opened(room: Postroom) -> _Query:
+    """A query over the control node that is open, and yet to be read."""
+    query = _Query(room._network, Plan("CLAIM", ()), Scope((CONTROL,), None), "someone", 60)
+    query._begin()
+    query._open_node(CONTROL)
+    query.undecided = room.store.transact("query-open", query._open_mailboxes)
+    return query
+
+
+def in_mailboxes(room: Postroom, query: _Query) -> list[str]:
+    rows = read_part(0, Part(CONTROL, room._network.url, MAILBOXES), query.number, Plan("CLAIM", ()), None).to_pylist()
+    assert not [row["error"] for row in rows if row["error"]]
+    return [key_text(row["key"]) for row in rows]
+
+
+def test_a_query_sees_mail_as_it_was_when_it_was_opened(room: Postroom, tmp_path: Path) -> None:
+    load(room, tmp_path, CLAIM + IN + OUT)
+    archive = desk(room, "Archive")
+    key = archive.create("CLAIM", Claimant="Ann", Amount=1)
+    archive.ship(key, "Archive")
+    room.send("claims", JSON)
+    before = opened(room)
+    room.run_until_idle()
+    after = opened(room)
+    assert in_mailboxes(room, before) == [key]
+    assert in_mailboxes(room, after) == [mail.key for mail in desk(room, "North").mail()] != [key]
+    assert in_mailboxes(room, before) == [key], "read again, it says the same"
+    for query in (before, after):
+        query.close()
 
 
 # --- try ---

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown, FormInvalid
 from postroom.model.catalog import Definition, Loaded, Position, Problem, compared, nearest, refuse
 from postroom.stations.reading import mailbox
@@ -124,7 +125,7 @@ def counter_sources(subject: Subject) -> Found:
             what = f"the messages of {each.queue}" if takes else f"the mail of {each.station}"
             yield each, f"{what} are taken by counter {first.name}"
         elif takes and source in subject.watched:
-            yield each, f"the messages of {each.queue} are taken by {subject.watched[source]}; put a queue in between"
+            yield each, f"the messages of {each.queue} are taken by {subject.watched[source]}"
         elif not takes and each.station in subject.busy:
             yield each, f"the mail of {each.station} is handled by procedure {subject.busy[each.station]}"
 
@@ -235,11 +236,20 @@ def proposed(
     names = {each.name for each in new}
     if tx is None:
         return Subject(new, types, busy=busy)
-    counters = [*(each.counter for each in kept(tx) if each.counter.name not in names), *new]
-    queues = {each.queue: _queue(tx, each.queue) for each in counters}
+    old = [each for each in kept(tx) if each.counter.name not in names]
+    # A queue that has gone under a counter that is there is told of by its state: it is no reason to refuse a load.
+    there = {each.counter.queue: tx.queues.named_to_read(each.queue) for each in old}
+    queues: dict[str, Queue | None] = {
+        said: queue for said, queue in there.items() if queue is not None and not queue.retired
+    }
+    queues |= {each.queue: _queue(tx, each.queue) for each in new}
     takers = {queue.name: tx.queues.watcher(queue) for queue in queues.values() if queue is not None}
-    watched = {name: taker for name, taker in takers.items() if taker not in (None, WATCHER)}
+    watched = {
+        name: f"{taker}; put a queue in between" for name, taker in takers.items() if taker not in (None, WATCHER)
+    }
+    watched[SYSTEM_ERRORS] = "people alone: it is the end of all errors"
     paths = [path.replace("/", " ") for _, path in tx.queues.names()]
+    counters = [*(each.counter for each in old), *new]
     return Subject(counters, types, tx.nodes.stations(), queues, watched, busy, paths)
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 from postroom.engine.effects import Document
@@ -19,19 +19,20 @@ from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body, error_q
 from postroom.engine.spheres import SPHERE, sphere_of
 from postroom.engine.stage import Result, Turn
 from postroom.engine.step import LEASE, in_use, releases
-from postroom.errors import BodyError, BodyMismatch
-from postroom.limits import COUNTER_MESSAGES, STEP_BYTES_MAX
+from postroom.errors import BodyError, BodyMismatch, NodeDown
+from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
 from postroom.model.body import Format, check_text
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.model.views import record
-from postroom.stations import filing
+from postroom.stations import filing, mail
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.counters import Counter, Counters, Kept, Way
 from postroom.stations.filling import created
 from postroom.stations.forms import Form, Rule
 from postroom.stations.mail import queue_of
 from postroom.stations.marks import Marks, properties
+from postroom.stations.network import CONTROL, Network
 from postroom.stations.reading import mailbox
 from postroom.store.base import Store
 from postroom.store.batch import Batch, Change, Put, Stale, Take
@@ -47,18 +48,31 @@ _PAGE = 100  # messages read at once
 class Handing:
     """A stage of the engine."""
 
-    def __init__(self, forms: Forms, counters: Counters) -> None:
-        self._forms = forms
+    def __init__(self, network: Network, counters: Counters) -> None:
+        self._network = network
         self._counters = counters
+        self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         version, known = turn.store.read(self._counters.now)
         if not known:
             return None
+        if any(each.counter.way is Way.GIVES for each in known):
+            self._come_by()
         some = turn.store.read(
             lambda tx: [each for each in known if each.source not in turn.waiting and not obstacle(tx, each)]
         )
         return self._run(turn, version, some) if some else None
+
+    def _come_by(self) -> None:
+        """Finish what a crash has left on its way to mailboxes."""
+        for node in self._network.nodes():
+            if node == CONTROL or self._paused.get(node, 0) > monotonic():
+                continue
+            try:
+                mail.recover(self._network, node)
+            except NodeDown:
+                self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
 
     def lag(self, tx: Transaction) -> int:
         """How many messages wait before counters."""
@@ -82,7 +96,7 @@ class Handing:
                 tx.nodes.lock()  # and so does a station that goes
                 if tx.definitions.version() != version:
                     raise Stale
-                return _Handover(tx, turn, kept, self._forms).done()
+                return _Handover(tx, turn, kept, self._network.forms).done()
 
             with turn.store.acting(f"counter {kept.counter.name}"):
                 result = turn.store.transact("counter", work)
@@ -107,7 +121,9 @@ def obstacle(tx: Transaction, kept: Kept) -> str:
         return f"there is no queue {counter.queue} any more"
     if source is None or not source.unprocessed:
         return "idle"
-    return "" if releases(tx, source) else f"{counter.queue} is on hold"
+    if releases(tx, source):
+        return ""
+    return f"{counter.queue} is on hold" if source.hold else f"someone reads a message of {counter.queue}"
 
 
 @dataclass(frozen=True, slots=True)
