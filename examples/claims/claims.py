@@ -16,6 +16,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -130,24 +131,27 @@ class Office:
 
     def archive(self) -> None:
         """Clerks send their claims to the archive, while someone asks for all of them again and again."""
-        done, answers = threading.Event(), list[int]()
+        done = threading.Event()
 
-        def ask() -> None:
-            while not (done.is_set() and answers):
-                answers.append(self.find_all())
+        def ask() -> int:
+            asked = 0
+            while not (done.is_set() and asked):
+                self.find_all()
+                asked += 1
+            return asked
 
-        asking = threading.Thread(target=ask)
-        asking.start()
-        try:
-            for name in DESKS:
-                desk = self.station(name)
-                for claim in desk.query("CLAIM"):
-                    desk.ship(claim.key, "Archive")
-        finally:
-            done.set()
-            asking.join()
+        with ThreadPoolExecutor(1) as someone:
+            asking = someone.submit(ask)
+            try:
+                for name in DESKS:
+                    desk = self.station(name)
+                    for claim in desk.query("CLAIM"):
+                        desk.ship(claim.key, "Archive")
+            finally:
+                done.set()
+            asked = asking.result()
         assert self.station("Archive").get()
-        say(f"while the claims went to the archive, {len(answers)} queries found all of them")
+        say(f"while the claims went to the archive, {asked} queries found all of them")
         self.find_all("in the archive")
 
     # --- looking ---

@@ -19,11 +19,12 @@ from postroom.model.catalog import Position
 from postroom.model.key import key_number, key_text
 from postroom.room import Postroom
 from postroom.stations import counters
+from postroom.stations.answering import Part, read_part
 from postroom.stations.counters import parse
 from postroom.stations.language import read
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.stage import evaluate_here
-from postroom.stations.query import Part, Scope, _Query, read_part
+from postroom.stations.query import Scope, _Query
 from postroom.stations.reading import Plan
 from postroom.store.tracking import MAILBOXES
 

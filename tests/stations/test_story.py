@@ -146,7 +146,7 @@ def test_a_compensation_is_told_below_what_it_undoes(room: Postroom) -> None:
     assert (letter.place, letter.sphere) == (None, "pay-17")
 
 
-def test_a_message_that_is_passed_on_says_the_same_and_follows_from_itself(room: Postroom) -> None:
+def test_a_message_that_is_passed_on_says_the_same_and_is_the_cause(room: Postroom) -> None:
     room.define_type(MessageType("Order", (Field("No", Kind.INT), Field("Price", Kind.DECIMAL))))
     for queue in ("in", "out", "bank"):
         room.create_queue(queue)

@@ -47,6 +47,8 @@ class Draft(NamedTuple):
         A message is its own body: what it says goes on as it is, with its format and type.
         """
         if isinstance(body, Message):
+            if body.corrupt:
+                raise TextInvalid(why=f"message {body.key} no longer says what was sent")
             body, format, type = body.body, format or body.format, type or body.type
         if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
             check_text(body)

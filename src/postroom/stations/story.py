@@ -82,7 +82,7 @@ def story(network: Network, key: str) -> Story:
         raise MessageUnknown(key=key)
     teller.follow(number, teller.causes)
     teller.follow(number, teller.effects)
-    for met in [found for found in teller.known.values() if found is not None]:
+    for met in list(teller.told.values()):
         for partner in met.partners:
             teller.add(partner)
     return Story(key_text(number), teller.tree(), teller.complete, tuple(teller.down))
@@ -112,7 +112,7 @@ class _Teller:
         self._network = network
         self._nodes = list(network.nodes())
         self.down: dict[str, NodeDown] = {}
-        self.known: dict[int, _Found | None] = {}
+        self._known: dict[int, _Found | None] = {}
         self.told: dict[int, _Found] = {}
         self.complete = True
 
@@ -120,9 +120,9 @@ class _Teller:
 
     def find(self, number: int) -> _Found | None:
         """One message, from all nodes that answer; asked once."""
-        if number not in self.known:
-            self.known[number] = self._found(number)
-        return self.known[number]
+        if number not in self._known:
+            self._known[number] = self._found(number)
+        return self._known[number]
 
     def _found(self, number: int) -> _Found | None:
         def work(tx: Transaction) -> _Found | None:
