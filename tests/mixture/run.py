@@ -21,32 +21,36 @@ from tests.passwords import cheap
 
 from postroom.model import password
 
-#: How often, compared with others; what is not named counts 2.
+#: How often, compared with others; what is not named counts 1.
 WEIGHTS = {
-    "send": 6,
-    "receive": 5,
-    "segment": 3,
+    "send": 5,
+    "receive": 6,
+    "drain": 2,
+    "segment": 2,
+    "begin_reading": 2,
+    "release": 3,
     "sphere": 4,
-    "sphere_send": 6,
-    "sphere_end": 5,
-    "ask": 4,
-    "publish": 4,
-}
-WEIGHTS |= {
-    "kill": 4,
-    "begin_reading": 3,
-    "restart": 1,
+    "sphere_send": 4,
+    "sphere_end": 4,
+    "orphan": 2,
+    "compensate": 2,
+    "ask": 3,
+    "finish": 2,
+    "publish": 3,
     "engine": 2,
-    "hold": 2,
-    "release": 4,
-    "load_procedure": 1,
-    "load_rules": 1,
+    "kill": 4,
+    "create": 2,
+    "dossier": 3,
+    "modify": 2,
+    "ship": 3,
+    "get": 3,
+    "pair": 2,
 }
 VERIFY_EVERY = 25
 
 
 def chosen(chance: random.Random) -> Step:
-    (name,) = chance.choices(STEPS, [WEIGHTS.get(each, 2) for each in STEPS])
+    (name,) = chance.choices(STEPS, [WEIGHTS.get(each, 1) for each in STEPS])
     return (name, chance.randrange(60), chance.randrange(60), chance.randrange(60))
 
 

@@ -150,6 +150,12 @@ class World:
     def _queue(self, number: int) -> str:
         return QUEUES[number % len(QUEUES)]
 
+    def _filled(self, number: int) -> str:
+        """A queue with something to take, if there is one."""
+        places = self.model.queues
+        some = [name for name in QUEUES if places[name].waiting and places[name].hold != "full"]
+        return some[number % len(some)] if some else self._queue(number)
+
     def do_send(self, a: int, b: int, c: int) -> None:
         queue, bodies = self._queue(a), [f"{self.fresh()}\nsecond" for _ in range(1 + b % 3 * (self._fault is None))]
         place = self.model.queues[queue]
@@ -157,7 +163,7 @@ class World:
             place.waiting += bodies
 
     def do_receive(self, a: int, b: int, c: int) -> None:
-        queue = self._queue(a)
+        queue = self._filled(a)
         place = self.model.queues[queue]
         killed = self._fault is not None
         if killed and (place.read is not None or not place.waiting):
@@ -166,8 +172,17 @@ class World:
             body = place.take() if place.waiting else None
             assert killed or self.answer == body, "not the first"
 
+    def do_drain(self, a: int, b: int, c: int) -> None:
+        """Take all of a queue, oldest first."""
+        queue = self._filled(a)
+        place = self.model.queues[queue]
+        while place.waiting and place.hold != "full":
+            assert office.receive(self.room, queue) == place.take()
+
     def do_segment(self, a: int, b: int, c: int) -> None:
-        queue = self._queue(a)
+        self._read(self._filled(a))
+
+    def _read(self, queue: str) -> None:
         place = self.model.queues[queue]
         if place.hold == "full" or not place.waiting:
             return
@@ -183,7 +198,7 @@ class World:
 
     def do_begin_reading(self, a: int, b: int, c: int) -> None:
         """Someone has read the first segment and ended: the message is there as if nobody had."""
-        queue = (*QUEUES, ASKED)[a % 4]
+        queue = self._filled(a) if a % 4 else ASKED
         place = self.model.queues.get(queue)
         if place is not None and (place.hold == "full" or place.read is not None or not place.waiting):
             return
@@ -279,10 +294,15 @@ class World:
 
     # --- stations ---
 
-    def _note(self, number: int) -> str | None:
+    def _note(self, number: int) -> str:
         """A message at a station."""
         here = [key for key, note in self.model.notes.items() if not note.mail]
-        return here[number % len(here)] if here else None
+        if not here:
+            fault, self._fault = self._fault, None
+            self.do_create(number, 0, 0)
+            self._fault = fault
+            return self._note(number)
+        return here[number % len(here)]
 
     def _desk(self, number: int) -> str:
         return ("ann", "bob", "cid")[number % 3]
@@ -298,13 +318,11 @@ class World:
 
     def do_modify(self, a: int, b: int, c: int) -> None:
         key = self._note(a)
-        if key is not None and self.act("modify", self.model.notes[key].at, key, f"t{b}"):
+        if self.act("modify", self.model.notes[key].at, key, f"t{b}"):
             self.model.notes[key].text = f"t{b}"
 
     def do_ship(self, a: int, b: int, c: int) -> None:
         key = self._note(a)
-        if key is None:
-            return
         note, to, fault = self.model.notes[key], self._desk(b), self._fault
         afar = fault is not None and fault[0] != "ship"  # the first of three commits was made
         if self.act("ship", note.at, key, to) or afar:
@@ -313,7 +331,8 @@ class World:
             self._get("cid")  # whoever comes by finishes what is on its way
 
     def do_get(self, a: int, b: int, c: int) -> None:
-        desk = self._desk(a)
+        mail = sorted({note.at for note in self.model.notes.values() if note.mail})
+        desk = mail[a % len(mail)] if mail else self._desk(a)
         if self._fault is not None:
             self.act("get", desk)  # as far as it comes
         self._get(desk)
@@ -326,7 +345,7 @@ class World:
 
     def do_dossier(self, a: int, b: int, c: int) -> None:
         key = self._note(a)
-        if key is not None and (self.model.notes[key].kept or b % 2):
+        if self.model.notes[key].kept or b % 2:
             self.act("dossier", self.model.notes[key].at, key, bool(b % 2))
             self.model.notes[key].kept = bool(b % 2)
 
@@ -358,7 +377,7 @@ class World:
         if a % 5 == 4:  # a request, which a rule may have answered before the sphere fails
             body, undo = (_request(self.fresh("id"), "7") for _ in range(2))
             return (when, ASKED, body, undo if when == "now" and b % 5 else None, None, None)
-        queue, body = self._queue(a), self.fresh("do ")
+        queue, body = self._queue(a), f"{self.fresh('do')}\nmore"
         if when != "now" or b % 5 == 0:
             return when, queue, body, None, None, None
         target = None if b % 2 else self._queue(b)
@@ -373,12 +392,16 @@ class World:
         id = self.fresh("sphere")
         self._owned[id] = self.room.sphere(id, heartbeat=HEARTBEAT)
         self.model.spheres[id] = Sphere()
-        self.do_sphere_send(a, b, c)
+        for number in range(1 + c % 3):
+            self._sphere_send(id, a, b + 2 * number, c)
 
     def do_sphere_send(self, a: int, b: int, c: int) -> None:
         if not self._owned:
-            return
-        id, planned = list(self._owned)[-1 if b % 2 else 0], self._planned(a, b, c)
+            self.do_sphere(a, b, c)
+        self._sphere_send(list(self._owned)[-1 if b % 2 else 0], a, b, c)
+
+    def _sphere_send(self, id: str, a: int, b: int, c: int) -> None:
+        planned = self._planned(a, b, c)
         place = self.model.queues.get(planned[1])
         refused = _refusal(place.hold, place.read) if planned[0] == "now" and place is not None else None
         if self._allowed(lambda: office.sphere_send(self._owned[id], planned), refused):
@@ -386,7 +409,7 @@ class World:
 
     def do_sphere_end(self, a: int, b: int, c: int) -> None:
         if self._owned:
-            self._end(list(self._owned)[a % len(self._owned)], commit=bool(b % 2))
+            self._end(list(self._owned)[a % len(self._owned)], commit=b % 3 == 0)
 
     def _end(self, id: str, commit: bool) -> None:
         sphere = self._owned.pop(id)
@@ -516,7 +539,7 @@ class World:
         self._end_spheres(1)
         for queue in QUEUES:
             while self.model.queues[queue].read is not None:
-                self.do_segment(QUEUES.index(queue), 0, 0)
+                self._read(queue)
             self.do_release(QUEUES.index(queue), 0, 0)
         if self.model.answers_hold:
             self.do_hold_answers(0, 0, 0)
