@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -21,9 +21,6 @@ class Curve:
     along: str  # what grows
     unit: str
     points: tuple[Point, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Curve:

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import IO
 
 from machine import machine, versions
-from page import write_page
+from page import judged, write_page
 from parts import MINUTES_MAX, PARTS, Part
 from results import Result, Results, read, write
 
@@ -47,6 +47,9 @@ def main() -> int:
         results = {part.name: results[part.name] for part in PARTS if part.name in results}
         write(kept, results)
     page = write_page(results, docs)
+    for each in judged(results):
+        if each.verdict != "met":
+            print(f"{each.verdict}: {each.part.name}, {each.bound.asked}: {each.figure} ({each.bound})")
     failed = [name for name, each in results.items() if each.failed]
     print(f"{page} is written" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from bounds import Bound
@@ -30,9 +30,6 @@ class Line:
     def __post_init__(self) -> None:
         assert self.unit in _UNITS, self.unit
         assert self.lowest <= self.result <= self.highest, self
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Line:
@@ -83,4 +80,5 @@ def _cells(line: Line, bounds: Mapping[str, Bound]) -> tuple[str, ...]:
     figures = (f"{each:.3f}" for each in (line.result, line.lowest, line.highest))
     asked = "" if bound is None else str(bound)
     about = (line.measure, line.shown(), line.against or "", line.shown_other())
-    return (*about, *figures, asked, verdict(line, bound).upper() if verdict(line, bound) != "met" else "met")
+    said = verdict(line, bound)
+    return (*about, *figures, asked, said if said == "met" else said.upper())

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sqlite3
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
 import apsw
+
+from postroom.engine.java import java_home
+from postroom.errors import JavaMissing
 
 #: Packages whose speed is part of a figure: ours, and the peers'.
 _PACKAGES = (
@@ -31,8 +36,19 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "SQLite of postroom (apsw)": apsw.sqlite_lib_version(),
         "SQLite of the others (sqlite3)": sqlite3.sqlite_version,
+        "java": _java(),
         **{name: each for name in _PACKAGES if (each := _version(name))},
     }
+
+
+def _java() -> str:
+    """The one that Spark is run by."""
+    try:
+        told = subprocess.run([f"{java_home()}/bin/java", "-version"], capture_output=True, text=True, timeout=60)
+    except (JavaMissing, OSError, subprocess.TimeoutExpired) as error:
+        return f"unknown ({type(error).__name__})"
+    found = re.search(r'"(.+?)"', told.stderr)
+    return found[1] if found else "unknown"
 
 
 def _version(package: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bounds import BOUNDS, Bound
 from curves import Curve
@@ -73,17 +74,32 @@ def _runs(results: Results) -> str:
     return "Measured:\n\n" + "\n".join(lines) + took
 
 
-def _asked(results: Results, parts: Sequence[Part]) -> str:
-    """Every figure that was asked, with the one of its lines that is nearest to the bound."""
-    rows = []
+class Judged(NamedTuple):
+    part: Part
+    bound: Bound
+    figure: str
+    verdict: str
+
+
+def judged(results: Results, parts: Sequence[Part] = PARTS) -> list[Judged]:
+    """Every figure that was asked, by the one of its lines that is nearest to the bound."""
+    found = []
     for part in parts:
         for name, bound in BOUNDS.get(part.name, {}).items():
             lines = [line for line in _lines(results, part) if line.bound == name]
             worst = min(lines, key=lambda line: bound.margin(line.result), default=None)
-            said = ("–", "not measured") if worst is None else (_result(worst), f"{verdict(worst, bound)}")
-            rows.append((f"[{part.title}](#{part.name})", bound.asked, str(bound), *said))
-    met = sum(row[-1] == "met" for row in rows)
+            said = ("–", "not measured") if worst is None else (_result(worst), verdict(worst, bound))
+            found.append(Judged(part, bound, *said))
+    return found
+
+
+def _asked(results: Results, parts: Sequence[Part]) -> str:
+    every = judged(results, parts)
+    met = sum(each.verdict == "met" for each in every)
     failed = [f"`{name}` failed: {each.failed}." for name, each in results.items() if each.failed]
+    rows = [
+        (f"[{part.title}](#{part.name})", bound.asked, str(bound), figure, said) for part, bound, figure, said in every
+    ]
     return "\n\n".join([f"## What was asked\n\n{met} of {len(rows)} figures are met.", *failed, _table(_ASKED, rows)])
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from curves import Curve
 from lines import show
 
-WIDTH = 920
-LABELS, FIGURES = 390, 170  # room at the left and at the right of the bars
+WIDTH = 950
+LABELS, FIGURES = 390, 200  # room at the left and at the right of the bars
 LETTERS = 58  # of a label that fit there
 ROW, TOP, BOTTOM = 36, 44, 40
 CURVE_HEIGHT, CURVE_LEFT, CURVE_RIGHT = 320, 70, 240

@@ -108,17 +108,15 @@ def run(about: str | None, make: Callable[[Path, bool, str], Bench]) -> int:
 def report(part: str, result: Result) -> str:
     bounds = BOUNDS.get(part, {})
     asked = [verdict(line, bounds[line.bound]) for line in result.lines if line.bound is not None]
-    parts = [
-        *(f"{fact}: {value}" for fact, value in {**result.machine, **result.versions}.items()),
-        f"\n{table(result.lines, bounds)}\n",
-        *("Stage times, microseconds a message:" for _ in result.stages and (1,)),
-        *(
-            f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items())
-            for what, stages in result.stages.items()
-        ),
-        *result.notes,
-        f"\n{asked.count('met')} of {len(asked)} bounds met, {asked.count('not met')} missed; {result.seconds:.0f} s",
-    ]
+    parts = [f"{fact}: {value}" for fact, value in {**result.machine, **result.versions}.items()]
+    parts.append(f"\n{table(result.lines, bounds)}\n")
+    if result.stages:
+        parts.append("Stage times, microseconds a message:")
+    for what, stages in result.stages.items():
+        parts.append(f"  {what}: " + ", ".join(f"{stage} {each:.1f}" for stage, each in stages.items()))
+    parts += result.notes
+    met, missed = asked.count("met"), asked.count("not met")
+    parts.append(f"\n{met} of {len(asked)} bounds met, {missed} missed; {result.seconds:.0f} s")
     return "\n".join(parts)
 
 
