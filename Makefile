@@ -60,6 +60,7 @@ bench: $(STAMP) ## Measure, side by side with plain sqlite3, with peers, with on
 	$(BIN)/python bench/stations.py
 	$(BIN)/python bench/procedures.py
 	$(BIN)/python bench/spheres.py
+	$(BIN)/python bench/cluster.py
 
 lock: ## Choose newer versions of what the project depends on
 	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
