@@ -37,7 +37,6 @@ class Cluster:
         self._sizes = [str(cores), memory]
         self._count = workers
         self._at_end = ExitStack()
-        self._secret = secrets.token_hex(32)
         self.url = self.master = ""
         self.workers: list[subprocess.Popen[bytes]] = []
 
@@ -45,9 +44,10 @@ class Cluster:
         with self._at_end as started:  # what was started is ended, should something fail here
             self.folder = Path(tempfile.mkdtemp(prefix="postroom-cluster-"))
             started.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            self._shared = {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
             self._settings = self.folder / "spark.conf"
             self._settings.touch(mode=0o600)
-            self._settings.write_text(f"spark.authenticate true\nspark.authenticate.secret {self._secret}\n")
+            self._settings.write_text("".join(f"{name} {value}\n" for name, value in self._shared.items()))
             self.url = started.enter_context(database(self.folder))
             log = self._start("master", "org.apache.spark.deploy.master.Master", started)[1]
             self.master = heard(log, re.compile(r"Starting Spark master at (spark://\S+)"))
@@ -66,8 +66,7 @@ class Cluster:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": str(self.folder),
-            "spark.authenticate": "true",
-            "spark.authenticate.secret": self._secret,
+            **self._shared,
             "spark.executor.memory": self._sizes[1],
             "spark.executor.instances": str(self._count),
         }

@@ -49,14 +49,24 @@ class Workload:
 
     module = "tests.faults.engine_workload"
 
-    def __init__(self, url: str, folder: Path, name: str, count: int, fault: str = "", master: str = MASTER) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        name: str,
+        count: int,
+        fault: str = "",
+        master: str = MASTER,
+        exchange: str | None = None,
+    ) -> None:
         self.place = folder / name
         self.place.mkdir()
         self._said = self.place / "said"
         self._complaints = self.place / "complaints"
         with self._said.open("w") as out, self._complaints.open("w") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", self.module, url, str(folder), name, str(count), master],
+                [sys.executable, "-m", self.module, url, str(folder), name, str(count), master]
+                + ([] if exchange is None else [exchange]),
                 cwd=ROOT,
                 env={**os.environ, "POSTROOM_FAULT": fault, "TMPDIR": str(self.place)},
                 stdout=out,

@@ -13,7 +13,7 @@ import postroom
 from postroom import faults
 
 from .here import executors_here
-from .test_kill_engine import History, check
+from .test_kill_engine import History, check, kill_one, started
 
 TIMES = {"claim": (1, 4), "stage": (1, 2, 5), "step": (1, 4), "lease": (1, 2), "release-lease": (1,)}
 POINTS = [(f"{label}.{moment}", nth) for label, times in TIMES.items() for moment in faults.MOMENTS for nth in times]
@@ -70,6 +70,25 @@ def test_at_every_fault_point_each_request_has_one_outcome(
             assert staged(urls[number]) == 0, "what no step committed was swept"
 
     forked.at_each(points, action, one)
+
+
+@pytest.mark.slow
+def test_executors_and_workers_that_read_and_write_may_die_in_the_middle_of_a_step(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    history = History()
+    with started(postgres_url, tmp_path, "c", 200, master="local-cluster[2,1,1024]", exchange="store") as workload:
+        workload.wait_for("step 3\n")
+        kill_one(workload, "CoarseGrainedExecutorBackend")
+        workload.wait_for("step 8\n")
+        kill_one(workload, "pyspark.daemon", leaf=True)
+        workload.wait_for("step 12\n")
+        kill_one(workload, "CoarseGrainedExecutorBackend")
+        assert workload.end() == 0, workload.complaints[-2000:]
+        history.add(workload.said)
+    assert len(history.acknowledged) == 200
+    check(postgres_url, history, executors_here)
+    assert staged(postgres_url) == 0
 
 
 def test_the_commit_of_executors_is_among_the_points() -> None:
