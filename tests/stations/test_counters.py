@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -449,6 +453,63 @@ def test_without_a_room_only_what_files_say_is_checked() -> None:
     counters.check(counters.proposed(None, office.counters, ["CLAIM"], {}))
     with pytest.raises(FormInvalid, match="counter-types"):
         counters.check(counters.proposed(None, office.counters, [], {}))
+
+
+# --- others meanwhile ---
+
+
+@pytest.mark.slow
+def test_while_others_send_get_ship_and_load_each_message_is_handed_over_once(
+    room: Postroom, url: str, tmp_path: Path
+) -> None:
+    load(room, tmp_path, CLAIM + NOTE + IN + OUT)
+    many, done = 60, threading.Event()
+    sent: list[str] = []
+
+    def send() -> None:
+        with postroom.open(url) as mine:
+            for number in range(many):
+                sent.append(mine.send("claims", {"Claimant": f"c{number}", "Amount": number}).key)
+
+    def move() -> None:
+        with postroom.open(url) as mine:
+            north, left = desk(mine, "North"), 2 * many
+            while left and not done.is_set():
+                for key in north.get():
+                    north.ship(key, "Archive")
+                    left -= 1
+
+    def change() -> None:
+        with postroom.open(url) as mine:
+            for number in itertools.count():
+                if done.is_set():
+                    return
+                load(mine, tmp_path, NOTE.replace("____", "_" * (5 + number % 50)), "note.form")
+                desk(mine, "Archive").query("CLAIM")
+
+    with postroom.open(url) as engine, ThreadPoolExecutor() as pool:
+        engine._interpreter.evaluate = evaluate_here
+        running = pool.submit(engine.run)
+        others = pool.submit(change)
+        try:
+            for each in [pool.submit(send), pool.submit(send), pool.submit(move)]:
+                each.result(timeout=60)
+            until(lambda: room.lag() == 0)
+        finally:
+            done.set()
+            engine.stop()
+        running.result(timeout=30)
+        others.result(timeout=30)
+    causes = [room.show(str(message.cause)).cause for message in room.info("settled")]
+    assert sorted(map(str, causes)) == sorted(sent)
+    assert errors(room) == []
+
+
+def until(ready: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 # --- queries by example meanwhile ---
