@@ -42,6 +42,7 @@ FROM chain JOIN journal j ON j.seq = chain.seq
      LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
 ORDER BY chain.seq
 """
+_FIRST = "SELECT 1 FROM journal WHERE seq = ? AND prior IS NULL"
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
@@ -137,6 +138,10 @@ class Journal:
     def _last_number(self, message: int) -> int | None:
         row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
         return None if row is None else row[0]
+
+    def is_first(self, seq: int) -> bool:
+        """Whether a line is the first of its message: one that stands there by it has never been elsewhere."""
+        return self._session.row(_FIRST, (seq,)) is not None
 
     def time_of(self, seq: int) -> int | None:
         """When an event was, by its number."""
