@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.faults import forked
 from tests.faults.here import evaluate_here
 from tests.mixture import office
+from tests.spheres import invariants
 
 from postroom.room import Postroom
 
@@ -54,3 +55,35 @@ def test_a_lock_of_someone_who_has_ended_goes_with_the_message_that_a_rule_takes
     assert room.receive("asked")
     assert [event.verb for event in room.trace(key)] == ["put", "segment", "take"]
     assert room.verify().differences == ()
+
+
+def test_a_letter_that_was_fetched_and_has_come_back_to_its_mailbox_is_compensated(url: str, tmp_path: Path) -> None:
+    office.furnish(url, tmp_path)
+    with office.opened(url, here=True) as room:
+        ann, bob = room._station("ann"), room._station("bob")
+        sphere = room.sphere()
+        key = sphere.mail(ann, "bob", "NOTE", {"No": 1}, compensation={"No": 2}).key
+        assert key is not None
+        assert bob.get() == [key]
+        bob.ship(key, "ann")
+        ann.get()
+        ann.ship(key, "bob")
+        sphere.abort()
+        bob.get()
+        assert {image.fields["No"] for image in bob.messages("NOTE")} == {1, 2}
+        assert room.show_sphere(sphere.id).sends[0].outcome == "compensated"
+        assert invariants.check(room).compensated == {key}
+
+
+def test_a_letter_that_was_withdrawn_is_nowhere(url: str, tmp_path: Path) -> None:
+    office.furnish(url, tmp_path)
+    with office.opened(url, here=True) as room:
+        sphere = room.sphere()
+        key = sphere.mail(room._station("ann"), "bob", "NOTE", {"No": 1}, compensation={"No": 2}).key
+        assert key is not None
+        assert room.locate(key) == "mailbox:bob"
+        sphere.abort()
+        assert room.locate(key) is None
+        travelled = room._station("cid").create("NOTE", No=3)
+        room._station("cid").ship(travelled, "bob")
+        assert room.locate(travelled) == "mailbox:bob", "handed over, it is where it was handed to"

@@ -154,8 +154,8 @@ def _taken(
     if stored is None or stored.processed is not None:
         return True
     queue = queues.get(stored.queue)
-    if queue is None or queue.id != send.queue:
-        return True  # it has gone on
+    if queue is None or queue.id != send.queue or not tx.journal.is_first(stored.position):
+        return True  # it has gone on, and may have come back
     if queue.lock_message == stored.key and in_use(tx, queue):
         return True  # someone reads it by segments
     if stored.sound:  # a damaged one is never delivered, and kept for those who look for the reason

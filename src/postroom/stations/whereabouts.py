@@ -11,10 +11,11 @@ from postroom.stations.network import Network
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING
 from postroom.store.transaction import Transaction
+from postroom.store.transfers import HANDED_OVER
 
 
 def locate(network: Network, key: str) -> str | None:
-    """The station, mailbox or queue of a message; None if it was processed and is no longer kept.
+    """The station, mailbox or queue of a message; None if it was processed or withdrawn and is no longer kept.
 
     By the newest entry of the control node's journal; what it has never heard of is looked for at its nodes.
     """
@@ -22,6 +23,8 @@ def locate(network: Network, key: str) -> str | None:
     here, events = network.control.read(lambda tx: (tx.messages.find(number), tx.journal.trace(number)))
     if here is not None and here.queue != LEAVING:
         return place_of(here.queue)
+    if events and events[-1].target is None and events[-1].verb != HANDED_OVER:
+        return None
     last = next((event for event in reversed(events) if event.verb in (SHIP, GET) and event.detail), None)
     if last is not None and last.detail is not None:
         return str(last.detail["to"]) if last.verb == GET else mailbox(str(last.detail["to"]))

@@ -50,6 +50,7 @@ FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR subs
     OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ' OR substr(actor, 1, 8) = 'counter ')
 GROUP BY at ORDER BY at
 """
+_FIRST = "SELECT 1 FROM journal WHERE seq = ? AND prior IS NULL"
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
@@ -154,6 +155,10 @@ class Journal:
     def _last_number(self, message: int) -> int | None:
         row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
         return None if row is None else row[0]
+
+    def is_first(self, seq: int) -> bool:
+        """Whether a line is the first of its message: one that stands there by it has never been elsewhere."""
+        return self._session.row(_FIRST, (seq,)) is not None
 
     def time_of(self, seq: int) -> int | None:
         """When an event was, by its number."""

@@ -28,6 +28,7 @@ _EDIT = """
 UPDATE messages SET body = ?, properties = ?, hash = ?, position = ?, number = ?, last = NULL
 WHERE key = ? AND queue = ? AND state = 1
 """
+HANDED_OVER = "handed-over"  # by this line a message leaves the journal of one store for that of another
 KEEP_EDITION = "INSERT INTO editions (message, seq, body, properties) VALUES (?, ?, ?, ?)"
 _EDITIONS = "SELECT seq, body, properties FROM editions WHERE message = ? ORDER BY seq"
 _LAST_VISIT = "SELECT hop, done FROM visits WHERE message = ? ORDER BY hop DESC LIMIT 1"
@@ -185,7 +186,7 @@ class Transfers:
         if self._session.run(_CONCLUDE, (key, parcel.hop)) != 1:
             return None
         leaving = self._leaving()
-        seq = self._journal.add("handed-over", message=key, prior=parcel.stored.last, source=leaving.id)
+        seq = self._journal.add(HANDED_OVER, message=key, prior=parcel.stored.last, source=leaving.id)
         self._session.run(DEPART, (key, seq, parcel.stored.cause, parcel.stored.type))
         check_one(self._session.run(DISCARD, (key, leaving.id)), parcel.stored)
         self._counts.depart(leaving, parcel.stored.number, kept=False)
