@@ -1,7 +1,8 @@
 """A cashier's program: takes one payment after another and orders it at the bank, each in a sphere of its own.
 
 If it ends before a sphere is committed, the order comes back in the queue "returns", and the payment is in "payments"
-again. One cashier works at a time. The room is that of POSTROOM_URL. With --hold it stops in the middle of its first payment, and waits to be ended.
+again. One cashier works at a time. The room is that of POSTROOM_URL. With --hold it stops in the middle of its first
+payment, and waits to be ended.
 
 python examples/claims/cashier.py [--hold]
 """
