@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from tests.mixture.office import ASKED, DISCARDING, KEEPING, TREE, Planned
+from tests.mixture.office import ASKED, DISCARDING, KEEPING, MAIL, TREE, Planned
 
 
 @dataclass
@@ -45,6 +45,7 @@ class Note:
     mail: bool = False
     text: str = "first"
     kept: bool = False  # in a dossier
+    fetched: bool = True  # it has been at a station
 
 
 @dataclass
@@ -63,6 +64,7 @@ class Model:
     passed: list[int] = field(default_factory=list)  # those that were big enough when they were published
     answers_hold: str = ""
     notes: dict[str, Note] = field(default_factory=dict)
+    letters: list[tuple[str, int]] = field(default_factory=list)  # that spheres have sent, and whose keys are not known
     pairs: dict[str, list[int]] = field(default_factory=lambda: {"ORDER": [], "BILL": []})  # as they came to dan
     joins: bool = True
 
@@ -77,11 +79,13 @@ class Model:
     def _arrive(self, queue: str, body: str) -> None:
         if queue == ASKED:
             self.asked.append((id_of(body), True))
+        elif queue.startswith(MAIL):
+            self.letters.append((queue.removeprefix(MAIL), int(body)))
         else:
             self.queues[queue].waiting.append(body)
 
     def accepts(self, queue: str) -> bool:
-        return queue == ASKED or self.queues[queue].accepts
+        return queue not in self.queues or self.queues[queue].accepts
 
     def can_commit(self, id: str) -> bool:
         """A commit waits for queues that take nothing; nobody would open them here."""
@@ -131,11 +135,22 @@ class Model:
             if id_of(body) in unasked:
                 self.asked.remove((id_of(body), True))
             return id_of(body) in unasked
+        if queue.startswith(MAIL):
+            return self._letter_withdrawn((queue.removeprefix(MAIL), int(body)))
         place = self.queues[queue]
         untaken = body in place.waiting and place.read != body
         if untaken:
             place.waiting.remove(body)
         return untaken
+
+    def _letter_withdrawn(self, letter: tuple[str, int]) -> bool:
+        if letter in self.letters:  # it came in this step
+            self.letters.remove(letter)
+            return True
+        found = [key for key, note in self.notes.items() if note.number == letter[1] and not note.fetched]
+        for key in found:
+            del self.notes[key]
+        return bool(found)
 
     def compensate(self, unasked: set[str]) -> None:
         """An engine looks: at what is left of aborts in their order, then at the owner that has ended."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.faults.here import HereFlows, HereStage, evaluate_here
@@ -21,6 +22,8 @@ HEARTBEAT, CHECK = 5.0, 60.0  # owners die by their processes here, so nobody ha
 KEEPING, DISCARDING, TREE = "keeping", "discarding", "INP_0000"
 QUEUES = (KEEPING, DISCARDING, TREE)
 ASKED = "asked"  # rules watch it
+MAIL = "mail:"  # before the name of a station, for its letters
+WRITER = SimpleNamespace(name="ann")
 PASSWORD = "pw"
 TREE_TEXT = """
 01 INPUT-QUEUE (DESK)
@@ -242,6 +245,10 @@ Planned = tuple[str, str, str, str | None, str | None, str | None]
 
 def sphere_send(sphere: Any, planned: Planned) -> None:
     when, queue, body, undo, target, kept = planned
+    if queue.startswith(MAIL):
+        fields, instead = ({"No": int(number), "Text": "first"} if number else None for number in (body, undo))
+        sphere.mail(WRITER, queue.removeprefix(MAIL), "NOTE", fields, when=when, compensation=instead)
+        return
     form = "xml" if body.startswith("<") else None
     compensation = None if undo is None else Compensation(undo, queue=target, format=form)
     sphere.send(queue, body, when=when, compensation=compensation, on_commit=kept, format=form)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.faults import forked
+from tests.faults import forked, station_workload
 from tests.mixture import office
 from tests.mixture.model import Model, Note, Sphere, id_of
-from tests.mixture.office import ACTS, ASKED, HEARTBEAT, QUEUES, Planned
+from tests.mixture.office import ACTS, ASKED, HEARTBEAT, MAIL, QUEUES, Planned
 from tests.spheres import invariants
 
 from postroom.errors import QueueHeld, QueueLocked
@@ -341,7 +341,7 @@ class World:
         office.get(self.room, desk)
         for note in self.model.notes.values():
             if note.at == desk:
-                note.mail = False
+                note.mail, note.fetched = False, True
 
     def do_dossier(self, a: int, b: int, c: int) -> None:
         key = self._note(a)
@@ -354,6 +354,10 @@ class World:
         found = {image.key for image in self.room._station(desk).query("NOTE", Text=text)}
         known = self.model.notes
         assert found == {key for key in self.model.keys_at(desk, mail=False) if known[key].text == text}
+
+    def do_query_all(self, a: int, b: int, c: int) -> None:
+        """A query over all nodes finds each message once, wherever it is."""
+        assert sorted(station_workload.query(self.room, "NOTE")) == sorted(self.model.notes)
 
     # --- procedures ---
 
@@ -377,6 +381,9 @@ class World:
         if a % 5 == 4:  # a request, which a rule may have answered before the sphere fails
             body, undo = (_request(self.fresh("id"), "7") for _ in range(2))
             return (when, ASKED, body, undo if when == "now" and b % 5 else None, None, None)
+        if a % 5 == 3:  # a letter, which its station may have fetched
+            body, undo = (self.fresh("") for _ in range(2))
+            return (when, f"{MAIL}{self._desk(b)}", body, undo if when == "now" and b % 5 else None, None, None)
         queue, body = self._queue(a), f"{self.fresh('do')}\nmore"
         if when != "now" or b % 5 == 0:
             return when, queue, body, None, None, None
@@ -491,12 +498,19 @@ class World:
             planned for sphere in self.model.spheres.values() for planned in sphere.sends if _remembers(planned)
         ]
         said = Counter(body if when != "now" else undo for when, _, body, undo, *_ in remembered)
-        assert Counter(found.get(("COMP.Q", 1), [])) == said
+        assert Counter(map(_said, found.get(("COMP.Q", 1), []))) == said
         self._check_stations()
 
     def _check_stations(self) -> None:
         north = self.room._network.store("north")
         at = {(row[0], key_text(row[3])): row[2] for store in (self.room.store, north) for row in self.stored(store)}
+        for to, number in self.model.letters:
+            keys = [
+                key for (place, key), body in at.items() if place == mailbox(to) and json.loads(body)["No"] == number
+            ]
+            assert len(keys) == 1, "a letter is in its mailbox, once"
+            self.model.notes[keys[0]] = Note(number, to, mail=True, fetched=False)
+        self.model.letters.clear()
         for key, note in self.model.notes.items():
             place = mailbox(note.at) if note.mail else database(note.at)
             body = json.loads(at[place, key])
@@ -559,6 +573,11 @@ STEPS = sorted(name.removeprefix("do_") for name in dir(World) if name.startswit
 
 def _refusal(hold: str, read: str | None) -> type[Exception] | None:
     return QueueHeld if hold else QueueLocked if read is not None else None
+
+
+def _said(body: str) -> str:
+    """What a remembered message says that no other does."""
+    return str(json.loads(body)["No"]) if body.startswith("{") else body
 
 
 def _request(id: str, number: str) -> str:

@@ -120,7 +120,7 @@ class _Reader:
             self.aside.add(key)
         elif event.verb == "unlock":
             self.begun.discard(key)
-        elif event.verb not in ("put", "beat"):
+        elif event.verb not in ("put", "create", "beat"):
             _must(key not in self.withdrawn, "what was withdrawn is there again")
             (self.begun if event.verb == "segment" else self.taken).add(key)
 
