@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -31,12 +32,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_one_by_one = threading.Lock()  # steps are evaluated by several threads, and Saxon is made for one in a process
+
+
 class HereShare(RulesShare):
     def evaluate(
         self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
         for chunk in together(arrivals, min(2, len(arrivals))):
-            effects, unsettled, orders = unpacked(evaluated(self.plan, packed(chunk, base, known)))
+            with _one_by_one:
+                answer = evaluated(self.plan, packed(chunk, base, known))
+            effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
 
 
@@ -80,7 +86,8 @@ class ThereShare(RulesShare):
         ticket = self.bay.ticket()
         chunks = [packed(each, base, known, at) for at, each in enumerate(together(arrivals, min(2, len(arrivals))))]
         # The first is worked off twice, as by an attempt that was given up and went on.
-        receipts = [receipt_of(evaluated_there(self.plan, ticket, chunk)) for chunk in [chunks[0], *chunks]]
+        with _one_by_one:
+            receipts = [receipt_of(evaluated_there(self.plan, ticket, chunk)) for chunk in [chunks[0], *chunks]]
         for answer in self.bay.answers(ticket, receipts):
             effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
