@@ -6,7 +6,7 @@ STAMP := $(VENV)/.set-up
 CLASSES := $(VENV)/spark.jsa
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types house reference bench lock clean
+.PHONY: help setup demo demo-cluster test test-all lint types house reference bench lock clean
 
 help: ## List the verbs
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ $(STAMP): pyproject.toml requirements.lock
 
 demo: $(STAMP) ## Take the tour
 	@$(BIN)/python examples/tour.py
+
+demo-cluster: $(STAMP) ## Decide claims on PostgreSQL and a Spark cluster of two workers, and kill one half-way
+	@$(BIN)/python examples/cluster/demo.py
 
 # Java shares classes if the file is its own, and says nothing if it is another Java's.
 test: export SPARK_SUBMIT_OPTS = -Xlog:disable -XX:SharedArchiveFile=$(abspath $(CLASSES))

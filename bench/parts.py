@@ -34,5 +34,6 @@ PARTS = (
     Part("stations", 5),
     Part("procedures", 3),
     Part("spheres", 3),
+    Part("cluster", 2.5),
 )
 MINUTES_MAX = 30

@@ -49,11 +49,14 @@ SPHERE_LABELS = (
     "heartbeat",
     "check",
 )
+#: That of executors, which leave their answers in the store.
+STAGING_LABELS = ("stage",)
 #: Every transaction is labelled, and every label has the three moments around its commit.
 LABELS = (
     *STATION_LABELS,
     *PROCEDURE_LABELS,
     *SPHERE_LABELS,
+    *STAGING_LABELS,
     "send",
     "send-many",
     "distribute",

@@ -111,6 +111,7 @@ STEP_FREE_MESSAGES: Final = 8_000  # of a step whose messages look at no others:
 PIPELINE_STEPS: Final = 2  # that are evaluated while another is committed
 PIPELINE_MESSAGES_MAX: Final = 100_000  # claimed one behind another before the engine looks up
 STEP_BYTES_MAX: Final = 32 * 1024 * 1024  # bodies claimed at once
+STAGED_PART_BYTES: Final = 1024 * 1024  # of an answer that an executor leaves in the store, in one row
 STEP_SECONDS: Final = 2.0  # a step grows while it is shorter than this
 STEP_ROUNDS_MAX: Final = 8  # Spark jobs to settle conflicts; then the settled part is committed
 TASK_ROUNDS_MAX: Final = 64  # the same inside of one task

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from postroom import loading
 from postroom.client import Client
 from postroom.doors import Doors
+from postroom.engine.depot import exchange, settings_of_spark
 from postroom.engine.runner import Report, Runner, Totals
 from postroom.engine.stage import Stage
 from postroom.engine.tryout import Tried
@@ -642,7 +643,11 @@ class Postroom:
         compensator.announce()
         compensator.check()
         with nullcontext() if options.get("until_idle") else compensator.beside():
-            return self._runner.run(spark=lambda: _session(master, conf or {}), **options)
+            return self._runner.run(
+                spark=lambda: _session(master, settings_of_spark(conf or {})),
+                exchange=exchange(self.store, master, conf or {}),
+                **options,
+            )
 
     def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
         """Run until nothing is left to do; takes what ``run`` takes."""

@@ -1,8 +1,8 @@
 """An engine on real Spark under load: requests come in while it works them off, and are joined in slices.
 
-``python -m tests.faults.engine_workload URL FOLDER NAME COUNT [MASTER]`` prints ``begin request ID`` before a send and
-``ok request KEY ID`` once it was acknowledged, ``step N`` after each step and ``finished`` at the end. A parent kills
-it, or something of it, and compares what was acknowledged with what the room holds.
+``python -m tests.faults.engine_workload URL FOLDER NAME COUNT [MASTER [EXCHANGE]]`` prints ``begin request ID`` before
+a send and ``ok request KEY ID`` once it was acknowledged, ``step N`` after each step and ``finished`` at the end. A
+parent kills it, or something of it, and compares what was acknowledged with what the room holds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import postroom
+from postroom.engine.depot import SETTING
 from postroom.engine.runner import Totals
 from postroom.room import Postroom
 
@@ -62,7 +63,7 @@ def send(room: Postroom, name: str, count: int) -> None:
         say("ok", "request", room.send("requests", body, format="xml", idempotency_key=id).key, id)
 
 
-def work(url: str, folder: Path, name: str, count: int, master: str) -> None:
+def work(url: str, folder: Path, name: str, count: int, master: str, way: str = "driver") -> None:
     program = folder / "program.demaq"
     program.write_text(PROGRAM)
     with postroom.open(url) as room:
@@ -75,7 +76,7 @@ def work(url: str, folder: Path, name: str, count: int, master: str) -> None:
 
         while True:
             last = not sender.is_alive()
-            room.run_until_idle(master=master, step_messages=20, progress=progress)
+            room.run_until_idle(master=master, conf={SETTING: way}, step_messages=20, progress=progress)
             if last:
                 break
         sender.join()

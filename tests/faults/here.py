@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.oracle.flowing import PlainShare
@@ -14,7 +15,16 @@ from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
 from postroom.flows.shares import FlowStage
 from postroom.room import Postroom
-from postroom.rules.stage import Base, RulesShare, evaluated, packed, together, unpacked
+from postroom.rules.stage import (
+    Base,
+    RulesShare,
+    evaluated,
+    evaluated_there,
+    packed,
+    receipt_of,
+    together,
+    unpacked,
+)
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -49,6 +59,49 @@ def evaluate_here(room: Postroom) -> Postroom:
 
     def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
         return room._runner.run(spark=lambda: cast("SparkSession", None), **options)
+
+    room.engine_run = engine_run  # type: ignore[method-assign]  # for this room alone
+    return room
+
+
+# --- executors of this process, which read and write in the store by connections of their own ---
+
+
+@dataclass(frozen=True)
+class ThereShare(RulesShare):
+    acts: list[Callable[[], object]] = field(default_factory=list)  # each happens before executors read once
+
+    def evaluate(
+        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline
+    ) -> Iterator[Mapping[int, Effects]]:
+        assert self.bay is not None
+        if self.acts:
+            self.acts.pop(0)()
+        ticket = self.bay.ticket()
+        chunks = [packed(each, base, known, at) for at, each in enumerate(together(arrivals, min(2, len(arrivals))))]
+        # The first is worked off twice, as by an attempt that was given up and went on.
+        receipts = [receipt_of(evaluated_there(self.plan, ticket, chunk)) for chunk in [chunks[0], *chunks]]
+        for answer in self.bay.answers(ticket, receipts):
+            effects, unsettled, orders = unpacked(answer)
+            yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+
+
+class ThereStage(HereStage):
+    def __init__(self, room: Postroom, *acts: Callable[[], object]) -> None:
+        super().__init__(room)
+        self._acts = list(acts)
+
+    def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
+        plan = self._programs.plan(tx)
+        return ThereShare(plan, self._acts) if plan.queues or plan.echoes else None
+
+
+def executors_here(room: Postroom, *acts: Callable[[], object]) -> Postroom:
+    """Let a room's engine hand over keys, to executors that are in this process."""
+    room._runner._stages = (ThereStage(room, *acts),)
+
+    def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
+        return room._runner.run(spark=lambda: cast("SparkSession", None), exchange=room.url, **options)
 
     room.engine_run = engine_run  # type: ignore[method-assign]  # for this room alone
     return room

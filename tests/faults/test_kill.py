@@ -25,10 +25,10 @@ from postroom.store.migrations import MIGRATIONS
 
 from .here import evaluate_here
 
-#: Stations, procedures and spheres have batteries of their own.
+#: Stations, procedures, spheres and executors have batteries of their own.
 ELSEWHERE = {
     f"{label}.{moment}"
-    for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS, *faults.SPHERE_LABELS)
+    for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS, *faults.SPHERE_LABELS, *faults.STAGING_LABELS)
     for moment in faults.MOMENTS
 } | {"migrate.statement"}
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point not in ELSEWHERE] + [

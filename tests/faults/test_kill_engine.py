@@ -49,14 +49,24 @@ class Workload:
 
     module = "tests.faults.engine_workload"
 
-    def __init__(self, url: str, folder: Path, name: str, count: int, fault: str = "", master: str = MASTER) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        name: str,
+        count: int,
+        fault: str = "",
+        master: str = MASTER,
+        exchange: str | None = None,
+    ) -> None:
         self.place = folder / name
         self.place.mkdir()
         self._said = self.place / "said"
         self._complaints = self.place / "complaints"
         with self._said.open("w") as out, self._complaints.open("w") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", self.module, url, str(folder), name, str(count), master],
+                [sys.executable, "-m", self.module, url, str(folder), name, str(count), master]
+                + ([] if exchange is None else [exchange]),
                 cwd=ROOT,
                 env={**os.environ, "POSTROOM_FAULT": fault, "TMPDIR": str(self.place)},
                 stdout=out,
@@ -132,10 +142,10 @@ def is_running(process: int) -> bool:
         return False
 
 
-def check(url: str, history: History) -> None:
+def check(url: str, history: History, engine: Callable[[Postroom], Postroom] = lambda room: room) -> None:
     """After the rest was worked off: one outcome for every acknowledged request, at most one for any other."""
     with postroom.open(url) as room:
-        room.run_until_idle(master=MASTER)
+        engine(room).run_until_idle(master=MASTER)
         offers = Counter(re.findall(r"<id>([\w-]+)</id>", "".join(bodies(room, "customer"))))
         errors = Counter(
             id for body in bodies(room, "broken") for id in re.findall(r"<initialMessage.*<id>([\w-]+)</id>", body)

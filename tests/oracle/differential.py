@@ -6,7 +6,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import pytest
 
 import postroom
 from postroom.engine import step
+from postroom.engine.depot import Bay, Depot, leave_all
 from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.engine.pipeline import steps
@@ -28,7 +29,7 @@ from postroom.room import Postroom
 from postroom.rules import evaluate
 from postroom.rules.definitions import Program
 from postroom.rules.language import parse
-from postroom.rules.stage import RulesShare, evaluated, packed, together, unpacked
+from postroom.rules.stage import RulesShare, evaluated, evaluated_there, packed, receipt_of, together, unpacked
 from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
@@ -54,6 +55,10 @@ class HereShare:
 
     share: RulesShare
     random: Random
+    bay: Bay | None = None
+
+    def there(self, bay: Bay) -> HereShare:
+        return replace(self, bay=bay)
 
     @property
     def version(self) -> int:
@@ -93,11 +98,21 @@ class HereShare:
     def evaluate(
         self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
-        for chunk in self._chunks(arrivals):
-            with _alarm_kept():
-                answer = evaluated(self.share.plan, packed(chunk, base, known))
+        chunks = [packed(chunk, base, known, number) for number, chunk in enumerate(self._chunks(arrivals))]
+        with _alarm_kept():
+            answers = self._answers(chunks)
+        for answer in answers:
             effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+
+    def _answers(self, chunks: Sequence[bytes]) -> list[bytes]:
+        """Handed over, or left in the store by executors that were given keys."""
+        if self.bay is None:
+            return [evaluated(self.share.plan, chunk) for chunk in chunks]
+        ticket = self.bay.ticket()
+        return self.bay.answers(
+            ticket, [receipt_of(evaluated_there(self.share.plan, ticket, chunk)) for chunk in chunks]
+        )
 
     def keep_warm(self, spark: SparkSession) -> None:
         raise AssertionError("nobody is idle here")
@@ -145,6 +160,7 @@ class Pair:
         self.partial = 0  # steps that settled less than they claimed
         self._spark = spark
         self._fence = self.room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "pair", 600))
+        self._depot = Depot(self.room.url, self._fence)
 
     def send(self, sent: Input) -> None:
         refused = [False, False]
@@ -162,7 +178,10 @@ class Pair:
         """One step of the engine, and the same of the oracle."""
         share = RulesShare(self.room.store.read(self.room._programs.plan))
         chosen = HereShare(share, random) if self._spark is None else share
-        one = steps(self.room.store, chosen, lambda: size, self._fence, self._spark or no_spark, {}, ahead=0)
+        depot = self._depot if self._spark is None and random.random() < 0.5 else None
+        one = steps(
+            self.room.store, chosen, lambda: size, self._fence, self._spark or no_spark, {}, ahead=0, depot=depot
+        )
         result = next(one, None)
         claimed = len(self.oracle.claim(size))
         if claimed != (0 if result is None else result.claimed):
@@ -233,6 +252,8 @@ class Pair:
         self.room.store.transact("release-lease", lambda tx: tx.leases.release(LEASE, self._fence))
 
     def close(self) -> None:
+        leave_all()
+        self._depot.close()
         self.room.close()
 
 

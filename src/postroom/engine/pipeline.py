@@ -15,13 +15,14 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from postroom.engine.depot import Damaged, Depot
 from postroom.engine.effects import Effects
 from postroom.engine.garbage import collector_off
-from postroom.engine.stage import Result, Share, Turn
-from postroom.engine.step import Claim, claim, commit, evaluate
+from postroom.engine.stage import Exchanging, Result, Share, Turn
+from postroom.engine.step import Claim, claim, commit, evaluate, set_aside
 from postroom.limits import PIPELINE_MESSAGES_MAX, PIPELINE_STEPS
 from postroom.store.base import Store
-from postroom.store.batch import Door, no_door
+from postroom.store.batch import Door, Stale, no_door
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ def steps(
     waiting: Mapping[str, str],
     ahead: int = PIPELINE_STEPS,
     door: Door = no_door,
+    depot: Depot | None = None,
 ) -> Generator[Result]:
     """What each step did, as long as they follow one another; nothing if there was nothing to do.
 
     ``Stale`` means that the world moved, and whoever is told less than was claimed must look again, too. ``ahead`` is
-    how many steps are under way besides the one that is committed.
+    how many steps are under way besides the one that is committed. With a ``depot`` executors read and write there.
     """
-    pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead, door)
+    pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead, door, depot)
     with collector_off(), pipeline:
         pipeline.take()
         while pipeline.under_way:
@@ -70,7 +72,9 @@ class WatchingStage(ABC):
         share = turn.store.read(lambda tx: self.share(tx, turn.waiting))
         if share is None:
             return None
-        return steps(turn.store, share, turn.size, turn.fence, turn.spark, turn.waiting, door=turn.door)
+        return steps(
+            turn.store, share, turn.size, turn.fence, turn.spark, turn.waiting, door=turn.door, depot=turn.depot
+        )
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
         share = store.read(self.share)
@@ -89,12 +93,15 @@ class _Pipeline:
         waiting: Mapping[str, str],
         ahead: int,
         door: Door,
+        depot: Depot | None,
     ) -> None:
         self._store = store
         self._size = size
         self._ahead = ahead
-        self._claim = partial(claim, share=share, fence=fence, waiting=waiting)
+        self._depot = depot if isinstance(share, Exchanging) else None
+        self._claim = partial(claim, share=share, fence=fence, waiting=waiting, bodies=self._depot is None)
         self._evaluate = partial(evaluate, spark=spark)
+        self._set_aside = partial(set_aside, fence=fence)
         self._commit = partial(commit, fence=fence, door=door)
         self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
         self._after: dict[str, int] = {}
@@ -111,6 +118,9 @@ class _Pipeline:
             found = self._store.transact("claim", lambda tx: self._claim(tx, size=size, after=after))
         if found is None:
             return False
+        if self._depot is not None and isinstance(found.share, Exchanging):
+            bay = self._depot.bay()
+            found.share, found.number = found.share.there(bay), bay.step
         self._claimed += len(found.arrivals)
         self._after |= {each.queue: each.position for each in found.stored if each.key not in found.timers}
         self.under_way.append((found, seconds, self._begun(found) if self._threads else None))
@@ -134,11 +144,18 @@ class _Pipeline:
         """Finish the oldest step."""
         found, seconds, coming = self.under_way.popleft()
         with _timed(seconds, "evaluate"):
-            effects, settled = self._evaluate(found) if coming is None else coming.result()
+            effects, settled = self._evaluated(found, coming)
         work = partial(self._commit, claimed=found, effects=effects, settled=settled)
         with _timed(seconds, "commit"):
             result = self._store.transact("step", work)
         return replace(result, claimed=len(found.arrivals), more=found.more, seconds=seconds)
+
+    def _evaluated(self, found: Claim, coming: Future[_Evaluated] | None) -> _Evaluated:
+        try:
+            return self._evaluate(found) if coming is None else coming.result()
+        except Damaged as damaged:  # only those who read the bodies could find out
+            self._store.transact("claim", partial(self._set_aside, keys=damaged.keys))
+            raise Stale from damaged
 
     def __enter__(self) -> None:
         pass

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from postroom import faults
+from postroom.engine.depot import Depot
 from postroom.engine.stage import Result, Stage, Turn
 from postroom.engine.step import LEASE, in_use
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
@@ -111,6 +112,7 @@ class Runner:
         self._fence = 0
         self._lost: LeaseLost | None = None
         self._size = _STEP_MESSAGES_FIRST
+        self._depot: Depot | None = None
         self._evaluated: float | None = None  # when Spark was last used
         self._steps: dict[Stage, Generator[Result]] = {}  # under way
 
@@ -126,8 +128,12 @@ class Runner:
         report: Report | None = None,
         progress: Progress | None = None,
         step_messages: int | None = None,
+        exchange: str | None = None,
     ) -> Totals:
-        """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the size of steps."""
+        """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the size of steps.
+
+        ``exchange`` is the URL of the store if executors are to read messages and write their answers there.
+        """
         if not self._running.acquire(blocking=False):
             raise LeaseHeld(lease=LEASE, owner="another thread of this room", until="it ends")
         self._stop.clear()
@@ -137,6 +143,8 @@ class Runner:
         try:
             with self._leased(), self._store.waiter() as waiter, ExitStack() as at_end:
                 idle_since = monotonic()
+                depot = None if exchange is None else Depot(exchange, self._fence)
+                self._depot = None if depot is None else at_end.enter_context(closing(depot))
                 at_end.callback(self._abandon)
                 while not self._stop.is_set():
                     if self._work(spark, report, progress, totals, step_messages):
@@ -209,7 +217,7 @@ class Runner:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
         size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
-        return stage.steps(Turn(self._store, self._fence, spark, size, self._door, dict(totals.waiting)))
+        return stage.steps(Turn(self._store, self._fence, spark, size, self._door, self._depot, dict(totals.waiting)))
 
     def _abandon(self) -> None:
         """End what is under way; what was not committed has not happened."""
@@ -297,7 +305,7 @@ class Runner:
     @contextmanager
     def _leased(self) -> Iterator[None]:
         transact = self._store.transact
-        self._fence = transact("lease", lambda tx: tx.leases.acquire(LEASE, self._owner, ENGINE_LEASE_SECONDS))
+        self._fence = transact("lease", self._begin)
         ended = threading.Event()
         beat = threading.Thread(target=self._renew, args=(ended,), name="postroom-lease", daemon=True)
         beat.start()
@@ -307,7 +315,17 @@ class Runner:
             ended.set()
             beat.join()
             if not self._store.stopped:
-                transact("release-lease", lambda tx: tx.leases.release(LEASE, self._fence))
+                transact("release-lease", self._end)
+
+    def _begin(self, tx: Transaction) -> int:
+        """Take the lease, and forget what executors of earlier engines left."""
+        fence = tx.leases.acquire(LEASE, self._owner, ENGINE_LEASE_SECONDS)
+        tx.staging.clear(fence, 0)
+        return fence
+
+    def _end(self, tx: Transaction) -> None:
+        tx.leases.release(LEASE, self._fence)
+        tx.staging.clear(self._fence + 1, 0)
 
     def _renew(self, ended: threading.Event) -> None:
         """Keep the lease while an effect takes long. If it is lost, no commit will pass: then stop and say so."""

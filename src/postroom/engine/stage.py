@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from postroom.engine.depot import Bay, Depot
 from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.serial import Timeline
 from postroom.model.message import Stored
@@ -68,6 +69,14 @@ class Share(Protocol):
         """Give Spark's workers something to do."""
 
 
+@runtime_checkable
+class Exchanging(Protocol):
+    """A share whose executors can fetch messages from the store and leave their answers there."""
+
+    def there(self, bay: Bay) -> Share:
+        """The same share, evaluated in that way."""
+
+
 @dataclass
 class Result:
     """What a step did, for reports and for choosing the size of the next one."""
@@ -90,6 +99,7 @@ class Turn:
     spark: Callable[[], SparkSession]
     size: Callable[[], int]  # messages of a step
     door: Door = no_door
+    depot: Depot | None = None  # where executors read and write, if they do it themselves
     waiting: Mapping[str, str] = field(default_factory=dict)  # queues, and the queue on hold that each waits for
 
 

@@ -16,8 +16,9 @@ from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.spheres import Bonds
 from postroom.engine.stage import Result, Share
-from postroom.errors import BodyError
+from postroom.errors import BodyError, StoreUnavailable
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
+from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
 from postroom.store.batch import NOWHERE, Batch, Door, Places, Put, Stale, no_door
 from postroom.store.owner import is_alive
@@ -44,15 +45,23 @@ class Claim:
     base: dict[Granule, list[Document]]
     timers: dict[int, Timer]  # by the key of the message whose time has come
     more: bool  # whether there was more than the step takes
+    number: int | None = None  # of the step, if executors fetch what its messages say, and leave their answers
 
 
 def claim(
-    tx: Transaction, share: Share, size: int, fence: int, waiting: Mapping[str, str], after: Mapping[str, int]
+    tx: Transaction,
+    share: Share,
+    size: int,
+    fence: int,
+    waiting: Mapping[str, str],
+    after: Mapping[str, int],
+    bodies: bool = True,
 ) -> Claim | None:
     """The next messages in the order of priority and arrival; None if there is nothing to take.
 
     ``after`` has the last positions of messages that are under way. What these will have done is not known: then only
     messages are taken that look at no others, and none when another's time has come, which would go before them.
+    Without ``bodies`` it takes outlines, for executors that fetch what the messages say.
     """
     tx.leases.check(LEASE, fence)
     names = [*share.watched, *share.echoes]
@@ -68,8 +77,8 @@ def claim(
     stored, timers = _due(tx, by_name, size) if not after else ([], {})
     sound, found = False, list[Stored]()
     while not found and not sound:  # those behind a damaged message move up
-        found, sound = _next(tx, free, share, size - len(stored), after)
-    stored += found
+        found, sound = _next(tx, free, share, size - len(stored), after, _whole if bodies else _outlined)
+    stored = found if not stored else stored + found if bodies else [each._replace(body="") for each in stored] + found
     if not stored:
         return None
     arrivals = share.arrivals(tx, stored)
@@ -78,7 +87,7 @@ def claim(
         tx.journal.newest(),
         stored,
         arrivals,
-        base_of(tx, arrivals),
+        base_of(tx, arrivals, bodies),
         timers,
         more=len(stored) >= size,
     )
@@ -139,8 +148,26 @@ def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> S
     return None
 
 
+#: A message, how many bytes it says, and whether it still says what was sent.
+_Found = tuple[Stored, int, bool]
+
+
+def _whole(tx: Transaction, queue: Queue, after: int, last: int) -> Iterator[_Found]:
+    return ((stored, len(stored.body), stored.sound) for stored in tx.messages.between(queue, after, last))
+
+
+def _outlined(tx: Transaction, queue: Queue, after: int, last: int) -> Iterator[_Found]:
+    """Whoever fetches the body looks whether it is sound."""
+    return ((stored, size, True) for stored, size in tx.messages.outlines(queue, after, last))
+
+
 def _next(
-    tx: Transaction, queues: Sequence[Queue], share: Share, size: int, after: Mapping[str, int]
+    tx: Transaction,
+    queues: Sequence[Queue],
+    share: Share,
+    size: int,
+    after: Mapping[str, int],
+    read: Callable[[Transaction, Queue, int, int], Iterator[_Found]],
 ) -> tuple[list[Stored], bool]:
     """Messages of the highest priority first, and of one priority in the order of their arrival.
 
@@ -159,18 +186,19 @@ def _next(
         chosen = list(heapq.merge(*heads))[: size - len(found)]
         last = chosen[-1] if chosen else 0
         pages = [
-            tx.messages.between(queue, behind[queue.name], min(last, heads[place][-1]))
+            read(tx, queue, behind[queue.name], min(last, heads[place][-1]))
             for place, queue in enumerate(peers)
             if heads[place]
         ]
         by_name = {queue.name: queue for queue in peers}
-        for stored in heapq.merge(*pages, key=lambda each: each.position) if len(pages) != 1 else pages[0]:
-            room -= len(stored.body)
+        for stored, bytes, whole in heapq.merge(*pages, key=_position) if len(pages) != 1 else pages[0]:
+            room -= bytes
             if room <= 0 and found:
                 break
-            if _sound(tx, by_name[stored.queue], stored):
+            if whole:
                 found.append(stored)
-            else:
+            else:  # it is kept out of everyone's way
+                tx.messages.set_aside(by_name[stored.queue], stored)
                 sound = False
     return found, sound
 
@@ -182,15 +210,26 @@ def _positions(
     return [each for each in found if each < windows[queue.name][1]] if queue.name in windows else found
 
 
-def _sound(tx: Transaction, queue: Queue, stored: Stored) -> bool:
-    """A message that no longer says what was sent is kept out of everyone's way."""
-    if stored.sound:
-        return True
-    tx.messages.set_aside(queue, stored)
-    return False
+def _position(found: _Found) -> int:
+    return found[0].position
 
 
-def base_of(tx: Transaction, arrivals: Sequence[Arrival]) -> dict[Granule, list[Document]]:
+def set_aside(tx: Transaction, keys: Sequence[int], fence: int) -> None:
+    """Keep claimed messages out of everyone's way that executors found damaged."""
+    tx.leases.check(LEASE, fence)
+    names = {stored.queue for stored in tx.messages.find_many(keys).values()}
+    queues = _locked(tx, sorted(names))
+    for stored in tx.messages.find_many(keys).values():
+        last = tx.journal.last(stored.key)
+        if stored.queue not in queues or stored.processed is not None or (last and last.verb == "set-aside"):
+            continue
+        if stored.sound:
+            why = f"an executor read message {key_text(stored.key)} otherwise than the engine does"
+            raise StoreUnavailable(why=why)
+        tx.messages.set_aside(queues[stored.queue], stored)
+
+
+def base_of(tx: Transaction, arrivals: Sequence[Arrival], bodies: bool = True) -> dict[Granule, list[Document]]:
     """The sets that the arrivals look at, as they stand."""
     wanted = list(dict.fromkeys(granule for arrival in arrivals for granule in arrival.granules))
     found: dict[Granule, list[Document]] = {}
@@ -198,11 +237,12 @@ def base_of(tx: Transaction, arrivals: Sequence[Arrival]) -> dict[Granule, list[
         some = [granule for granule in wanted if granule.kind == kind]
         ids = tx.slices.ids("slicing" if kind == "slice" else "index") if some else {}
         known = [granule for granule in some if granule.name in ids]
-        for granule, rows in zip(known, read([(ids[each.name], each.value) for each in known]), strict=True):
-            found[granule] = [_document(row) for row in rows if row.sound]
+        for granule, rows in zip(known, read([(ids[each.name], each.value) for each in known], bodies), strict=True):
+            found[granule] = [_document(row) for row in rows if not bodies or row.sound]
     for granule in wanted:
         if granule.kind == "queue":
-            found[granule] = [_document(row) for row in tx.slices.queue(granule.name) if row.sound]
+            inside = tx.slices.queue(granule.name, bodies)
+            found[granule] = [_document(row) for row in inside if not bodies or row.sound]
     return found
 
 
@@ -234,6 +274,8 @@ def commit(
         raise Stale
     tx.journal.actor, actor = ENGINE, tx.journal.actor
     try:
+        if claimed.number is not None:
+            tx.staging.clear(fence, claimed.number)
         return _Commit(tx, claimed, effects, door).write(settled)
     finally:
         tx.journal.actor = actor
@@ -320,11 +362,15 @@ class _Commit:
                     (put,) = self._door(self._tx, queue._replace(door=queue.door & ~self._passed), [draft])
                 except BodyError as refusal:
                     failure = Failure("application", refusal.code, str(refusal), action.rule)
-                    return (error_message(failure, stored.queue, stored.key, _document(stored)),)
+                    return (error_message(failure, stored.queue, stored.key, _document(self._said(stored))),)
                 found.append(self._admitted(action, put))
             else:
                 found.append(action)
         return tuple(found)
+
+    def _said(self, stored: Stored) -> Stored:
+        """A claimed message with its body."""
+        return (self._tx.messages.find(stored.key) or stored) if self._claimed.number is not None else stored
 
     def _admitted(self, action: Enqueue, put: Put) -> Enqueue:
         slicings, indexes = ({number: name for name, number in ids.items()} for ids in (self._slicings, self._indexes))

@@ -1,26 +1,29 @@
 """Rules on Spark: arrivals go out in chunks, pending actions come back, by one ``mapInArrow``.
 
 A chunk is one row: its messages, and the sets they look at. Messages that look at the same set travel together, so that
-most conflicts are settled inside of one task.
+most conflicts are settled inside of one task. Where executors read and write in the store themselves, a chunk has no
+bodies of stored messages, and a receipt comes back.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from postroom.engine.depot import Bay, Receipt, Ticket
 from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.garbage import collector_off
 from postroom.engine.isolation import isolated, reason
 from postroom.engine.serial import Timeline
 from postroom.engine.worker import Bounds
+from postroom.errors import PostroomError
 from postroom.model.message import Stored
 from postroom.rules.arrivals import arrivals_of
 from postroom.rules.evaluate import evaluate_chunk
@@ -76,6 +79,7 @@ _MEMBER = pa.struct(
 _SET = pa.struct([("kind", pa.string()), ("name", pa.string()), ("value", pa.string()), ("members", pa.list_(_MEMBER))])
 _CHUNK = pa.schema([("messages", pa.list_(_MESSAGE)), ("sets", pa.list_(_SET))])
 _TOLD = b"told"  # in the schema of an answer: all that is not a row
+_NUMBER = b"number"  # in the schema of a chunk: its place among those of the job
 _BEFORE = -1  # the time of what stood in a set before the step
 
 
@@ -84,6 +88,10 @@ class RulesShare:
     """The rules in force, as the engine sees them."""
 
     plan: Plan
+    bay: Bay | None = field(default=None, kw_only=True)  # where executors leave answers that do not go through Spark
+
+    def there(self, bay: Bay) -> RulesShare:
+        return replace(self, bay=bay)
 
     @property
     def version(self) -> int:
@@ -123,7 +131,7 @@ class RulesShare:
     def evaluate(
         self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
-        yield from _Job(self.plan, spark, base, known).run(arrivals)
+        yield from _Job(self.plan, spark, base, known, self.bay).run(arrivals)
 
     def keep_warm(self, spark: SparkSession) -> None:
         _Job(self.plan, spark, {}, {}).warm()
@@ -135,11 +143,12 @@ class RulesShare:
 class _Job:
     """Evaluates arrivals on Spark."""
 
-    def __init__(self, plan: Plan, spark: SparkSession, base: Base, known: Timeline) -> None:
+    def __init__(self, plan: Plan, spark: SparkSession, base: Base, known: Timeline, bay: Bay | None = None) -> None:
         self._plan = plan
         self._spark = spark
         self._base = base
         self._known = known
+        self._bay = bay
 
     def run(self, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
         return isolated(self._spark, arrivals, self._together)
@@ -156,8 +165,13 @@ class _Job:
             reason(self._spark, error)  # a worker that has died will be made anew; if Java has, that is told
 
     def _evaluated(self, chunks: Sequence[Sequence[Arrival]]) -> Iterator[Mapping[int, Effects]]:
-        frame = frame_of_chunks(self._spark, [packed(chunk, self._base, self._known) for chunk in chunks])
-        for answer in frame_of_actions(frame, self._plan).toArrow().column(0).to_pylist():
+        rows = [packed(chunk, self._base, self._known, number) for number, chunk in enumerate(chunks)]
+        ticket = None if self._bay is None else self._bay.ticket()
+        frame = frame_of_actions(frame_of_chunks(self._spark, rows), self._plan, ticket)
+        answers = frame.toArrow().column(0).to_pylist()
+        if self._bay is not None and ticket is not None:
+            answers = self._bay.answers(ticket, map(receipt_of, answers))
+        for answer in answers:
             effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
 
@@ -166,10 +180,11 @@ def frame_of_chunks(spark: SparkSession, chunks: Sequence[bytes]) -> DataFrame:
     return spark.createDataFrame(pa.table({"packed": pa.array(chunks, pa.binary())}), _PACKED)
 
 
-def frame_of_actions(chunks: DataFrame, plan: Plan) -> DataFrame:
-    """Arrivals in, pending actions out."""
+def frame_of_actions(chunks: DataFrame, plan: Plan, ticket: Ticket | None = None) -> DataFrame:
+    """Arrivals in, pending actions out; with a ticket, keys in and receipts out."""
     bounds = Bounds.beside(str(chunks.sparkSession.sparkContext.master))
-    return chunks.mapInArrow(partial(work, plan, bounds), _PACKED)
+    answer = partial(evaluated, plan) if ticket is None else partial(evaluated_there, plan, ticket)
+    return chunks.mapInArrow(partial(work, answer, bounds), _PACKED)
 
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
@@ -205,7 +220,7 @@ def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
     return chunks
 
 
-def packed(chunk: Sequence[Arrival], base: Base, known: Timeline) -> bytes:
+def packed(chunk: Sequence[Arrival], base: Base, known: Timeline, number: int = 0) -> bytes:
     """A chunk as one row of an Arrow stream, built column by column."""
     numbers: dict[Granule, int] = {}
     reads = [[[numbers.setdefault(each, len(numbers)) for each in read] for read in one.reads] for one in chunk]
@@ -216,7 +231,7 @@ def packed(chunk: Sequence[Arrival], base: Base, known: Timeline) -> bytes:
         pa.array([0, len(chunk)], pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_MESSAGE))
     )
     sets = pa.array([[_set(each, base, known) for each in numbers]], type=pa.list_(_SET))
-    return _stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK))
+    return _stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK.with_metadata({_NUMBER: str(number)})))
 
 
 def _stream(rows: pa.RecordBatch) -> bytes:
@@ -271,24 +286,72 @@ def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
 # --- in the worker -----------------------------------------------------------------------------------------------
 
 
-def work(plan: Plan, bounds: Bounds, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+#: The answer to a chunk, worked out within bounds.
+Answering = Callable[[bytes, Bounds], bytes]
+
+
+def work(answer: Answering, bounds: Bounds, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Evaluate every chunk of a partition, within bounds that the driver sets."""
     bounds.settle()
     saxon()  # before the time counts
     for rows in batches:
-        answers = []
         with collector_off():
-            for chunk in rows.column(0).to_pylist():
-                with _hushed(), bounds.deadline(len(chunk)):
-                    answers.append(evaluated(plan, chunk))
+            answers = [answer(chunk, bounds) for chunk in rows.column(0).to_pylist()]
         yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
 
 
-def evaluated(plan: Plan, chunk: bytes) -> bytes:
+def evaluated(plan: Plan, chunk: bytes, bounds: Bounds | None = None) -> bytes:
     """The answer to one chunk."""
+    return _evaluated(plan, *_chunk(chunk), bounds, len(chunk))
+
+
+def evaluated_there(plan: Plan, ticket: Ticket, chunk: bytes, bounds: Bounds | None = None) -> bytes:
+    """The receipt for one chunk, whose messages are fetched from the store, where the answer is left.
+
+    Time counts for the evaluation alone: that a store is slow, or away, is no message's fault.
+    """
     arrivals, base, given = _chunk(chunk)
-    effects, unsettled = evaluate_chunk(plan, arrivals, base, given)
-    return _answer([arrival.order for arrival in arrivals], effects, unsettled)
+    number = int(pa.ipc.open_stream(chunk).schema.metadata[_NUMBER])
+    keys = {each.key for each in arrivals} | {each.key for members in base.values() for each in members}
+    try:
+        found = ticket.fetched(sorted(keys))
+        damaged = {key for key, stored in found.items() if not stored.sound}
+        ours = [each.key for each in arrivals if each.key in damaged]
+        receipt = Receipt(number, gone=len(found) < len(keys), damaged=ours)
+        if receipt.gone or receipt.damaged:
+            return _receipt(receipt)
+        size = sum([len(stored.body) for stored in found.values()])
+        told = [each._replace(body=found[each.key].body) for each in arrivals]
+        sets = {
+            granule: [each._replace(body=found[each.key].body) for each in members if each.key not in damaged]
+            for granule, members in base.items()
+        }
+        ticket.leave(number, _evaluated(plan, told, sets, given, bounds, len(chunk) + size))
+    except PostroomError as error:
+        receipt = Receipt(number, trouble=str(error))
+    return _receipt(receipt)
+
+
+def _evaluated(
+    plan: Plan, arrivals: Sequence[Arrival], base: Base, given: Timeline, bounds: Bounds | None, size: int
+) -> bytes:
+    with nullcontext() if bounds is None else _bounded(bounds, size):
+        effects, unsettled = evaluate_chunk(plan, arrivals, base, given)
+        return _answer([arrival.order for arrival in arrivals], effects, unsettled)
+
+
+def _receipt(receipt: Receipt) -> bytes:
+    return json.dumps(asdict(receipt)).encode()
+
+
+def receipt_of(said: bytes) -> Receipt:
+    return Receipt(**json.loads(said))
+
+
+@contextmanager
+def _bounded(bounds: Bounds, size: int) -> Iterator[None]:
+    with _hushed(), bounds.deadline(size):
+        yield
 
 
 @contextmanager

@@ -95,6 +95,11 @@ class Store(ABC):
         return None
 
     @property
+    def address(self) -> str | None:
+        """The URL by which other machines open this store; None if it is a file of this one."""
+        return None
+
+    @property
     def actor(self) -> str:
         """Who acts, as the journal tells it."""
         return self._transaction.journal.actor

@@ -53,6 +53,12 @@ _POSITIONS = """
 SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?
 """
 _BETWEEN = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 AND m.position > ? AND m.position <= ? ORDER BY m.position"
+_OUTLINES = """
+SELECT m.key, q.name, m.created, m.processed, m.type, m.format, '', m.hash, m.properties, m.cause, m.position,
+       m.number, coalesce(m.last, m.position), octet_length(m.body)
+FROM messages m JOIN queues q ON q.id = m.queue
+WHERE m.queue = ? AND m.state = 1 AND m.position > ? AND m.position <= ? ORDER BY m.position
+"""
 _NEXT_OF = _COLUMNS + "WHERE q.name = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?"
 MARK = """
 UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = 1
@@ -196,6 +202,11 @@ class Messages:
         """The unprocessed messages of a queue from behind a position up to another, oldest first."""
         rows = self._session.rows(_BETWEEN, (queue.id, after, last))
         return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
+
+    def outlines(self, queue: Queue, after: int, last: int) -> list[tuple[Stored, int]]:
+        """As ``between``, without the bodies: instead of each the number of its bytes."""
+        rows = self._session.rows(_OUTLINES, (queue.id, after, last))
+        return [(tuple.__new__(Stored, row[:-1]), row[-1]) for row in rows]
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""

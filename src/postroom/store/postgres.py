@@ -7,6 +7,7 @@ correctness does not lean on serializable snapshots.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, LiteralString
@@ -27,8 +28,10 @@ from postroom.errors import (
 from postroom.limits import BUSY_SECONDS, RECHECK_SECONDS
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Conflict, Store, Waiter
+from postroom.store.messages import DISCARD, MARK
 from postroom.store.migrations import MIGRATIONS, for_postgres
 from postroom.store.session import Row, Session
+from postroom.store.slices import SPEND
 
 _CHANNEL = "postroom"
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
@@ -50,6 +53,33 @@ _WORDS = {
     "/*bytes*/": 'COLLATE "C"',
 }
 _adapted: dict[str, sql.SQL] = {}
+
+_BULK_ROWS = 8  # from so many rows on, one statement for all is quicker than one for each
+#: Such a statement over many rows is a COPY, which takes a tenth of the time.
+_PLAIN_INSERT = re.compile(r"\s*INSERT INTO (\w+)\s*\(([\w, ]+)\)\s*VALUES \(\?(?:, \?)*\)\s*$")
+#: What a step does to each of its messages, for all of them at once.
+_SETWISE: dict[str, LiteralString] = {
+    MARK: """
+        UPDATE messages m SET state = 0, position = v.position, last = NULL, processed = v.processed
+        FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS v (position, processed, key, queue)
+        WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
+    """,
+    DISCARD: """
+        DELETE FROM messages m USING unnest(%s::bigint[], %s::bigint[]) AS v (key, queue)
+        WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
+    """,
+    SPEND: """
+        INSERT INTO spent (message) SELECT m.key FROM messages m JOIN unnest(%s::bigint[]) AS v (key) ON m.key = v.key
+        WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+        ON CONFLICT (message) DO NOTHING
+    """,
+}
+
+
+def _copy(into: re.Match[str]) -> sql.Composed:
+    table, columns = into.groups()
+    names = sql.SQL(", ").join(sql.Identifier(name.strip()) for name in columns.split(","))
+    return sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
 
 
 def _adapt(statement: str) -> sql.SQL:
@@ -84,8 +114,17 @@ class PostgresSession(Session):
         return self.connection.execute(_adapt(statement), values).fetchone()
 
     def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
+        rows = values if isinstance(values, list) else list(values)
         with self.connection.cursor() as cursor:
-            cursor.executemany(_adapt(statement), values)
+            into = _PLAIN_INSERT.match(statement) if len(rows) >= _BULK_ROWS else None
+            if into is not None:
+                with cursor.copy(_copy(into)) as copy:
+                    for row in rows:
+                        copy.write_row(row)
+            elif statement in _SETWISE and len(rows) >= _BULK_ROWS:
+                cursor.execute(_SETWISE[statement], [list(column) for column in zip(*rows, strict=True)])
+            else:
+                cursor.executemany(_adapt(statement), rows)
             return cursor.rowcount
 
     def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
@@ -118,6 +157,10 @@ class PostgresStore(Store):
             connection.close()
             raise _ours(error) from error
         super().__init__(PostgresSession(connection, clock), actor)
+
+    @property
+    def address(self) -> str:
+        return self._url
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[Waiter]:

@@ -36,6 +36,8 @@ WHERE s.source = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
 """
 )
 _QUEUE = _STORED + "FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state < 2 ORDER BY m.number"
+# The same without the bodies.
+_SLICE_OUTLINE, _ENTRY_OUTLINE, _QUEUE_OUTLINE = (each.replace("m.body", "''") for each in (_SLICE, _ENTRY, _QUEUE))
 _VALUES = "SELECT source, value FROM entries WHERE message = ? ORDER BY source, value"
 _HOLDS = "SELECT t.name, s.value FROM slices s JOIN sets t ON t.id = s.slicing WHERE s.message = ? ORDER BY 1, 2"
 _HELD = """
@@ -51,7 +53,7 @@ _EMPTY_SLICING = "DELETE FROM slices WHERE slicing = ?"
 _EMPTY_ENTRIES = "DELETE FROM entries WHERE source = ?"
 _LEAVE_SLICES = "DELETE FROM slices WHERE message = ?"
 _LEAVE_ENTRIES = "DELETE FROM entries WHERE message = ?"
-_SPEND = """
+SPEND = """
 INSERT INTO spent (message) SELECT m.key FROM messages m WHERE m.key = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ON CONFLICT (message) DO NOTHING
 """
@@ -94,16 +96,16 @@ class Slices:
         """The messages of a slice's current lifetime, in the order of their arrival."""
         return self.slices([(slicing, value)])[0]
 
-    def slices(self, wanted: Sequence[tuple[int, str]]) -> list[list[Stored]]:
-        return _stored(self._session.each(_SLICE, wanted))
+    def slices(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
+        return _stored(self._session.each(_SLICE if bodies else _SLICE_OUTLINE, wanted))
 
-    def indexed(self, wanted: Sequence[tuple[int, str]]) -> list[list[Stored]]:
+    def indexed(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
         """The messages with a value in an index, in the order of their arrival."""
-        return _stored(self._session.each(_ENTRY, wanted))
+        return _stored(self._session.each(_ENTRY if bodies else _ENTRY_OUTLINE, wanted))
 
-    def queue(self, name: str) -> list[Stored]:
+    def queue(self, name: str, bodies: bool = True) -> list[Stored]:
         """Every message that is in a queue, processed or not, in the order of arrival."""
-        return [Stored(*row) for row in self._session.rows(_QUEUE, (name,))]
+        return [Stored(*row) for row in self._session.rows(_QUEUE if bodies else _QUEUE_OUTLINE, (name,))]
 
     def values(self, messages: Sequence[int]) -> list[list[tuple[int, str]]]:
         """For each message, where it stands in indexes."""
@@ -139,7 +141,7 @@ class Slices:
 
     def spend(self, messages: Iterable[int]) -> None:
         """Note which of these are processed and held by nothing, so that a sweep finds them without a search."""
-        self._session.many(_SPEND, ((key,) for key in messages))
+        self._session.many(SPEND, ((key,) for key in messages))
 
     def forget(self, message: int) -> None:
         """A message that is no more stands nowhere."""

@@ -24,6 +24,7 @@ from postroom.store.scans import Scans
 from postroom.store.session import Session
 from postroom.store.slices import Slices
 from postroom.store.spheres import Spheres
+from postroom.store.staging import Staging
 from postroom.store.timers import Timers
 from postroom.store.tokens import Tokens
 from postroom.store.tracking import Tracking
@@ -59,6 +60,7 @@ class Transaction:
         self.desks = Desks(session)
         self.tokens = Tokens(session)
         self.spheres = Spheres(session)
+        self.staging = Staging(session)
         self.handling = Handling(session, self.counts, self.spheres)
         self._wake = False
 
