@@ -33,6 +33,8 @@ STATION_LABELS = (
 )
 #: Those of procedures.
 PROCEDURE_LABELS = ("desks", "procedure", "switch")
+#: Those of counters.
+COUNTER_LABELS = ("counter",)
 #: Those of spheres and other machines of states.
 SPHERE_LABELS = (
     "machine",
@@ -55,6 +57,7 @@ STAGING_LABELS = ("stage",)
 LABELS = (
     *STATION_LABELS,
     *PROCEDURE_LABELS,
+    *COUNTER_LABELS,
     *SPHERE_LABELS,
     *STAGING_LABELS,
     "send",

@@ -8,6 +8,7 @@ from typing import Final
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # a body is read, hashed and sent whole
 BODY_DEPTH_MAX: Final = 200  # nesting of XML elements or JSON values
 XML_ATTRIBUTES_MAX: Final = 1_000  # on one element
+DECIMAL_EXPONENT_MAX: Final = 1_000  # of a decimal that is written with one: all views write it out
 PROPERTIES_MAX: Final = 100  # on one message
 PROPERTY_BYTES_MAX: Final = 4_096  # one name and value
 BATCH_MESSAGES_MAX: Final = 1_000_000  # in one send of many
@@ -34,6 +35,7 @@ SECRET_CHARS_MAX: Final = 200  # a principal's password
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
 CONFLICT_RETRIES_MAX: Final = 20
 JOURNAL_ROWS_MAX: Final = 1_000_000  # shown at once
+STORY_MESSAGES_MAX: Final = 500  # told of at once by a trace with causes
 PAGE_ROWS: Final = 500  # rows fetched at a time when browsing
 KEY_RESERVE_MAX: Final = 4_096  # keys taken from the counter at once
 KEY_TAIL: Final = 100_000  # keys per block: the part after the dot has five digits
@@ -88,6 +90,9 @@ CANDIDATE_ROWS: Final = 200  # candidates of one value, read at a time
 CHAIN_MAX: Final = 100  # procedures that handle a message one after another with no person in between
 WAITING_MAX: Final = 1_000  # working sets shown at once, unless more are asked for
 NODE_PAUSE_SECONDS: Final = 15.0  # before the engine asks a node again that did not answer
+
+# --- counters ---
+COUNTER_MESSAGES: Final = 1_000  # handed over in one commit
 
 # --- spheres ---
 SPHERE_ID_CHARS_MAX: Final = 200  # of a sphere, or of an entity of another machine

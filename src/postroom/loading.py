@@ -30,7 +30,9 @@ from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
 File = str | os.PathLike[str]
-LANGUAGES = ".qdl (queue descriptions), .demaq (rule programs), .flow (flow graphs), .form (message types, procedures)"
+LANGUAGES = (
+    ".qdl (queue descriptions), .demaq (rule programs), .flow (flow graphs), .form (types, procedures, counters)"
+)
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,13 @@ def check(store: Store | None, files: Sequence[File]) -> Sources:
     """Read and check definition files, against the room they are for if there is one."""
     sources = read(files)
     if sources.office.count:
-        if store is not None:
-            store.read(lambda tx: office_definitions.check(tx, sources.office))
-        else:
-            office_definitions.check(None, sources.office)
+        alone = not (sources.entries or sources.flow or sources.program)
+
+        def check_office(tx: Transaction | None) -> None:
+            office_definitions.check(tx, sources.office)
+            office_definitions.check_counters(tx, sources.office, alone=alone)
+
+        store.read(check_office) if store is not None else check_office(None)
     if sources.flow:
         if store is not None:
             store.read(lambda tx: flow_catalog.proposed(tx, Charts().now(tx), sources.flow, sources.rows))
@@ -115,7 +120,7 @@ def load(
     sources = read(files)
 
     def then(tx: Transaction) -> Loaded | None:
-        """Flows before rules: a rule may send to a space."""
+        """Flows before rules: a rule may send to a space. Counters come last: they may take from any queue."""
         done = []
         if sources.office.count:
             done.append(office_definitions.load_within(tx, sources.office, sources.files))
@@ -125,6 +130,8 @@ def load(
             )
         if sources.program:
             done.append(catalog.load_within(tx, sources.program, sources.files, drop=drop))
+        if sources.office.count:
+            done.append(office_definitions.load_counters(tx, sources.office, sources.files))
         return reduce(Loaded.then, done) if done else None
 
     if sources.entries:

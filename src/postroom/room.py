@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from postroom import loading
 from postroom.client import Client
@@ -48,9 +48,10 @@ from postroom.limits import (
 from postroom.loading import File
 from postroom.model.body import Format
 from postroom.model.catalog import Loaded
-from postroom.model.message import Draft, Message, Value
+from postroom.model.message import Draft, Message, Value, cause_number
 from postroom.model.moment import Clock, system_clock
-from postroom.model.types import MessageType
+from postroom.model.types import FieldValue, MessageType
+from postroom.model.views import record
 from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
 from postroom.queues.addressing import PRINCIPAL
@@ -68,8 +69,12 @@ from postroom.spheres.compensation import Checked, Compensator
 from postroom.spheres.machine import MachineHandle
 from postroom.spheres.monitor import Monitor, SphereShown, SphereTold
 from postroom.spheres.sphere import Sphere
+from postroom.stations import tryout as counter_tryout
 from postroom.stations import whereabouts
 from postroom.stations.catalog import Edition, Forms
+from postroom.stations.counters import Counters
+from postroom.stations.counters import remove as remove_counter
+from postroom.stations.handing import CounterShown, Handing
 from postroom.stations.network import CONTROL, Network, NodeShown
 from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.catalog import Kept, Procedures, set_enabled
@@ -81,6 +86,7 @@ from postroom.stations.procedures.interpreter import Interpreter
 from postroom.stations.procedures.tryout import Handled
 from postroom.stations.procedures.working import Evaluate
 from postroom.stations.station import Station
+from postroom.stations.story import Story, story
 from postroom.store import absolute, open_store
 from postroom.store.base import Store
 from postroom.store.journal import Event
@@ -88,7 +94,7 @@ from postroom.store.outbox import Effect
 from postroom.store.owner import process_token
 from postroom.store.registry import Registry
 from postroom.store.transaction import Transaction
-from postroom.store.types import define_type
+from postroom.store.types import define_type, find_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,8 +142,8 @@ class Postroom:
         self._programs = Programs()
         self._charts = Charts()
         self._by = By(actor, broker or broker_name())
-        doors = Doors(self._programs, self._charts, self._by)
-        self._verbs = Verbs(store, User(self._owner, actor), doors)
+        self._doors = Doors(self._programs, self._charts, self._by)
+        self._verbs = Verbs(store, User(self._owner, actor), self._doors)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
         again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
@@ -147,8 +153,9 @@ class Postroom:
         gateways = [CommandGateway(absolute(url))]
         self._procedures = Procedures(self._network.forms)
         self._interpreter = Interpreter(self._network, self._procedures)
-        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter]
-        self._runner = Runner(store, gateways, here, stages, self.sweep, doors)
+        self._handing = Handing(self._network, Counters())
+        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
+        self._runner = Runner(store, gateways, here, stages, self.sweep, self._doors)
 
     def __enter__(self) -> Postroom:
         return self
@@ -251,14 +258,17 @@ class Postroom:
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
         idempotency_key: str | None = None,
+        cause: str | None = None,
     ) -> Sent:
         """Send one message. When this returns, the message is on disk.
 
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
-        the same ``idempotency_key`` makes no second message and answers with the first one's key.
+        the same ``idempotency_key`` makes no second message and answers with the first one's key. ``cause`` is the key
+        of the message that this one follows from, for ``trace``. A message of this room as the body says what it says
+        once more, and is the cause unless another is named.
         """
-        names = (queue,) if isinstance(queue, str) else tuple(queue)
-        return self._verbs.send(names, Draft.of(body, format, type, properties), idempotency_key)
+        draft = Draft.of(body, format, type, properties)
+        return self._verbs.send(_path(queue), draft, idempotency_key, cause_number(body, cause))
 
     def send_many(
         self,
@@ -323,9 +333,23 @@ class Postroom:
         """One message, wherever it is."""
         return whereabouts.show(self._network, key)
 
-    def trace(self, key: str) -> list[Event]:
-        """Everything that happened to a message, oldest first; also after it is gone."""
-        return whereabouts.trace(self._network, key)
+    def fields(self, message: Message) -> dict[str, FieldValue]:
+        """What a typed message says, field by field, whatever it is written in."""
+        name = message.type
+        if name is None:
+            raise ArgumentInvalid(argument="message", why=f"{message.key} has no type")
+        return record(message.body, message.format, self.store.read(lambda tx: find_type(tx, name)))
+
+    @overload
+    def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...
+    @overload
+    def trace(self, key: str, *, causes: Literal[True]) -> Story: ...
+    def trace(self, key: str, *, causes: bool = False) -> list[Event] | Story:
+        """Everything that happened to a message, oldest first; also after it is gone.
+
+        With ``causes``, the same of all messages that it came from and that it led to, as a tree.
+        """
+        return story(self._network, key) if causes else whereabouts.trace(self._network, key)
 
     def locate(self, key: str) -> str | None:
         """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""
@@ -368,12 +392,13 @@ class Postroom:
         return spark_plan(_session(master, conf or {}), self.store.read(self._programs.plan))
 
     def lag(self) -> int:
-        """How many messages wait in queues that rules watch, in spaces that arcs leave, and for procedures."""
+        """How many messages wait in queues that rules watch, in spaces that arcs leave, for counters and procedures."""
 
         def work(tx: Transaction) -> int:
             watched = self._programs.plan(tx).queues
             flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
-            return flowing + sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            ruled = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
+            return flowing + ruled + self._handing.lag(tx)
 
         return self.store.read(work) + self._interpreter.lag()
 
@@ -397,9 +422,10 @@ class Postroom:
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> Iterator[Tried | Handled]:
-        """What proposed rules, arcs and procedures would do with the messages that are stored; nothing is changed.
+        """What proposed rules, arcs, procedures and counters would do with the messages that are stored.
 
-        Arcs and procedures are tried on Spark, which is started if there is something to try them on.
+        Nothing is changed. Arcs and procedures are tried on Spark, which is started if there is something to try them
+        on.
         """
         sources = loading.read(files)
         spark = partial(_session, master, conf or {})
@@ -409,6 +435,8 @@ class Postroom:
             yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark)
         if sources.office.procedures:
             yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
+        if sources.office.counters:
+            yield from counter_tryout.tried(self.store, sources.office, since, self._doors)
 
     def _evaluation(self, spark: Callable[[], SparkSession]) -> Evaluate:
         """How actions of procedures are worked out: on Spark."""
@@ -550,6 +578,14 @@ class Postroom:
         if limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return waiting_sets(self._network, self._procedures, procedure, limit)
+
+    def counters(self) -> list[CounterShown]:
+        """Where queues and stations meet: every counter, how much waits before it, and why if it does nothing."""
+        return self.store.read(self._handing.shown)
+
+    def remove_counter(self, name: str) -> None:
+        """Close a counter; messages stay where they are."""
+        self.store.transact("switch", lambda tx: remove_counter(tx, name))
 
     def form(self, type: str) -> Edition:
         """A message type by its form, and the version since which it is so."""

@@ -128,7 +128,7 @@ def test_every_command_has_an_example_in_its_help() -> None:
 
 def test_the_tour_runs_to_its_end() -> None:
     ran = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "tour.py")], capture_output=True, text=True, timeout=480
+        [sys.executable, str(ROOT / "examples" / "tour.py")], capture_output=True, text=True, timeout=600
     )
     assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr
     assert "The tour is over" in ran.stdout

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from postroom.model.types import Kind
+from postroom.stations.counters import CHECKS as CHECKS_OF_COUNTERS
+from postroom.stations.counters import Way
 from postroom.stations.forms import Rule
 from postroom.stations.language import AUTOMATIC, CHECKS
 from postroom.stations.procedures.checks import CHECKS as CHECKS_OF_PROCEDURES
@@ -13,6 +15,7 @@ from postroom.stations.procedures.definitions import KEYWORDS, Operation
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "postroom" / "stations"
+ALL_CHECKS = (*CHECKS, *CHECKS_OF_PROCEDURES, *CHECKS_OF_COUNTERS)
 PAGE = (ROOT / "docs" / "reference" / "forms.md").read_text()
 
 
@@ -27,13 +30,13 @@ def test_every_check_is_listed() -> None:
     raised = set(re.findall(r'_fail\(.*"([a-z]+(?:-[a-z]+)*)"\)$', _source(), re.MULTILINE))
     raised |= set(re.findall(r'Problem\(.*"([a-z]+(?:-[a-z]+)*)"\)', _source()))
     assert {"syntax", "condition-type", "name-twice", "procedure-station"} <= raised, "the search still works"
-    for name in raised | {check.__name__.replace("_", "-") for check in (*CHECKS, *CHECKS_OF_PROCEDURES)}:
+    for name in raised | {check.__name__.replace("_", "-") for check in ALL_CHECKS}:
         assert f"| `{name}` |" in PAGE, name
 
 
 def test_what_is_listed_exists() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \|", PAGE.partition("## What is refused")[2], re.MULTILINE)
-    known = {check.__name__.replace("_", "-") for check in (*CHECKS, *CHECKS_OF_PROCEDURES)}
+    known = {check.__name__.replace("_", "-") for check in ALL_CHECKS}
     assert len(rows) == len(set(rows))
     for name in rows:
         assert name in known or f'"{name}"' in _source(), name
@@ -50,6 +53,12 @@ def test_every_statement_of_procedures_is_listed() -> None:
     assert units is not None
     for word in (*signs[1].split("|"), *units[1].split("|")):
         assert f'"{word}"' in PAGE, word
+
+
+def test_every_statement_of_counters_is_listed() -> None:
+    for word in ("counter", *Way):
+        assert f'"{word}"' in PAGE, word
+        assert f"| `{word}` |" in PAGE, word
 
 
 def test_every_code_of_an_error_message_is_listed() -> None:

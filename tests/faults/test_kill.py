@@ -25,11 +25,10 @@ from postroom.store.migrations import MIGRATIONS
 
 from .here import evaluate_here
 
-#: Stations, procedures, spheres and executors have batteries of their own.
+#: Stations, procedures, counters, spheres and executors have batteries of their own.
+_OTHERS = (faults.STATION_LABELS, faults.PROCEDURE_LABELS, faults.COUNTER_LABELS, faults.SPHERE_LABELS)
 ELSEWHERE = {
-    f"{label}.{moment}"
-    for label in (*faults.STATION_LABELS, *faults.PROCEDURE_LABELS, *faults.SPHERE_LABELS, *faults.STAGING_LABELS)
-    for moment in faults.MOMENTS
+    f"{label}.{moment}" for labels in (*_OTHERS, faults.STAGING_LABELS) for label in labels for moment in faults.MOMENTS
 } | {"migrate.statement"}
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point not in ELSEWHERE] + [
     (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")

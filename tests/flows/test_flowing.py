@@ -284,8 +284,12 @@ def test_an_event_that_does_not_fit_is_refused_and_changes_nothing(room: Postroo
         room.publish_many("NYSE", ['["IBM", 1]', '["IBM", 1.5]'])
     with pytest.raises(EventInvalid, match="event 2: "):
         room.publish_many("NYSE", ['["IBM", 1]', '["IBM" 1]'])
-    with pytest.raises(EventInvalid, match="not XML"):
+    with pytest.raises(EventInvalid, match="the field issue is missing"):
         room.send("NYSE", "<trade/>", format="xml")
+    with pytest.raises(EventInvalid, match="price: a value of type int is wanted"):
+        room.send("NYSE", "<trade><issue>IBM</issue><price>x</price></trade>", format="xml")
+    with pytest.raises(EventInvalid, match="it is a Gryphon literal or JSON, not XML"):
+        room.send("meta:trading", "<trade/>", format="xml")
     assert room.store.read(lambda tx: tx.journal.newest()) == before
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import postroom
 from postroom.version import __version__
 
 from .conftest import Run
@@ -32,6 +33,40 @@ def test_trace_locate_and_show(run: Run) -> None:
     assert run("locate", key, "--json").json == {"key": key, "place": None}
     assert run("trace", "00009.00009").err.startswith("postroom: message-unknown:")
     assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
+
+
+def test_trace_with_causes(run: Run) -> None:
+    run("queue", "create", "q")
+    run("queue", "create", "answers")
+    asked = run("send", "q", "--body", "hello").out.strip()
+    run("receive", "q")
+    answer = run("send", "answers", "--body", "yes", "--cause", asked).out.strip()
+    shown = run("trace", answer, "--causes").out.splitlines()
+    assert shown[0].split() == ["message", "type", "time", "by", "way"]
+    assert shown[1].startswith(f"{asked} ")
+    assert "q; taken by " in shown[1]
+    assert shown[2].startswith(f"  {answer} *")
+    assert shown[2].endswith("answers")
+    told = run("trace", asked, "--causes", "--json").json
+    assert (told["key"], told["complete"], told["silent"]) == (asked, True, [])
+    first, second = told["messages"]
+    assert (first["key"], first["depth"], first["effects"], first["place"]) == (asked, 0, [answer], "q")
+    assert (second["causes"], second["depth"], second["place"]) == ([asked], 1, "answers")
+    assert [event["verb"] for event in first["events"]] == ["put", "take"]
+    with postroom.open("postroom.db") as room:
+        sphere = room.sphere("pay")
+        sphere.send("q", "order", compensation="cancel", cause=asked)
+        sphere.send("answers", "done", when="commit", cause=asked)
+        sphere.abort("no money")
+    undone = run("trace", asked, "--causes").out.splitlines()[3:]
+    assert [line.split("  ")[-1].partition(" by ")[0] for line in undone] == [
+        "q (in sphere pay, withdrawn); withdraw",
+        f"COMP.Q (in sphere pay, undoes {undone[0].split()[0]}); withdraw",
+        "COMP.Q (in sphere pay, on commit); withdraw",
+    ]
+    assert run("trace", "00009.00009", "--causes").err.startswith("postroom: message-unknown:")
+    assert run("send", "q", "--body", "x", "--cause", "00009.00009").err.startswith("postroom: message-unknown:")
+    assert run("send", "q", "--also", "answers", "--body", "x", "--cause", asked).code == 1
 
 
 def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_path: Path) -> None:

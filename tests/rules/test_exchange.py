@@ -130,17 +130,25 @@ def test_a_control_character_in_json_reaches_a_rule_as_something_and_harms_nothi
     assert [each.body for each in room.info("b")] == ["<l>3</l>"]
 
 
-def test_a_typed_form_appears_as_xml_and_what_does_not_fit_its_type_as_json(load: Load) -> None:
+def test_a_message_of_a_type_appears_as_xml_and_what_does_not_fit_it_as_it_came(load: Load) -> None:
     room = load(f"{QUEUES}create rule r for a if (true()) then do enqueue <y>{{/order/amount/data()}}</y> into b")
     order = MessageType("order", (Field("amount", Kind.INT), Field("note")))
     room.define_type(order)
     room.send("a", {"amount": 5, "note": "<&\r"}, type="order")
+    room.send("a", "amount: 6\nnote: <&\n and more\n", type="order")
+    room.send("a", "<order><amount>7</amount></order>", format="xml", type="order")
+    room.send("a", "amount: 8")
     room.run_until_idle()
-    assert [each.body for each in room.info("b")] == ["<y>5</y>"]
+    assert [each.body for each in room.info("b")] == ["<y>5</y>", "<y>6</y>", "<y>7</y>", "<y/>"]
     plan = Plan(1, "m", types={"order": order})
     assert element(Document(1, "json", "order", '{"amount": 5}'), plan) == "<d><order><amount>5</amount></order></d>"
     assert element(Document(1, "json", "order", '{"amount": "x"}'), plan) == '<d f="j">{"amount": "x"}</d>'
     assert element(Document(1, "json", "other", "{}"), plan) == '<d f="j">{}</d>'
+    both = "<d><order><amount>5</amount><note>a &lt; b\nc</note></order></d>"
+    assert element(Document(1, "text", "order", "amount: 5\nnote: a < b\n c"), plan) == both
+    assert element(Document(1, "text", "order", "amount: x"), plan) == '<d f="t">amount: x</d>'
+    assert element(Document(1, "text", "order", "amounts"), plan) == '<d f="t">amounts</d>'
+    assert element(Document(1, "text", None, "amount: 5"), plan) == '<d f="t">amount: 5</d>'
 
 
 def test_tags_like_ours_inside_of_a_message_are_only_text(load: Load) -> None:

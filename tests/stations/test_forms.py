@@ -113,7 +113,11 @@ BROKEN = [
     ("form-size", f"| {'-' * 200} |", "1:1: type T: a line of the template has 202 characters; at most 200"),
     ("index-fields", "index Who", "1:1: type T: there is no field Who to index"),
     ("syntax", "field To", "4:1: field NAME KIND RULE"),
-    ("syntax", "fields To string free", "4:1: type, field, index, procedure or a line of a template, not 'fields'"),
+    (
+        "syntax",
+        "fields To string free",
+        "4:1: type, field, index, procedure, counter or a line of a template, not 'fields'",
+    ),
     ("syntax", "| To: __", "4:1: a line of a template stands between two bars"),
     ("syntax", "type", "4:1: a type has a name"),
     ("name-twice", "type T\n| To: __ |\nfield To string free", "4:1: type T is already at f:1:1"),

@@ -48,6 +48,7 @@ def remember(
     recipient: str,
     primary: int | None = None,
     kept_in: str | None = None,
+    cause: int | None = None,
 ) -> int:
     """Put a message into COMP.Q, with whom it is for. The journal tells it, too: the message itself may disappear."""
     said: dict[str, Any] = {SPHERE: id, RECIPIENT: recipient}
@@ -55,7 +56,7 @@ def remember(
         said[COMPENSATES] = key_text(primary)
     detail = {**said, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
     undo = tx.queues.own(UNDO, UNDO_KIND, Keep.NOTHING)
-    return tx.messages.put(undo, marked(draft, said), primary, detail)
+    return tx.messages.put(undo, marked(draft, said), cause if primary is None else primary, detail)
 
 
 class _Undo(NamedTuple):

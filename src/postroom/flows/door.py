@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from postroom.errors import EventInvalid, EventRefused
 from postroom.flows.chart import META_SPACE, PARKED, Charts
+from postroom.flows.entering import parse_elements, parse_typed
 from postroom.flows.meta import By
 from postroom.flows.policy import prove
 from postroom.flows.reflection import published
 from postroom.flows.types import UNTYPED, Type
 from postroom.flows.values import canonical, parse_event
 from postroom.model.message import Draft
+from postroom.model.types import MessageType
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
+from postroom.store.types import find_type
 
 
 class FlowDoor:
@@ -32,9 +35,10 @@ class FlowDoor:
         type = self._charts.now(tx).graph.spaces[queue.name].type
         if type == UNTYPED:
             raise EventInvalid(space=queue.name, what="the first arc to it will tell its type", type="no values yet")
+        known = {name: find_type(tx, name) for name in {draft.type for draft in drafts} if name is not None}
         if len(drafts) == 1:
-            return [event(drafts[0], type, queue.name)]
-        return list(_events(drafts, type, queue.name))
+            return [event(drafts[0], type, queue.name, known)]
+        return list(_events(drafts, type, queue.name, known))
 
     def _meta(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator[Draft]:
         tx.definitions.lock()
@@ -45,22 +49,27 @@ class FlowDoor:
             yield draft._replace(body=body, format="json", type=None)
 
 
-def _events(drafts: Sequence[Draft], type: Type, space: str) -> Iterator[Draft]:
+def _events(drafts: Sequence[Draft], type: Type, space: str, known: Mapping[str, MessageType]) -> Iterator[Draft]:
     """Many events; a refusal tells which of them it is for."""
     for number, draft in enumerate(drafts, 1):
         try:
-            yield event(draft, type, space)
+            yield event(draft, type, space, known)
         except EventInvalid as error:
             raise EventInvalid(space=space, what=f"event {number}: {error.facts['what']}", type=str(type)) from None
 
 
-def event(draft: Draft, type: Type, space: str) -> Draft:
+def event(draft: Draft, type: Type, space: str, known: Mapping[str, MessageType]) -> Draft:
     """A message as an event of a type, in the one form in which events are stored."""
-    body = canonical(parse_event(_text(draft, space), type, space), type)
-    return draft._replace(body=body, format="json", type=None)
+    if draft.type is not None:
+        found = parse_typed(draft, known[draft.type], type, space)
+    elif draft.format == "xml":
+        found = parse_elements(draft.body, type, space)
+    else:
+        found = parse_event(draft.body, type, space)
+    return draft._replace(body=canonical(found, type), format="json", type=None)
 
 
 def _text(draft: Draft, space: str) -> str:
     if draft.format == "xml":
-        raise EventInvalid(space=space, what="an event is a Gryphon literal or JSON, not XML", type="an event")
+        raise EventInvalid(space=space, what="it is a Gryphon literal or JSON, not XML", type="a change of the graph")
     return draft.body

@@ -20,7 +20,7 @@ import pyarrow as pa
 from postroom.engine.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.failures import Failure, error_message
 from postroom.engine.isolation import isolated
-from postroom.errors import EventInvalid, FlowInvalid
+from postroom.errors import BodyError, FlowInvalid
 from postroom.flows.chart import Chart
 from postroom.flows.definitions import Transform
 from postroom.flows.door import event
@@ -85,8 +85,8 @@ class FlowShare:
         if stored.cause is not None or stored.format != "json":  # what a rule has made came through no door
             try:
                 draft = Draft(stored.body, stored.format, None, stored.properties)
-                body = event(draft, self.chart.running.spaces[stored.queue].type, stored.queue).body
-            except (EventInvalid, FlowInvalid) as error:
+                body = event(draft, self.chart.running.spaces[stored.queue].type, stored.queue, {}).body
+            except (BodyError, FlowInvalid) as error:
                 failure = str(error)
         about = (stored.properties, stored.created, stored.cause)
         return Arrival(index, stored.queue, stored.key, "json", None, body, *about, failure=failure)

@@ -16,11 +16,11 @@ from typing import Any
 from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.types import Bag, Row, Scalar, Tuple, Type, Union
 from postroom.flows.words import WORD, Words, fail, string
+from postroom.limits import DECIMAL_EXPONENT_MAX
 from postroom.model.body import is_text
 
 _INTEGER = range(-(2**63), 2**63)
 DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # as Spark holds them
-_EXPONENT_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def parse_event(text: str, type: Type, space: str) -> Any:
             (problem,) = error.facts["problems"]
             where = f"{problem.position.line}:{problem.position.column}"
             raise EventInvalid(space=space, what=f"{where}: {problem.what}", type=str(type)) from None
-        return _Fitting(space, type).literal(literal, type, "")
+        return fitted_literal(literal, type, space)
     except RecursionError:
         raise EventInvalid(space=space, what="it is nested too deeply", type=str(type)) from None
     return fitted(given, type, space)
@@ -74,7 +74,7 @@ def decimal_of(text: str) -> Decimal:
         found = Decimal(text)
     except InvalidOperation:
         raise ValueError(f"{text[:40]} is not a number") from None
-    if abs(found.adjusted()) > _EXPONENT_MAX:
+    if abs(found.adjusted()) > DECIMAL_EXPONENT_MAX:
         raise ValueError(f"{text[:40]} is too large or too small")
     return found
 
@@ -91,6 +91,11 @@ def fitted(given: Any, type: Type, space: str) -> Any:
     return _Fitting(space, type).json(given, type, "")
 
 
+def fitted_literal(given: Literal, type: Type, space: str) -> Any:
+    """What a literal has said, as a value of a type."""
+    return _Fitting(space, type).literal(given, type, "")
+
+
 def is_value(text: str, type: Type) -> bool:
     """Whether a text is a value of a simple type."""
     try:
@@ -102,7 +107,7 @@ def is_value(text: str, type: Type) -> bool:
 
 def value_of(literal: Literal, type: Type) -> Any:
     """What a literal is where a type is wanted."""
-    return _Fitting("the pattern", type).literal(literal, type, "")
+    return fitted_literal(literal, type, "the pattern")
 
 
 # --- literals -----------------------------------------------------------------------------------------------------

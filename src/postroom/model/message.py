@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from postroom.errors import NotInSphere, PropertyInvalid, TextInvalid
 from postroom.limits import PROPERTIES_MAX, PROPERTY_BYTES_MAX
 from postroom.model.body import Format, check_body, check_text, is_text, json_text, parse_json
-from postroom.model.key import key_text
+from postroom.model.key import key_number, key_text
 from postroom.model.moment import to_datetime, to_iso
 
 #: A property is a typed atomic value, fixed for the message's lifetime.
@@ -40,7 +40,12 @@ class Draft(NamedTuple):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
     ) -> Draft:
-        """Check a body and its properties. A string is text unless ``format`` says so; a dict or list is JSON."""
+        """Check a body and its properties. A string is text unless ``format`` says so; a dict or list is JSON.
+
+        A message is its own body: what it says goes on as it is, with its format and type.
+        """
+        if isinstance(body, Message):
+            body, format, type = body.body, format or body.format, type or body.type
         if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
             check_text(body)
             return cls(body, "text", type, NO_PROPERTIES)
@@ -232,6 +237,13 @@ class Message:
         if self.corrupt:
             shape["corrupt"] = True
         return shape
+
+
+def cause_number(body: Any, cause: str | None) -> int | None:
+    """The message that a new one follows from: the one that is named, else the one that it passes on."""
+    if cause is None:
+        return body._stored.key if isinstance(body, Message) else None
+    return key_number(cause)
 
 
 def draft_hash(destination: str, draft: Draft) -> bytes:

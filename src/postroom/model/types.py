@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from postroom.errors import BodyMismatch, KeyInvalid, TypeInvalid
+from postroom.limits import DECIMAL_EXPONENT_MAX
 from postroom.model.key import key_number, key_text
 
 
@@ -134,7 +135,7 @@ def plain(value: FieldValue) -> Any:
         return [plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return str(value) if isinstance(value, Decimal) else value.isoformat()
+    return format(value, "f") if isinstance(value, Decimal) else value.isoformat()
 
 
 def text(value: FieldValue) -> str:
@@ -164,14 +165,15 @@ def _int(given: Any) -> int:
 
 
 def _decimal(given: Any) -> Decimal:
+    """Digits and a point, as XML has decimals; a number of JSON with an exponent is written out."""
     if isinstance(given, str):
-        return Decimal(_like(_NUMBER, given))
+        return Decimal(_like(_DECIMAL, given))
     if isinstance(given, bool) or not isinstance(given, (int, float, Decimal)):
         raise TypeError
     number = Decimal(str(given))
-    if not number.is_finite():
+    if not number.is_finite() or abs(number.adjusted()) > DECIMAL_EXPONENT_MAX:
         raise ValueError
-    return number
+    return Decimal(format(number, "f"))
 
 
 def _float(given: Any) -> float:
@@ -207,9 +209,11 @@ def _like(pattern: re.Pattern[str], given: str) -> str:
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _INT = re.compile(r"[+-]?[0-9]{1,4000}")
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_CLOCK = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+_ZONE = r"(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)?"  # those that XML has
+_CLOCK = rf"[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}})?)?{_ZONE}"
 _TIME = re.compile(_CLOCK)
 _MOMENT = re.compile(f"{_DATE.pattern}T{_CLOCK}")
 

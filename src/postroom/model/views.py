@@ -28,7 +28,7 @@ def record(body: str, form: Format, type: MessageType) -> dict[str, FieldValue]:
         given = parse_json(body, exact=True)
         if not isinstance(given, dict):
             raise BodyMismatch(type=type.name, why="the JSON is not an object")
-        return type.record(given)
+        return type.record(_by_name(given, type))
     if form is Format.XML:
         return type.record(_fields_of_xml(body, type))
     return type.record(_fields_of_lines(body, type))
@@ -61,23 +61,41 @@ def as_lines(values: dict[str, FieldValue]) -> list[str]:
     return shown
 
 
-def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
+def _by_name(given: dict[str, Any], type: MessageType) -> dict[str, Any]:
+    """A JSON object by the names of fields; one with blanks may have ``_`` for them, as events and SQL must."""
+    spoken = {field.element: field.name for field in type.fields if field.element != field.name}
+    if not spoken.keys() & given.keys():
+        return given
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if spoken.get(name, name) in found:
+            raise BodyMismatch(type=type.name, why=f"field {spoken.get(name, name)!r} stands twice")
+        found[spoken.get(name, name)] = value
+    return found
+
+
+def elements(body: str, of: str) -> tuple[str, list[tuple[str, str]]]:
+    """The name of an XML body's root, and its fields: elements in the root, each with a text and nothing else."""
     from postroom.model.xml import parse_xml
 
     root = parse_xml(body)
-    if root.tag != type.element:
-        raise BodyMismatch(type=type.name, why=f"the root element is <{root.tag}>, not <{type.element}>")
-    names = {field.element: field for field in type.fields}
-    given: dict[str, Any] = {}
     if root.attrib or (root.text or "").strip():
-        raise BodyMismatch(type=type.name, why=f"<{root.tag}> has more than the elements of its fields")
+        raise BodyMismatch(type=of, why=f"<{root.tag}> has more than the elements of its fields")
     for child in root:
         if len(child) or child.attrib or (child.tail or "").strip():
-            raise BodyMismatch(type=type.name, why=f"<{child.tag}> has more than text inside or beside it")
-        known = names.get(child.tag)
-        _collect(
-            given, known.name if known else child.tag, child.text or "", many=bool(known and known.many), type=type
-        )
+            raise BodyMismatch(type=of, why=f"<{child.tag}> has more than text inside or beside it")
+    return root.tag, [(child.tag, child.text or "") for child in root]
+
+
+def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
+    root, found = elements(body, type.name)
+    if root != type.element:
+        raise BodyMismatch(type=type.name, why=f"the root element is <{root}>, not <{type.element}>")
+    names = {field.element: field for field in type.fields}
+    given: dict[str, Any] = {}
+    for name, said in found:
+        known = names.get(name)
+        _collect(given, known.name if known else name, said, many=bool(known and known.many), type=type)
     return given
 
 

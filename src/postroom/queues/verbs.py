@@ -85,9 +85,9 @@ class Verbs:
 
     # --- send ---
 
-    def send(self, queue: Names, draft: Draft, idempotency_key: str | None = None) -> Sent:
+    def send(self, queue: Names, draft: Draft, idempotency_key: str | None = None, cause: int | None = None) -> Sent:
         known = self._known.get(queue)
-        if known is not None and idempotency_key is None and draft.type is None:
+        if known is not None and idempotency_key is None and draft.type is None and cause is None:
             sent = self._store.send_one(known, draft)
             if sent is not None:
                 return Sent(sent)
@@ -104,7 +104,9 @@ class Verbs:
             self._remember(queue, target.id)
             if draft.type is not None:
                 check_typed(tx, draft)
-            (key,) = self.put(tx, target, [draft])
+            if cause is not None:
+                tx.causes.require(cause)
+            (key,) = self.put(tx, target, [draft], cause)
             if idempotency_key is not None:
                 tx.receipts.add(idempotency_key, key, fingerprint)
             return key

@@ -22,16 +22,16 @@ _FORMATS = {"x": "xml", "j": "json", "t": "text"}
 
 
 def element(document: Document, plan: Plan) -> str:
-    """A message inside the document of a batch."""
+    """A message inside the document of a batch: a typed one as its type writes it in XML, whatever it is written in."""
     _, form, type, body, _ = document
-    if form == "xml":
-        return f"<d>{without_declaration(body)}</d>"
-    if form == "json" and type is not None and type in plan.types:
+    if type is not None and type in plan.types:
         try:
             known = plan.types[type]
-            return f"<d>{as_xml(record(body, Format.JSON, known), known)}</d>"
-        except BodyMismatch:  # the type has changed since; then it is what it always was, JSON
+            return f"<d>{as_xml(record(body, Format(form), known), known)}</d>"
+        except BodyMismatch:  # the type has changed since; then it is what it always was
             pass
+    if form == "xml":
+        return f"<d>{without_declaration(body)}</d>"
     return f'<d f="{form[0]}">{escaped(body)}</d>'
 
 

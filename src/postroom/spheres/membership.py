@@ -88,7 +88,7 @@ class Part(Sender):
     """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere."""
 
     def __init__(self, membership: Membership, store: Store, entrance: Entrance, heart: Heart) -> None:
-        super().__init__(store, entrance, membership.id, (ACTIVE, COMMITTING))
+        super().__init__(store, entrance, membership.id, (ACTIVE, COMMITTING), key_number(membership.key))
         self._membership = membership
         self._heart = heart
 

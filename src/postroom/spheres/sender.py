@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from postroom.model.body import Format
-from postroom.model.message import Draft, Value
+from postroom.model.message import Draft, Value, cause_number
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.sending import Order, Sent
@@ -24,8 +25,11 @@ class Desk(Protocol):
 class Sender:
     """May send while the sphere is in one of some states."""
 
-    def __init__(self, store: Store, entrance: Entrance, id: str, states: Sequence[str]) -> None:
+    def __init__(
+        self, store: Store, entrance: Entrance, id: str, states: Sequence[str], cause: int | None = None
+    ) -> None:
         self.id = id
+        self._cause = cause  # of what is sent, unless it says another
         self._store = store
         self._entrance = entrance
         self._states = states
@@ -41,14 +45,17 @@ class Sender:
         format: str | Format | None = None,
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
+        cause: str | None = None,
     ) -> Sent:
         """Send a message: ``now``, visible at once, or when the outcome is known, on ``commit`` or on ``abort``.
 
         ``compensation`` undoes a message that is sent now: a body, or a ``Compensation`` with a queue of its own. It is
-        stored in the same commit. When the sphere commits it is dropped, or moved to the queue ``on_commit``.
+        stored in the same commit. When the sphere commits it is dropped, or moved to the queue ``on_commit``. ``cause``
+        is the key of the message that this one follows from; for a recipient that takes part, the one it received.
         """
         draft = Draft.of(body, format, type, properties)
-        return self._fire(sending.order(queue, draft, when, compensation, on_commit, format))
+        order = sending.order(queue, draft, when, compensation, on_commit, format)
+        return self._fire(order, cause_number(body, cause))
 
     def mail(
         self,
@@ -59,15 +66,20 @@ class Sender:
         *,
         when: str = "now",
         compensation: Any = None,
+        cause: str | None = None,
     ) -> Sent:
         """Put a form into a station's mailbox, written by another station.
 
         ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
         with a queue.
         """
-        return self._fire(sending.letter(writer.name, to, type, fields or {}, compensation, when))
+        return self._fire(
+            sending.letter(writer.name, to, type, fields or {}, compensation, when), cause_number(None, cause)
+        )
 
-    def _fire(self, order: Order) -> Sent:
+    def _fire(self, made: Order, cause: int | None) -> Sent:
+        order = replace(made, cause=self._cause if cause is None else cause)
+
         def work(tx: Transaction) -> Sent:
             outcome.require_state(tx, self.id, *self._states)
             return sending.send(tx, self.id, order, self._entrance)

@@ -49,6 +49,7 @@ class Order:
     target: tuple[str, ...] | None = None
     on_commit: tuple[str, ...] | None = None
     box: str | None = None  # the station of a letter
+    cause: int | None = None  # the message that it follows from
 
 
 def letter(writer: str, to: str, type: str, fields: Mapping[str, Any], compensation: Any, when: str) -> Order:
@@ -100,8 +101,10 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
         raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
     recipient = entrance.find(tx, order.queue) if order.box is None else entrance.box(tx, order.box)
     entrance.check(tx, recipient, order.draft)
+    if order.cause is not None:
+        tx.causes.require(order.cause)
     if order.when != "now":
-        remembered = remember(tx, id, order.draft, order.when, recipient.name)
+        remembered = remember(tx, id, order.draft, order.when, recipient.name, cause=order.cause)
         note = Send(id, number, order.when, recipient.name, None, None, remembered, recipient.name, None, tx.now)
         tx.spheres.remember(note)
         return Sent(None, key_text(remembered))
@@ -110,7 +113,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     if order.compensation is not None:
         entrance.check(tx, target, order.compensation)
     queue = entrance.reach(tx, recipient.name)
-    key = entrance.put(tx, queue, marked(order.draft, {SPHERE: id}))
+    key = entrance.put(tx, queue, marked(order.draft, {SPHERE: id}), order.cause)
     undo = None
     if order.compensation is not None:
         undo = remember(tx, id, order.compensation, "now", target.name, key, kept_in)

@@ -1,4 +1,4 @@
-"""The form language (.form): from text to frozen forms and procedures with their places, and back.
+"""The form language (.form): from text to frozen forms, procedures and counters with their places, and back.
 
     type MEETING ANNOUNCEMENT
     | To: ______________  KEY: __________ |
@@ -9,7 +9,8 @@
     index Subject
 
 One statement a line; ``#`` begins a comment. What stands between bars is drawn and has none. What follows
-``procedure`` is read by ``postroom.stations.procedures.language``.
+``procedure`` is read by ``postroom.stations.procedures.language``, a line that begins with ``counter`` by
+``postroom.stations.counters``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from postroom.errors import FormInvalid
 from postroom.limits import FORM_COLUMNS_MAX, FORM_FIELDS_MAX
 from postroom.model.catalog import Position, Problem, refuse
 from postroom.model.types import Kind
+from postroom.stations import counters
+from postroom.stations.counters import Counter
 from postroom.stations.forms import Form, FormField, Line, Rule
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.language import procedures
@@ -35,35 +38,41 @@ _UNCOMMENTED = re.compile(r'(?:[^#"]|"(?:[^"\\]|\\.)*"|")*')
 
 @dataclass(frozen=True)
 class Office:
-    """What files say: message types, and procedures that handle messages of them."""
+    """What files say: message types, procedures that handle messages of them, counters that they come and go by."""
 
     forms: tuple[Form, ...] = ()
     procedures: tuple[Procedure, ...] = ()
+    counters: tuple[Counter, ...] = ()
 
     @property
     def count(self) -> int:
-        return len(self.forms) + len(self.procedures)
+        return len(self.forms) + len(self.procedures) + len(self.counters)
 
     def joined(self, more: Office) -> Office:
         """With what another file says: a name is in one of them."""
-        both = Office(self.forms + more.forms, self.procedures + more.procedures)
-        _refuse_if(_twice("type", both.forms) + _twice("procedure", both.procedures))
+        both = Office(self.forms + more.forms, self.procedures + more.procedures, self.counters + more.counters)
+        _refuse_if(_twice("type", both.forms) + _twice("procedure", both.procedures) + _twice("counter", both.counters))
         return both
 
 
 def read(text: str, file: str) -> Office:
-    """The types and procedures of a file; each type is checked, procedures are when their types are known."""
+    """All that a file says; each type is checked, procedures and counters are when their types are known."""
     of_types: list[str] = []
     of_procedures: list[tuple[Position, str]] = []
+    found: list[Counter] = []
     inside = False
     for number, row in enumerate(text.splitlines(), 1):
         said = row if row.strip().startswith("|") else without_comment(row)
         word = said.split()[0] if said.strip() else ""
-        inside = word == "procedure" or (inside and word != "type")
-        of_types.append("" if inside else said)
-        if inside and word:
-            of_procedures.append((Position(file, number, len(row) - len(row.lstrip()) + 1), said.strip()))
-    return Office(parse("\n".join(of_types), file), ()).joined(Office((), tuple(procedures(of_procedures))))
+        position = Position(file, number, len(row) - len(row.lstrip()) + 1)
+        inside = word == "procedure" or (inside and word not in ("type", "counter"))
+        of_types.append("" if inside or word == "counter" else said)
+        if word == "counter":
+            found.append(counters.parse(said, position))
+        elif inside and word:
+            of_procedures.append((position, said.strip()))
+    forms = parse("\n".join(of_types), file)
+    return Office().joined(Office(forms, tuple(procedures(of_procedures)), tuple(found)))
 
 
 def without_comment(row: str) -> str:
@@ -79,7 +88,7 @@ def parse(text: str, file: str) -> tuple[Form, ...]:
     return forms
 
 
-def _twice(what: str, defined: Sequence[Form] | Sequence[Procedure]) -> list[Problem]:
+def _twice(what: str, defined: Sequence[Form | Procedure | Counter]) -> list[Problem]:
     names: dict[str, Position] = {}
     found = []
     for each in defined:
@@ -130,7 +139,11 @@ class _Reader:
                 self._inside(name, position, "an index")
                 indexes.append(" ".join(words[1:]))
             else:
-                _fail(position, f"type, field, index, procedure or a line of a template, not {words[0]!r}", "syntax")
+                _fail(
+                    position,
+                    f"type, field, index, procedure, counter or a line of a template, not {words[0]!r}",
+                    "syntax",
+                )
         if name:
             yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
 

@@ -26,7 +26,7 @@ from postroom.errors import (
 from postroom.limits import KEY_TAIL, NODE_SECONDS
 from postroom.model.body import is_text
 from postroom.model.catalog import nearest
-from postroom.stations import filing
+from postroom.stations import counters, filing
 from postroom.stations.catalog import Forms
 from postroom.stations.reading import database, mailbox
 from postroom.store import absolute, open_store
@@ -276,6 +276,9 @@ class Network:
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
+            at = [each.counter.name for each in counters.kept(tx) if each.counter.station == name]
+            if at:
+                raise StationInUse(name=name, why=f"counter {at[0]} is there; postroom counter remove {at[0]}")
             box = tx.queues.named(mailbox(name))
             if box is not None and box.unprocessed:
                 raise StationInUse(name=name, why=f"{box.unprocessed} message(s) are in its mailbox; get them first")

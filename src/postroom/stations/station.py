@@ -90,11 +90,17 @@ class Station:
         def work(tx: Transaction) -> list[str]:
             stored = self._own(tx, key)
             edition = self._made_with(stored, tx)
-            return self._put(tx, edition, [lambda new: copied(edition.form, stored.body, new)] * count)
+            return self._put(tx, edition, [lambda new: copied(edition.form, stored.body, new)] * count, stored.key)
 
         return self._with_keys(work)
 
-    def _put(self, tx: Transaction, edition: Edition, bodies: Sequence[Callable[[int], str]]) -> list[str]:
+    def _put(
+        self,
+        tx: Transaction,
+        edition: Edition,
+        bodies: Sequence[Callable[[int], str]],
+        cause: int | None = None,
+    ) -> list[str]:
         tx.tracking.enter(STATIONS)
         queue = self._queue(tx)
         properties = properties_of(Marks(edition.version))
@@ -104,7 +110,7 @@ class Station:
             said = body(key)
             check_text(said)
             made.append((key, edition.form.name, properties, said))
-        filing.file(tx, queue, tx.transfers.create(queue, made))
+        filing.file(tx, queue, tx.transfers.create(queue, made, cause))
         tx.wake()
         return [key_text(key) for key in keys]
 

@@ -163,7 +163,7 @@ class Batch:
                 self._held.append(key)
         else:
             self._journal.append((seq, self._now, "take", key, stored.last, id, None, self._actor, None))
-            self._discarded.append((key, id, seq))
+            self._discarded.append((key, id, seq, stored.cause, stored.type))
 
     def reset(self, slicing: int, value: str, name: str, actor: str) -> None:
         said = json.dumps({"slicing": name, "slicekey": value}, ensure_ascii=False)
@@ -179,9 +179,9 @@ class Batch:
         if self._marked and session.many(MARK, self._marked) != len(self._marked):
             raise Stale
         if self._discarded:
-            if session.many(DISCARD, [(key, queue) for key, queue, _ in self._discarded]) != len(self._discarded):
+            if session.many(DISCARD, [each[:2] for each in self._discarded]) != len(self._discarded):
                 raise Stale
-            session.many(DEPART, [(key, seq) for key, _, seq in self._discarded])
+            session.many(DEPART, [(key, *rest) for key, _, *rest in self._discarded])
         self._insert()
         for slicing, value in dict.fromkeys(self._resets):
             slices.reset(slicing, value, snapshot)
@@ -231,7 +231,7 @@ class Batch:
             if queue.keep:
                 rows.append((key, id, taken, number, now, *rest, now))
             else:
-                gone.append((key, taken))
+                gone.append((key, taken, self._puts[place][6], self._puts[place][4]))
             self._tx.counts.depart(queue, number, kept=bool(queue.keep))
             target = id if queue.keep else None
             self._journal.append((taken, now, "take", key, seq, id, target, self._puts[place][7], None))

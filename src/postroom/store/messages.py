@@ -64,14 +64,15 @@ MARK = """
 UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = 1
 """
 DISCARD = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = 1"
-DEPART = "INSERT INTO departed (key, last) VALUES (?, ?)"
+DEPART = "INSERT INTO departed (key, last, cause, type) VALUES (?, ?, ?, ?)"
 _SET_ASIDE = "UPDATE messages SET state = 2, position = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1"
 _MOVE = """
 UPDATE messages SET queue = ?, state = 1, position = ?, number = ?, last = NULL, processed = NULL
 WHERE key = ? AND queue = ? AND state = 1
 """
 _DEPART_PROCESSED = """
-INSERT INTO departed (key, last) SELECT key, coalesce(last, position) FROM messages WHERE queue = ? AND state = 0
+INSERT INTO departed (key, last, cause, type)
+SELECT key, coalesce(last, position), cause, type FROM messages WHERE queue = ? AND state = 0
 """
 _PURGE = "DELETE FROM messages WHERE queue = ? AND state = 0"
 
@@ -125,7 +126,7 @@ class Messages:
                 self._slices.spend([stored.key])
         else:
             last = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id)
-            self._session.run(DEPART, (stored.key, last))
+            self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
             changed = self._session.run(DISCARD, (stored.key, queue.id))
         _check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=bool(queue.keep))
@@ -145,7 +146,7 @@ class Messages:
     def remove(self, queue: Queue, stored: Stored, verb: str) -> None:
         """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
         last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id)
-        self._session.run(DEPART, (stored.key, last))
+        self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
         changed = self._session.run(DISCARD, (stored.key, queue.id))
         _check_one(changed, stored)
         self._slices.forget(stored.key)

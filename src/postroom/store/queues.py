@@ -237,10 +237,14 @@ class Queues:
         if doors != queue.door:
             self._session.run(_DOOR, (doors, queue.id))
 
+    def watcher(self, queue: Queue) -> str | None:
+        """Whose steps take the messages of a queue."""
+        row = self._session.row(_WATCHER, (queue.id,))
+        return None if row is None else row[0]
+
     def set_watcher(self, queue: Queue, watcher: str, wanted: bool) -> None:
         """Have the messages of a queue taken by the steps of one capability, or no longer; another's are its own."""
-        row = self._session.row(_WATCHER, (queue.id,))
-        present = None if row is None else row[0]
+        present = self.watcher(queue)
         if wanted and present is None:
             self._session.run(_WATCH, (queue.id, watcher))
         elif wanted and present != watcher:

@@ -19,7 +19,10 @@ SELECT m.key, m.queue FROM messages m WHERE m.queue = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
     AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key) ORDER BY m.position LIMIT ?
 """
-_DEPART = "INSERT INTO departed (key, last) SELECT key, coalesce(last, position) FROM messages WHERE key = ?"
+_DEPART = """
+INSERT INTO departed (key, last, cause, type)
+SELECT key, coalesce(last, position), cause, type FROM messages WHERE key = ?
+"""
 _DELETE = "DELETE FROM messages WHERE key = ?"
 _FORGET = "DELETE FROM entries WHERE message = ?"
 _UNSPEND = "DELETE FROM spent WHERE message = ?"

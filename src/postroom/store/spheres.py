@@ -52,10 +52,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 _SENDS = """
 SELECT sphere, number, moment, recipient, message, queue, remembered, target, kept, sent, received, processed,
     outcome, why
-FROM sends WHERE sphere = ?
+FROM sends
 """
-_OPEN_SENDS = _SENDS + " AND outcome IS NULL ORDER BY number DESC"
-_ALL_SENDS = _SENDS + " ORDER BY number"
+_OPEN_SENDS = _SENDS + "WHERE sphere = ? AND outcome IS NULL ORDER BY number DESC"
+_ALL_SENDS = _SENDS + "WHERE sphere = ? ORDER BY number"
+_SENT = _SENDS + "WHERE message = ?"
 _OUTCOME = "UPDATE sends SET outcome = ?, why = ? WHERE sphere = ? AND number = ?"
 _RECEIVED = "UPDATE sends SET received = coalesce(received, ?) WHERE message = ?"
 _PROCESSED = "UPDATE sends SET received = coalesce(received, ?), processed = coalesce(processed, ?) WHERE message = ?"
@@ -209,6 +210,11 @@ class Spheres:
 
     def sends(self, id: str) -> list[Send]:
         return [Send(*row) for row in self._session.rows(_ALL_SENDS, (id,))]
+
+    def sent(self, message: int) -> Send | None:
+        """The send by which a message came, if a sphere has sent it."""
+        row = self._session.row(_SENT, (message,))
+        return None if row is None else Send(*row)
 
     def settle(self, send: Send, outcome: str | None, why: str | None = None) -> None:
         """What became of a send; None if it is still to be done, and why it could not be."""

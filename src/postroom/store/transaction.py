@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from postroom.store.albums import Albums
+from postroom.store.causes import Causes
 from postroom.store.counts import Counts
 from postroom.store.definitions import Definitions
 from postroom.store.desks import Desks
@@ -43,6 +44,7 @@ class Transaction:
         self.keys = Keys(session)
         self.slices = Slices(session, self.journal)
         self.messages = Messages(session, self.journal, self.keys, self.counts, self.slices)
+        self.causes = Causes(session)
         self.definitions = Definitions(session, self.journal)
         self.epochs = Epochs(session)
         self.principals = Principals(session, self.journal)

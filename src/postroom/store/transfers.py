@@ -183,7 +183,7 @@ class Transfers:
             return None
         leaving = self._leaving()
         seq = self._journal.add("handed-over", message=key, prior=parcel.stored.last, source=leaving.id)
-        self._session.run(DEPART, (key, seq))
+        self._session.run(DEPART, (key, seq, parcel.stored.cause, parcel.stored.type))
         _check_one(self._session.run(DISCARD, (key, leaving.id)), parcel.stored)
         self._counts.depart(leaving, parcel.stored.number, kept=False)
         return seq

@@ -11,6 +11,7 @@ import typer
 from postroom import __version__
 from postroom.errors import PostroomError
 from postroom.interfaces.cli import (
+    counters,
     engine,
     flows,
     nodes,
@@ -58,7 +59,7 @@ def postroom(
       postroom load FILE.qdl        a whole tree of queues; see docs/guide/queues.md
       postroom load FILE.demaq      a program of rules; see docs/guide/rules.md
       postroom load FILE.flow       a graph that events flow through; see docs/guide/flows.md
-      postroom load FILE.form       message types and procedures; see docs/guide/stations.md
+      postroom load FILE.form       message types, procedures, counters; see docs/guide/stations.md
     """
 
 
@@ -117,6 +118,7 @@ app.add_typer(nodes.station_app, name="station")
 app.add_typer(stations.dossier_app, name="dossier")
 app.add_typer(queries.table_app, name="table")
 app.add_typer(procedures.procedure_app, name="procedure")
+app.add_typer(counters.counter_app, name="counter")
 app.add_typer(spheres.sphere_app, name="sphere")
 
 

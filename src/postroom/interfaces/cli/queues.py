@@ -65,6 +65,10 @@ def send(
             "--idempotency-key", metavar="TEXT", help="Repeat safely: the same key sends once.", show_default=False
         ),
     ] = None,
+    cause: Annotated[
+        str | None,
+        typer.Option("--cause", metavar="KEY", help="The message that this one follows from.", show_default=False),
+    ] = None,
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -84,8 +88,9 @@ def send(
     properties = _properties(property or [])
     with opened() as it:
         if also:
-            if idempotency_key is not None:
-                raise ArgumentInvalid(argument="--idempotency-key", why="it goes with one destination, not with --also")
+            for option, given in (("--idempotency-key", idempotency_key), ("--cause", cause)):
+                if given is not None:
+                    raise ArgumentInvalid(argument=option, why="it goes with one destination, not with --also")
             every = ["/".join(queue), *also]
             shared = it.distribute(every, text, format=format, type=type, properties=properties)
             if settings.json:
@@ -97,7 +102,8 @@ def send(
             if shared.status != status.DONE:
                 raise typer.Exit(1)
             return
-        sent = it.send(queue, text, format=format, type=type, properties=properties, idempotency_key=idempotency_key)
+        once = idempotency_key
+        sent = it.send(queue, text, format=format, type=type, properties=properties, idempotency_key=once, cause=cause)
     output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
 
 

@@ -15,6 +15,7 @@ from postroom.model.moment import to_iso
 from postroom.room import Postroom
 from postroom.stations.filling import values
 from postroom.stations.reading import database, mailbox
+from postroom.stations.story import Story, Told
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING
 
@@ -94,21 +95,76 @@ def _checked(files: list[str]) -> int:
         return loading.check(None, files).count
 
 
-def trace(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def trace(
+    key: KeyArgument,
+    causes: Annotated[
+        bool, typer.Option("--causes", help="Tell of all messages that it came from and led to, as a tree.")
+    ] = False,
+    room: RoomOption = None,
+    json: JsonOption = False,
+) -> None:
     """List what happened to a message, oldest first.
 
-    Any station may ask, also after it is gone.
+    Any station may ask, also after it is gone. With --causes, each message stands below the one that led to it, with
+    what made it: a rule, an arc, a procedure or someone by name.
 
     \b
-    Example:
+    Examples:
       postroom trace 00001.00042
+      postroom trace 00001.00042 --causes
     """
     with opened() as it:
+        if causes:
+            _tell(it.trace(key, causes=True))
+            return
         events = it.trace(key)
     if settings.json:
         output.as_json({"key": key, "events": [event.as_dict() for event in events]})
     else:
         _show_events(events)
+
+
+def _tell(story: Story) -> None:
+    if settings.json:
+        output.as_json(story.as_dict())
+        return
+    output.table(
+        ["message", "type", "time", "by", "way"],
+        [
+            (_in_tree(told, story.key), told.type, to_iso(told.events[0].time), told.events[0].by, _way(told))
+            for told in story.messages
+        ],
+    )
+    if not story.complete:
+        output.note(f"there are more than these {len(story.messages)} messages; trace one of them to go on from there")
+    for node in story.silent:
+        output.note(f"node {node} did not answer: what is known there alone is missing")
+
+
+def _in_tree(told: Told, traced: str) -> str:
+    """A message below its cause, with a mark if it is the one that was asked for."""
+    return f"{'  ' * told.depth}{told.key}{' *' if told.key == traced else ''}"
+
+
+def _way(told: Told) -> str:
+    """One line for all that happened to a message: where it was put, who moved it, took it or wrote on it."""
+    first, *later = told.events
+    said = [str(first.target), *map(_stretch, later)]
+    if told.sphere is not None:
+        detail = first.detail or {}
+        about = [f"in sphere {told.sphere}", *([told.outcome] if told.outcome else [])]
+        about += [f"undoes {detail['compensates']}"] if "compensates" in detail else []
+        about += [f"on {detail['when']}"] if detail.get("when") in ("commit", "abort") else []
+        said[0] += f" ({', '.join(about)})"
+    return "; ".join(said)
+
+
+def _stretch(event: Event) -> str:
+    verb = "taken" if event.verb == "take" else event.verb
+    to = f" to {event.target}" if event.target not in (None, event.source) else ""
+    partners = (event.detail or {}).get("with", ())
+    beside = f" with {' '.join(partners)}" if partners else ""
+    return f"{verb}{to} by {event.by}{beside}"
 
 
 def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:

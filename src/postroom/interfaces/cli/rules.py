@@ -201,7 +201,9 @@ def sweep(room: RoomOption = None, json: JsonOption = False) -> None:
 def try_(
     files: Annotated[
         list[str],
-        typer.Argument(help="Programs, graphs and procedures to try (.demaq, .flow, .form).", show_default=False),
+        typer.Argument(
+            help="Programs, graphs, procedures, counters to try (.demaq, .flow, .form).", show_default=False
+        ),
     ],
     since: Annotated[
         str | None,
@@ -210,10 +212,11 @@ def try_(
     room: RoomOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what proposed rules, arcs or procedures would do with the messages that are stored; nothing is changed.
+    """Show what proposed rules, arcs, procedures or counters would do with the messages that are stored.
 
-    Arcs and procedures are tried on Spark, which is started for it. Of procedures, the working sets are shown that
-    would be complete with what their stations hold, each by the message that completes it.
+    Nothing is changed. Arcs and procedures are tried on Spark, which is started for it. Of procedures, the working sets
+    are shown that would be complete with what their stations hold, each by the message that completes it. Counters are
+    tried on what waits before them.
 
     \b
     Examples:
@@ -235,9 +238,9 @@ def try_(
             for action in each.as_dict()["actions"]:
                 procedures.say_action(action) if is_set else _say_action(action)
     of_forms = [file.endswith(".form") for file in files]
-    if not all(of_forms):
+    if messages or not all(of_forms):
         output.note(f"{messages} message(s) tried; nothing was changed")
-    if any(of_forms):
+    if sets or (any(of_forms) and not messages):
         output.note(f"{sets} working set(s) would be complete; nothing was changed")
 
 

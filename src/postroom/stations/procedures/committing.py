@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from postroom.engine.stage import Result
-from postroom.model.key import key_text
+from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
 from postroom.stations import filing
 from postroom.stations.catalog import Edition
@@ -127,11 +127,14 @@ class _Step:
             goals = [working.goals.get((picked.name, 0), LEAVE) for picked in plan.sketches]
             ways = by.ways[outcome.where] = [self._way(by, goal) for goal in goals]
         keys = [key_text(stored[sketch].key) for sketch in range(len(ways))]
+        new = '","'.join(map(key_text, working.keys))
         for sketch, way in enumerate(ways):
             said = by.said
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
                 said = f'{said},"with":["{others}"]'
+            if new:  # each of the set tells what was made of it, not only the one that completed it
+                said = f'{said},"made":["{new}"]'
             body, fields = outcome.written.get(plan.sketches[sketch].name, _AS_IT_WAS)
             if fields:
                 said = f'{said},"fields":{_json(fields)}'
@@ -393,11 +396,12 @@ def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None
     for each in [plan.name for plan in look.desk.plans] if ended else [name]:
         tx.desks.withdraw(look.kept.id, each, [(one.key, one.position) for one in working.stored.values()])
     keys = [key_text(each.key) for each in working.stored.values()]
-    tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
+    error = tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
     for stored in working.stored.values():
         queue = tx.queues.named_to_read(stored.queue)
         if queue is not None:  # mail in another store is told of by the error message alone
-            tx.journal.add_to(stored.key, "refused", queue.id, {"procedure": name, "code": working.outcome.code})
+            about = {"procedure": name, "code": working.outcome.code, "made": [key_text(error)]}
+            tx.journal.add_to(stored.key, "refused", queue.id, about)
 
 
 def tell(
@@ -409,15 +413,17 @@ def tell(
     keys: list[str],
     form: Edition | None,
     depth: int,
-) -> None:
-    """An error message in the station's dossier of errors."""
+) -> int:
+    """An error message in the station's dossier of errors, because of the first of some messages."""
     form = form or Edition(ERROR, 0)
     tx.tracking.enter(STATIONS)
     queue = queue_of(tx, database(station), STATION)
     key = tx.keys.take(1)[0]
     given = {"Procedure": procedure, "Code": code, "Description": why[:2_000], "Messages": keys}
     body = created(form, given, key, station, tx.now)
-    made = tx.transfers.create(queue, [(key, ERROR.name, properties(Marks(form.version, None, depth)), body)])
+    about = (key, ERROR.name, properties(Marks(form.version, None, depth)), body)
+    made = tx.transfers.create(queue, [about], key_number(keys[0]))
     filing.file(tx, queue, made)
     tx.dossiers.add(queue, DOSSIER, key)
     tx.wake()
+    return key

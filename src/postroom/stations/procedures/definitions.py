@@ -10,7 +10,7 @@ from enum import StrEnum
 from postroom.model.catalog import Position
 
 _NOWHERE = Position("procedure", 1)
-KEYWORDS = ("type", "procedure", "precondition", "origin", "action", "create", "destination")
+KEYWORDS = ("type", "counter", "procedure", "precondition", "origin", "action", "create", "destination")
 ME = "me"
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 

@@ -13,7 +13,8 @@ from postroom.store.migrations import (
     m0004_stations,
     m0005_procedures,
     m0006_spheres,
-    m0007_staging,
+    m0007_causes,
+    m0008_staging,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -24,7 +25,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0004_stations.STATEMENTS,
     m0005_procedures.STATEMENTS,
     m0006_spheres.STATEMENTS,
-    m0007_staging.STATEMENTS,
+    m0007_causes.STATEMENTS,
+    m0008_staging.STATEMENTS,
 )
 
 _SQLITE = {

@@ -1,0 +1,75 @@
+"""Commands on counters, where queues and stations meet: counter …"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from postroom.errors import DefinitionUnknown
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.model.catalog import nearest
+
+counter_app = typer.Typer(
+    no_args_is_help=True, help="Where messages of queues become mail, and mail goes into queues.", rich_markup_mode=None
+)
+
+CounterArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a counter.", show_default=False)]
+
+
+@counter_app.command("list")
+def counter_list(room: RoomOption = None, json: JsonOption = False) -> None:
+    """List the counters: at which station, what they take or give, how much waits, and why if nothing moves.
+
+    \b
+    Example:
+      postroom counter list
+    """
+    with opened() as it:
+        found = [each.as_dict() for each in it.counters()]
+    if settings.json:
+        output.as_json({"counters": found})
+    elif found:
+        headings = ["name", "station", "way", "type", "queue", "waiting", "state"]
+        output.table(
+            ["counter", *headings[1:]],
+            [["" if each[name] is None else each[name] for name in headings] for each in found],
+        )
+    else:
+        output.note("none; load some with: postroom load FILE.form")
+
+
+@counter_app.command("show")
+def counter_show(name: CounterArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Show one counter: what it does, where it was written, how much waits before it.
+
+    \b
+    Example:
+      postroom counter show north
+    """
+    with opened() as it:
+        known = {each.name: each for each in it.counters()}
+    if name not in known:
+        raise DefinitionUnknown(name=f"counter {name}", nearest=nearest(name, known))
+    told = known[name]
+    if settings.json:
+        output.as_json(told.as_dict())
+        return
+    output.say(str(told))
+    output.say(f"written: {told.where}, since version {told.since}")
+    output.say(f"waiting: {told.waiting} message(s)")
+    output.say(f"state:   {told.state}")
+
+
+@counter_app.command("remove")
+def counter_remove(name: CounterArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+    """Close a counter; messages stay where they are.
+
+    \b
+    Example:
+      postroom counter remove north
+    """
+    with opened() as it:
+        it.remove_counter(name)
+    output.as_json({"status": "00", "counter": name}) if settings.json else output.say(f"removed {name}")
