@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml requirements.lock
 demo: $(STAMP) ## Take the tour
 	@$(BIN)/python examples/tour.py
 
-demo-cluster: $(STAMP) ## Decide claims on PostgreSQL and a Spark cluster of two workers, and kill one half-way
+demo-cluster: $(STAMP) ## The claims on PostgreSQL and a Spark cluster of two workers, one of which is killed half-way
 	@$(BIN)/python examples/cluster/demo.py
 
 # Java shares classes if the file is its own, and says nothing if it is another Java's.

@@ -44,11 +44,9 @@ class Cluster:
         with self._at_end as started:  # what was started is ended, should something fail here
             self.folder = Path(tempfile.mkdtemp(prefix="postroom-cluster-"))
             started.callback(shutil.rmtree, self.folder, ignore_errors=True)
-            secret = self.folder / "secret"
-            secret.touch(mode=0o600)
-            secret.write_text(secrets.token_hex(32))
-            self._shared = {"spark.authenticate": "true", "spark.authenticate.secret.file": str(secret)}
+            self._shared = {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
             self._settings = self.folder / "spark.conf"
+            self._settings.touch(mode=0o600)
             self._settings.write_text("".join(f"{name} {value}\n" for name, value in self._shared.items()))
             self.url = started.enter_context(database(self.folder))
             log = self._start("master", "org.apache.spark.deploy.master.Master", started)[1]

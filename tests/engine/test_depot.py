@@ -26,9 +26,10 @@ from postroom.engine.depot import (
 )
 from postroom.engine.runner import Totals
 from postroom.engine.step import set_aside
-from postroom.errors import ArgumentInvalid, LeaseLost, StoreUnavailable
+from postroom.errors import ArgumentInvalid, LeaseLost, StoreFull, StoreUnavailable
 from postroom.model.key import key_number
 from postroom.room import Postroom
+from postroom.rules import stage
 from postroom.rules.stage import evaluated_there, packed, receipt_of
 from postroom.store.batch import Stale
 from postroom.store.postgres import PostgresStore
@@ -128,8 +129,6 @@ def test_executors_read_and_write_and_the_engine_hands_over_keys(
     room: Postroom, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes to Spark has none of the bodies, and what comes back none of the answers."""
-    from postroom.rules import stage
-
     sent: list[bytes] = []
     came: list[bytes] = []
 
@@ -299,6 +298,23 @@ def test_an_executor_that_cannot_reach_the_store_says_so(room: Postroom, tmp_pat
     assert "127.0.0.1" in receipt.trouble
     assert "secret" not in receipt.trouble
     assert "secret" not in repr(ticket)
+
+
+def test_an_executor_that_cannot_leave_its_answer_says_so(
+    room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(room, tmp_path)
+    plan = room.store.read(room._programs.plan)
+    ticket = Ticket(room.store.address or "", 1, 1, 1)
+
+    def refuse(*_: object) -> bool:
+        raise StoreFull(why="no space left")
+
+    monkeypatch.setattr(Ticket, "leave", refuse)
+    assert "no space left" in receipt_of(evaluated_there(plan, ticket, packed([], {}, {}))).trouble
+    monkeypatch.setattr(stage, "evaluate_chunk", refuse)
+    with pytest.raises(StoreFull):  # what goes wrong in the evaluation is a message's fault: the job is taken apart
+        evaluated_there(plan, ticket, packed([], {}, {}))
 
 
 def test_a_connection_that_was_ended_is_made_again(room: Postroom) -> None:

@@ -25,16 +25,24 @@ def wait_for_end(family: list[int]) -> None:
 
 
 def test_a_cluster_that_loses_a_worker_half_way_loses_and_doubles_nothing() -> None:
-    ran = subprocess.run([sys.executable, str(DEMO), "800"], capture_output=True, text=True, timeout=600)
+    ran = subprocess.run([sys.executable, str(DEMO), "volume", "800"], capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
     assert "half-way: worker 0 is killed, with its executor" in ran.stdout
     assert re.search(r"decided: 800\n  lost: 0\n  doubled or wrong: 0\n  errors: 0\n", ran.stdout), ran.stdout
     assert ran.stdout.endswith("One worker of two was killed, and nothing is lost or doubled.\n")
 
 
+def test_every_capability_on_a_cluster_that_loses_a_worker() -> None:
+    ran = subprocess.run([sys.executable, str(DEMO), "office", "20"], capture_output=True, text=True, timeout=900)
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
+    assert "half-way: worker 0 is killed, with its executor" in ran.stdout
+    assert re.search(r"claims: 20\n  orders: 21\n  returned: 1\n  letters: 20\n", ran.stdout), ran.stdout
+    assert ran.stdout.endswith("One worker of two was killed, and nothing is lost or doubled.\n")
+
+
 def test_everything_that_was_started_ends_when_the_demo_is_interrupted() -> None:
     demo = subprocess.Popen(
-        [sys.executable, str(DEMO), "800"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(DEMO), "volume", "800"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert demo.stdout is not None
@@ -49,3 +57,9 @@ def test_everything_that_was_started_ends_when_the_demo_is_interrupted() -> None
         demo.wait()
     assert demo.returncode != 0
     wait_for_end(family)
+
+
+def test_a_word_that_means_nothing_is_refused() -> None:
+    ran = subprocess.run([sys.executable, str(DEMO), "offices"], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1
+    assert "scenarios: office, volume" in ran.stderr

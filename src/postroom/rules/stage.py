@@ -315,21 +315,24 @@ def evaluated_there(plan: Plan, ticket: Ticket, chunk: bytes, bounds: Bounds | N
     keys = {each.key for each in arrivals} | {each.key for members in base.values() for each in members}
     try:
         found = ticket.fetched(sorted(keys))
-        damaged = {key for key, stored in found.items() if not stored.sound}
-        ours = [each.key for each in arrivals if each.key in damaged]
-        receipt = Receipt(number, gone=len(found) < len(keys), damaged=ours)
-        if receipt.gone or receipt.damaged:
-            return _receipt(receipt)
-        size = sum([len(stored.body) for stored in found.values()])
-        told = [each._replace(body=found[each.key].body) for each in arrivals]
-        sets = {
-            granule: [each._replace(body=found[each.key].body) for each in members if each.key not in damaged]
-            for granule, members in base.items()
-        }
-        ticket.leave(number, _evaluated(plan, told, sets, given, bounds, len(chunk) + size))
     except PostroomError as error:
-        receipt = Receipt(number, trouble=str(error))
-    return _receipt(receipt)
+        return _receipt(Receipt(number, trouble=str(error)))
+    damaged = {key for key, stored in found.items() if not stored.sound}
+    ours = [each.key for each in arrivals if each.key in damaged]
+    if len(found) < len(keys) or ours:
+        return _receipt(Receipt(number, gone=len(found) < len(keys), damaged=ours))
+    told = [each._replace(body=found[each.key].body) for each in arrivals]
+    sets = {
+        granule: [each._replace(body=found[each.key].body) for each in members if each.key not in damaged]
+        for granule, members in base.items()
+    }
+    size = sum([len(stored.body) for stored in found.values()])
+    answer = _evaluated(plan, told, sets, given, bounds, len(chunk) + size)
+    try:
+        ticket.leave(number, answer)
+    except PostroomError as error:
+        return _receipt(Receipt(number, trouble=str(error)))
+    return _receipt(Receipt(number))
 
 
 def _evaluated(
