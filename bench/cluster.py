@@ -1,4 +1,4 @@
-"""Measure what handing over costs: executors that read and write in the store, against an engine that hands all over.
+"""Measures what handing over costs: executors that read and write in the store, against an engine that hands all over.
 
 The same messages, small ones and large ones, in rooms of one PostgreSQL server: on the cores of this process, and on a
 standalone cluster of two workers. Every figure is a ratio of two turns that follow each other.
@@ -6,27 +6,28 @@ standalone cluster of two workers. Every figure is a ratio of two turns that fol
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from os import environ
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 
 import psycopg
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cluster"))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "examples" / "cluster"))
 
-from machines import Cluster, database
+from machines import Cluster, database  # noqa: E402
 
-import postroom
-from lines import Line
-from postroom import spark
-from program import Bench, run, tell
+import postroom  # noqa: E402
+from lines import Line  # noqa: E402
+from postroom import spark  # noqa: E402
+from program import Bench, run, tell  # noqa: E402
+from rounds import Round, cost, cost_ratio  # noqa: E402
 
 PROGRAM = """
 create queue in kind basic mode persistent
@@ -61,26 +62,7 @@ class Place:
     master: str
     conf: dict[str, str] = field(default_factory=dict)
 
-    def lines(self, quick: bool) -> Iterator[Line]:
-        for way in WAYS:
-            self._turn(way, 200, 10)  # Java, executors and workers are warm
-        for name, messages, size in SIZES:
-            tell(f"messages of {name}, both ways on {self.name}")
-            yield self._line(name, messages // 10 if quick else messages, size, 2 if quick else 3)
-
-    def _line(self, name: str, messages: int, size: int, rounds: int) -> Line:
-        """Both ways in turns; the ratio of each pair of turns, and the middle one."""
-        taken: dict[str, list[float]] = {way: [] for way in WAYS}
-        for turn in range(rounds):
-            for way in WAYS if turn % 2 else reversed(WAYS):
-                taken[way].append(self._turn(way, messages, size))
-        ratios = [store / driver for store, driver in zip(taken["store"], taken["driver"], strict=True)]
-        ours, other = (median(taken[way]) * 1e6 for way in ("store", "driver"))
-        what = f"messages of {name} through the store, on {self.name}"
-        middle, against = median(ratios), "through the engine"
-        return Line(what, ours, "µs", middle, min(ratios), max(ratios), against=against, other=other)
-
-    def _turn(self, way: str, messages: int, size: int) -> float:
+    def turn(self, way: str, messages: int, size: int) -> float:
         """Seconds a message, in a room that is worked off in one way."""
         with room_of(self.server, self.folder) as room:
             room.send_many("in", [f'<m n="{n}">{"x" * size}</m>' for n in range(messages)], format="xml")
@@ -99,16 +81,37 @@ class ClusterBench(Bench):
         self._quick = quick
 
     def lines(self) -> Iterator[Line]:
-        environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        with tempfile.TemporaryDirectory(prefix="bench-", dir="/tmp") as name:  # a socket's path may not be long
-            with database(Path(name)) as server:
-                yield from Place("two cores", server, Path(name), "local[2]").lines(self._quick)
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # Not in our folder: the path of a server's socket must be short.
+        with tempfile.TemporaryDirectory(prefix="bench-", dir="/tmp") as name:
+            folder = Path(name)
+            with database(folder) as server:
+                yield from self._both_ways(Place("local[2]", server, folder, "local[2]"))
             spark.stop()
         tell("a cluster of two workers starts")
         with Cluster(workers=2) as machines:
-            place = Place("two workers", machines.url, machines.folder, machines.master, machines.conf)
-            yield from place.lines(self._quick)
+            yield from self._both_ways(
+                Place("two workers", machines.url, machines.folder, machines.master, machines.conf)
+            )
             spark.stop()
+
+    def _both_ways(self, place: Place) -> Iterator[Line]:
+        for way in WAYS:
+            place.turn(way, 200, 10)  # Java, executors and workers are warm
+        for name, messages, size in SIZES:
+            tell(f"messages of {name}, both ways on {place.name}")
+            yield self._line(place, name, messages // 10 if self._quick else messages, size)
+
+    def _line(self, place: Place, name: str, messages: int, size: int) -> Line:
+        """Both ways in turns; the ratio is taken of each pair of turns."""
+        rounds: list[Round] = []
+        for number in range(2 if self._quick else 3):
+            ways = WAYS if number % 2 else WAYS[::-1]
+            rounds.append({way: place.turn(way, messages, size) for way in ways})
+        ratio = cost_ratio(rounds, "driver", "store")
+        by_store, by_driver = (cost(rounds, way) * 1e6 for way in ("store", "driver"))
+        measure = f"{messages:,} messages of {name} by way of the store, on {place.name}"
+        return Line(measure, by_store, "µs", *ratio, None, "handed over by the engine", by_driver)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,9 @@ from results import Result, Results, read, write
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "bench" / "results.json"
+
+WORDS_MAX = 200  # letters of an error that the page repeats
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(:|$)")
 
 #: Says something to whoever waits.
 Say = Callable[[str], None]
@@ -110,8 +114,10 @@ def _started(command: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def _last_words(log: Path) -> str:
-    said = log.read_text(encoding="utf-8").split("\n")
-    return next((line.strip() for line in reversed(said) if line.strip()), "without a word")
+    """What Python raised, if it did; Java may have said more after it."""
+    said = [line.rstrip() for line in log.read_text(encoding="utf-8").split("\n") if line.strip()]
+    raised = [line for line in said if _RAISED.match(line)]
+    return (raised or said or ["without a word"])[-1][:WORDS_MAX]
 
 
 def _hear(stream: IO[str], kept: IO[str], say: Say) -> None:

@@ -73,7 +73,11 @@ def test_a_part_that_fails_or_is_too_late_keeps_what_it_had_and_holds_up_nobody(
     child = f"import os, time; open({str(left)!r}, 'w').write(str(os.getpid())); time.sleep(100)"
     parts = [
         program(tmp_path, "endless", f"subprocess.run([sys.executable, '-c', {child!r}])", minutes=0.1),
-        program(tmp_path, "broken", "raise ValueError('no such thing')"),
+        program(
+            tmp_path,
+            "broken",
+            "import atexit; atexit.register(print, '  at Java.java:1'); raise ValueError('no such thing')",
+        ),
         Part("absent", 1, tmp_path),
         program(tmp_path, "sound", "print('all of it')"),
     ]
