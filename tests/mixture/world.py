@@ -467,8 +467,10 @@ class World:
     # --- the engine ---
 
     def do_engine(self, a: int, b: int, c: int) -> None:
-        killed = self._fault is not None
+        killed, unasked = self._fault is not None, self._unasked()
         self.act("engine", 1 + b % 5)
+        if not killed and not self._here:
+            self.model.compensate(unasked)  # before it begins, an engine looks after spheres
         if not killed:
             self.check_at_rest()
 
