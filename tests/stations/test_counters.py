@@ -278,6 +278,26 @@ def test_what_belongs_to_a_sphere_stays_in_it(room: Postroom, tmp_path: Path) ->
     assert given.properties["sphere"] == "s1" == error.properties["sphere"]
 
 
+@pytest.mark.parametrize("taken", [True, False], ids=["taken", "untouched"])
+def test_a_sphere_that_fails_undoes_what_a_counter_has_taken(here: Postroom, tmp_path: Path, taken: bool) -> None:
+    load(here, tmp_path, CLAIM + IN + OUT)
+    sender, undo = desk(here, "North"), {"Claimant": "Ann", "Amount": "-12.50"}
+    sphere = here.sphere("s1")
+    sphere.send("claims", JSON, compensation=undo)
+    sphere.mail(sender, "Archive", "CLAIM", {"Claimant": "Bob", "Amount": 1}, compensation=undo)
+    if taken:
+        here.run_until_idle()
+    sphere.abort()
+    here.run_until_idle()
+    assert [show.outcome for show in here.show_sphere("s1").sends] == ["compensated" if taken else "withdrawn"] * 2
+    sender.get()
+    came = sorted(str(image.fields["Amount"]) for image in sender.messages("CLAIM"))
+    assert came == (["-12.50", "12.50"] if taken else [])
+    left = [message.value["Amount"] for message in here.info("settled")]
+    assert left == (["1", "-12.50"] if taken else [])
+    assert errors(here) == []
+
+
 def test_a_whole_way_with_a_procedure_between_two_counters(room: Postroom, tmp_path: Path) -> None:
     forward = (
         "procedure forward at North\n  precondition claim : CLAIM\n    Amount: > 10\n"

@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.engine.failures import SYSTEM_ERRORS, error_queue
 from postroom.errors import DefinitionUnknown, FormInvalid
 from postroom.model.catalog import Definition, Loaded, Position, Problem, compared, nearest, refuse
 from postroom.stations.reading import mailbox
-from postroom.store.queues import CLOSED, Queue
+from postroom.store.queues import CLOSED, MAILBOX, Queue
 from postroom.store.transaction import Transaction
 
 KIND = "counter"
@@ -276,9 +276,18 @@ def load_within(tx: Transaction, new: Sequence[Counter], subject: Subject, files
     if changed:
         version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
         _watch(tx, before)
+        _furnish(tx, [mailbox(each.station) for each in new])
         tx.wake()
     present = {each.name: was[each.name] for each in wanted if each.name in was}
     return compared(version, _worded(present), _worded({each.name: each.body for each in wanted}))
+
+
+def _furnish(tx: Transaction, boxes: Sequence[str]) -> None:
+    """See to it that the queues which steps need are there: then they can be locked in one order."""
+    error_queue(tx)
+    for box in boxes:
+        if tx.queues.named_to_read(box) is None:
+            tx.queues.create(box, MAILBOX, path=box)
 
 
 def _worded(bodies: Mapping[str, object]) -> dict[str, object]:

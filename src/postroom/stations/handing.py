@@ -15,7 +15,7 @@ from time import monotonic, perf_counter
 from typing import Any
 
 from postroom.engine.effects import Document
-from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body, error_queue
+from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
 from postroom.engine.spheres import SPHERE, sphere_of
 from postroom.engine.stage import Result, Turn
 from postroom.engine.step import LEASE, in_use, releases
@@ -30,10 +30,8 @@ from postroom.stations.catalog import Edition, Forms
 from postroom.stations.counters import Counter, Counters, Kept, Way
 from postroom.stations.filling import created
 from postroom.stations.forms import Form, Rule
-from postroom.stations.mail import queue_of
 from postroom.stations.marks import Marks, properties
 from postroom.stations.network import CONTROL, Network
-from postroom.stations.reading import mailbox
 from postroom.store.base import Store
 from postroom.store.batch import Batch, Change, Put, Stale, Take
 from postroom.store.handling import New
@@ -226,13 +224,8 @@ class _Handover:
 
     def _queues(self) -> dict[str, Queue]:
         """All that is taken from or put into, locked in the order of numbers."""
-        tx, kept = self._tx, self._kept
-        tx.tracking.enter(MAILBOXES)
-        box = mailbox(kept.counter.station)
-        if tx.queues.named_to_read(box) is None:
-            queue_of(tx, box, MAILBOX)
-        error_queue(tx)
-        return tx.queues.locked_all([kept.source, kept.goal, SYSTEM_ERRORS])
+        self._tx.tracking.enter(MAILBOXES)
+        return self._tx.queues.locked_all([self._kept.source, self._kept.goal, SYSTEM_ERRORS])
 
     def _next(self, source: Queue) -> list[Stored]:
         """The oldest messages. One that no longer says what was sent is kept out of everyone's way."""
