@@ -134,11 +134,11 @@ class _Step:
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
                 said = f'{said},"with":["{others}"]'
-            if new:  # each of the set tells what was made of it, not only the one that completed it
-                said = f'{said},"made":["{new}"]'
             body, fields = outcome.written.get(plan.sketches[sketch].name, _AS_IT_WAS)
             if fields:
                 said = f'{said},"fields":{_json(fields)}'
+            if new:  # each of the set tells what was made of it, not only the one that completed it
+                said = f'{said},"made":["{new}"]'
             self._move(way, stored[sketch], body, said)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
