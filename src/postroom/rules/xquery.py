@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,10 +47,12 @@ class Saxon:
         from saxonche import PySaxonProcessor  # a native library: loaded only where something is to be evaluated
 
         self._process = os.getpid()
-        self._saxon = PySaxonProcessor(license=False)
-        for name, value in _CLOSED:
-            self._saxon.set_configuration_property(name, value)
-        self._queries: dict[str, PyXQueryProcessor] = {}
+        with _in_utc():
+            self._saxon = PySaxonProcessor(license=False)
+            for name, value in _CLOSED:
+                self._saxon.set_configuration_property(name, value)
+            self._queries: dict[str, PyXQueryProcessor] = {}
+            self.check("implicit-timezone()")  # looked up by the first query, and kept
 
     @property
     def ours(self) -> bool:
@@ -85,6 +88,17 @@ class Saxon:
             for name, document in (parameters or {}).items():
                 found.set_parameter(name, self._saxon.parse_xml(xml_text=document))
         return found
+
+
+@contextmanager
+def _in_utc() -> Iterator[None]:
+    """A moment that names no zone is in UTC, as for every other capability, wherever an executor stands."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    try:
+        yield
+    finally:
+        os.environ.pop("TZ") if before is None else os.environ.update(TZ=before)
 
 
 _saxon: Saxon | None = None
