@@ -104,7 +104,7 @@ def test_a_swept_message_can_still_be_traced_and_leaves_no_row_behind(room: Post
     assert [event.verb for event in room.trace(key)] == ["put", "take"]
     assert (rows(room, "spent"), rows(room, "entries"), rows(room, "slices")) == (0, 0, 0)
     last = room.journal(1)[0]
-    assert (last.verb, last.source, last.detail) == ("sweep", "q", {"messages": 1})
+    assert (last.verb, last.source, last.detail) == ("sweep", "q", {"messages": 1, "keys": [[key_number(key)] * 2]})
 
 
 def test_of_a_queue_without_slices_every_processed_message_goes(room: Postroom) -> None:
