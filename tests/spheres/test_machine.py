@@ -47,7 +47,11 @@ def test_an_entity_goes_its_way(room: Postroom, orders: MachineHandle) -> None:
         ("move", "PAID"),
         ("move", "SHIPPED"),
     ]
-    assert [event.detail for event in room.trace(token.key)] == [{"entity": "a"}, {"reason": "in cash"}, None]
+    assert [event.detail for event in room.trace(token.key)] == [
+        {"machine": "machine NEW", "entity": "a"},
+        {"reason": "in cash"},
+        None,
+    ]
 
 
 def test_every_transition_that_is_not_there_is_refused_and_changes_nothing(room: Postroom) -> None:
