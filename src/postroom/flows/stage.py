@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from postroom.engine.arrow import stream
 from postroom.engine.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.failures import Failure, error_message
 from postroom.engine.isolation import isolated
@@ -249,10 +250,7 @@ def _packed(arrivals: Sequence[Arrival]) -> str:
         ],
         schema=_EVENT,
     )
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    return base64.b64encode(sink.getvalue()).decode()
+    return base64.b64encode(stream(rows)).decode()
 
 
 def _events(spark: SparkSession) -> DataFrame:

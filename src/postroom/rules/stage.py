@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from postroom.engine.arrow import stream
 from postroom.engine.depot import Bay, Receipt, Ticket
 from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.garbage import collector_off
@@ -231,14 +232,7 @@ def packed(chunk: Sequence[Arrival], base: Base, known: Timeline, number: int = 
         pa.array([0, len(chunk)], pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_MESSAGE))
     )
     sets = pa.array([[_set(each, base, known) for each in numbers]], type=pa.list_(_SET))
-    return _stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK.with_metadata({_NUMBER: str(number)})))
-
-
-def _stream(rows: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    return bytes(sink.getvalue())
+    return stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK.with_metadata({_NUMBER: str(number)})))
 
 
 def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
@@ -415,4 +409,4 @@ def _answer(orders: list[int], effects: Mapping[int, Effects], unsettled: set[in
     columns = zip(*rows, strict=True) if rows else [()] * len(_ANSWER)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _ANSWER, strict=True)]
     told = json.dumps({"heads": list(heads), "unsettled": list(unsettled), "orders": orders})
-    return _stream(pa.RecordBatch.from_arrays(arrays, schema=_ANSWER.with_metadata({_TOLD: told})))
+    return stream(pa.RecordBatch.from_arrays(arrays, schema=_ANSWER.with_metadata({_TOLD: told})))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
+from postroom.engine.arrow import stream
 from postroom.errors import PostroomError, QueryExpired
 from postroom.stations.names import place_of
 from postroom.stations.reading import Plan, form_version, read_mailboxes, read_stations
@@ -102,10 +103,7 @@ def _batch(*columns: Sequence[Any]) -> pyarrow.RecordBatch:
 
 def packed(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     """An answer in one cell: Java would take each row apart and put it together."""
-    sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    cell = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
+    cell = pyarrow.array([stream(rows)], pyarrow.binary())
     return pyarrow.RecordBatch.from_arrays([cell], names=["packed"])
 
 

@@ -29,11 +29,12 @@ from postroom.stations.counters import Counter
 from postroom.stations.forms import Form, FormField, Line, Rule
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.language import procedures
+from postroom.stations.quoting import INSIDE
 
 #: What an automatic field may be, with the kind that its values have. Others are registered functions.
 AUTOMATIC = {"key": Kind.KEY, "date": Kind.DATE, "time": Kind.TIME, "signature": Kind.STRING}
 _LIST = ("list", "of")
-_UNCOMMENTED = re.compile(r'(?:[^#"]|"(?:[^"\\]|\\.)*"|")*')
+_UNCOMMENTED = re.compile(rf'(?:[^#"]|"{INSIDE}"|")*')
 
 
 @dataclass(frozen=True)
