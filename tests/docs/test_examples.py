@@ -20,6 +20,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAM = Path(sys.executable).parent
+#: Hundreds of commands are started; other tests measure what they run, and here that would take a quarter of the time.
+UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
 @dataclass
@@ -45,14 +47,14 @@ def run_in_one_shell(commands: list[Command], folder: Path) -> list[list[str]]:
     end = "-- end of example --"
     script = "\n".join(f"{{ {command.typed}\n}} </dev/null 2>&1; echo '{end}'" for command in commands)
     environment = {
-        **os.environ,
+        **UNMEASURED,
         "PATH": f"{PROGRAM}:{os.environ['PATH']}",
         "COLUMNS": "200",
         "XDG_STATE_HOME": str(folder),
     }
     try:
         ran = subprocess.run(
-            ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=540
+            ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=900
         )
     finally:
         end_servers(folder)
@@ -89,7 +91,9 @@ def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
     blocks = [text for kind, text in BLOCK.findall(page.read_text()) if kind == "python"]
     assert blocks
     for block in blocks:
-        ran = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        ran = subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, env=UNMEASURED, capture_output=True, text=True, timeout=240
+        )
         assert ran.returncode == 0, ran.stderr
 
 
@@ -140,9 +144,8 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_the_tour_runs_to_its_end() -> None:
-    ran = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "tour.py")], capture_output=True, text=True, timeout=600
-    )
+    command = [sys.executable, str(ROOT / "examples" / "tour.py")]
+    ran = subprocess.run(command, env=UNMEASURED, capture_output=True, text=True, timeout=900)
     assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr
     assert "The tour is over" in ran.stdout
     refused = subprocess.run([sys.executable, str(ROOT / "examples" / "tour.py"), "nowhere"], capture_output=True)
