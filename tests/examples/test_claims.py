@@ -42,7 +42,7 @@ def check_story(room: Postroom, key: str) -> None:
     assert story.complete
     assert story.messages[0].key == key
     makers = {each.events[0].by.split()[0] for each in story.messages}
-    assert makers == {"front", "rule", "arc", "counter", "procedure", "cashier"}
+    assert makers == {"front", "rule", "arc", "counter", "procedure", "cashier", "compensation"}
     (payment,) = [each for each in story.messages if each.events[0].by.startswith("procedure")]
     types = {told(story, cause).type for cause in payment.causes}
     assert types == {"CLAIM", "REPORT", "APPROVAL"}, "a payment is made of three messages"
