@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -20,6 +22,9 @@ from postroom.errors import LeaseHeld, LeaseLost, OutboxUnknown
 from postroom.limits import OUTBOX_ATTEMPTS_MAX
 from postroom.room import Postroom
 from postroom.store.outbox import Effect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -126,6 +131,21 @@ def test_two_engines_on_one_room_are_impossible(triggered: Postroom, url: str) -
     finally:
         triggered.stop()
         thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_stop_that_comes_before_the_first_step_stops(triggered: Postroom) -> None:
+    @contextmanager
+    def beginning() -> Iterator[None]:
+        triggered.stop()  # as a signal may, while spheres are looked after
+        yield
+
+    def run() -> None:
+        triggered._runner.run(spark=lambda: cast("SparkSession", None), beside=beginning())
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
     assert not thread.is_alive()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -131,10 +131,12 @@ class Runner:
         progress: Progress | None = None,
         step_messages: int | None = None,
         exchange: str | None = None,
+        beside: AbstractContextManager[None] | None = None,
     ) -> Totals:
         """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the size of steps.
 
-        ``exchange`` is the URL of the store if executors are to read messages and write their answers there.
+        ``exchange`` is the URL of the store if executors are to read messages and write their answers there. ``beside``
+        is entered first: a stop that comes while it is counts.
         """
         if not self._running.acquire(blocking=False):
             raise LeaseHeld(lease=LEASE, owner="another thread of this room", until="it ends")
@@ -143,7 +145,7 @@ class Runner:
         self._evaluated = None
         totals = Totals()
         try:
-            with self._leased(), self._store.waiter() as waiter, ExitStack() as at_end:
+            with beside or nullcontext(), self._leased(), self._store.waiter() as waiter, ExitStack() as at_end:
                 idle_since = monotonic()
                 depot = None if exchange is None else Depot(exchange, self._fence)
                 self._depot = None if depot is None else at_end.enter_context(closing(depot))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from postroom.engine.depot import exchange, settings_of_spark
@@ -44,15 +44,21 @@ class EngineFace(Parts):
 
     def engine_run(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
         """As ``run``, and answers with everything that was done. Spheres are compensated beside it."""
+        return self._runner.run(
+            spark=lambda: spark_session(master, settings_of_spark(conf or {})),
+            exchange=exchange(self.store, master, conf or {}),
+            beside=self._compensating(once=bool(options.get("until_idle"))),
+            **options,
+        )
+
+    @contextmanager
+    def _compensating(self, *, once: bool) -> Iterator[None]:
+        """Look for spheres that lost their owner, once or again and again."""
         compensator = self._monitor.compensator()
         compensator.announce()
         compensator.check()
-        with nullcontext() if options.get("until_idle") else compensator.beside():
-            return self._runner.run(
-                spark=lambda: spark_session(master, settings_of_spark(conf or {})),
-                exchange=exchange(self.store, master, conf or {}),
-                **options,
-            )
+        with nullcontext() if once else compensator.beside():
+            yield
 
     def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
         """Run until nothing is left to do; takes what ``run`` takes."""

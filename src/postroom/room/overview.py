@@ -55,6 +55,8 @@ class StepSeen:
 
 @dataclass(frozen=True)
 class Picture:
+    """A room at work, as it was in one moment."""
+
     at: datetime
     engine: Presence
     lags: Mapping[str, int]
