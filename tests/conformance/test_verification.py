@@ -8,7 +8,7 @@ import pytest
 from tests.faults.here import evaluate_here
 
 import postroom
-from postroom.errors import PostroomError
+from postroom.errors import JournalTooOld, PostroomError
 from postroom.model.message import Draft
 from postroom.room import Postroom
 from postroom.store.transaction import Transaction
@@ -272,3 +272,13 @@ def test_a_failed_transaction_is_in_neither(room: Postroom) -> None:
     with pytest.raises(PostroomError):
         room.send("nowhere", "x")
     assert room.verify() == before
+
+
+def test_a_journal_of_an_earlier_version_is_not_called_damaged(room: Postroom) -> None:
+    room.create_queue("q")
+    room.send("q", "x")
+    first = next(event.seq for event in room.journal(10) if event.verb == "create-queue")
+    change = "UPDATE journal SET detail = NULL WHERE verb = 'create-queue'"
+    room.store.transact("send", lambda tx: tx.session.run(change))
+    with pytest.raises(JournalTooOld, match=f"line {first} of the journal"):
+        room.verify()

@@ -73,6 +73,7 @@ class Told:
     stations: dict[str, str] = field(default_factory=dict)
     principals: set[tuple[str, str]] = field(default_factory=set)
     version: int = 0
+    older: int | None = None  # the first line that an earlier version wrote, which did not name a new queue
     broken: list[Broken] = field(default_factory=list)
 
 
@@ -251,6 +252,8 @@ class _Replay:
     # --- queues ---
 
     def _create_queue(self, line: Line, said: dict[str, Any]) -> None:
+        if "name" not in said and self.told.older is None:
+            self.told.older = line.seq
         settings = Settings(*(said[name] for name in ("name", "kind", "path", "ordinal", "keep", "command")))
         self.told.queues[_queue(line.target)] = settings
         self.told.counts.setdefault(_queue(line.target), Counts())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from postroom.errors import JournalTooOld
 from postroom.limits import DIFFERENCES_MAX, JOURNAL_PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.store.replay import Counts, Place, Settings, Told, told
@@ -69,6 +70,8 @@ class Verified:
 def verified(tx: Transaction) -> Verified:
     """Replay the journal and compare; ``tx`` must be one unchanging picture of the store."""
     known = told(tx.journal.lines())
+    if known.older is not None:
+        raise JournalTooOld(line=known.older)
     size = (known.lines, len(known.messages), len(known.departed), len(known.queues))
     return Verified(*size, tuple(islice(_differences(tx, known), DIFFERENCES_MAX)))
 
