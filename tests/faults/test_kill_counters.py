@@ -14,7 +14,7 @@ from postroom import faults
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.room import Postroom
 
-from .counter_workload import opened
+from .procedure_workload import opened
 from .test_kill_stations import layout
 
 #: Those of counters, and those of all that carries what they hand over.

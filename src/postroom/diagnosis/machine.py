@@ -16,6 +16,7 @@ from postroom.limits import DISK_BYTES_LOW, DISK_BYTES_MIN
 from postroom.store import file_of
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*?)\s*(?:;.*)?")
+_BOUND = re.compile(r"(==|>=|<)\s*(.*)")
 _NUMBERS = re.compile(r"\d+")
 _OURS = "postroom"
 
@@ -66,8 +67,9 @@ def meets(version: str, wanted: str) -> bool:
 
 
 def _meets_one(version: tuple[int, ...], wanted: str) -> bool:
-    sign, bound = re.fullmatch(r"([<>=!~]+)\s*(.*)", wanted).groups()  # type: ignore[union-attr]
-    numbers = _numbers(bound)
+    found = _BOUND.fullmatch(wanted)
+    assert found is not None, wanted  # another sign must be understood before a package is asked for by it
+    sign, numbers = found[1], _numbers(found[2])
     if sign == "==":
         return version[: len(numbers)] == numbers
     return version >= numbers if sign == ">=" else version < numbers
