@@ -24,7 +24,9 @@ from postroom.engine.pipeline import steps
 from postroom.engine.serial import Timeline
 from postroom.engine.step import LEASE
 from postroom.room import Postroom
-from postroom.rules.stage import Base, RulesShare, evaluated, packed, unpacked
+from postroom.rules.chunks import Base, packed, unpacked
+from postroom.rules.share import RulesShare
+from postroom.rules.worker import evaluated
 from program import Bench, run, tell
 
 FORK = """

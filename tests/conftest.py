@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,9 @@ from postroom.room import Postroom
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: Makes one more room on PostgreSQL.
+Urls = Callable[[], str]
 
 _schemas = count(1)
 _real_hasher = password._hasher
@@ -42,12 +45,22 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str) -> str:
-    """A room of its own for one test: a schema, because making a database takes longer than most tests."""
-    schema = f"room_{next(_schemas)}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(schema)))
-    return f"{postgres_server}&options=-csearch_path%3D{schema}"
+def urls(postgres_server: str) -> Urls:
+    """Rooms of one server, as many as a test wants: schemas, because making a database takes longer than most tests."""
+
+    def one() -> str:
+        schema = f"room_{next(_schemas)}"
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(schema)))
+        return f"{postgres_server}&options=-csearch_path%3D{schema}"
+
+    return one
+
+
+@pytest.fixture
+def postgres_url(urls: Urls) -> str:
+    """A room of its own for one test."""
+    return urls()
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ class RoomSource(Source):
     """The data source with the room's own way in: what comes from Spark enters a queue as everything else does."""
 
     @staticmethod
-    def door(store: Store) -> Put:
+    def entrance(store: Store) -> Put:
         verbs = Verbs(
             store, User(f"{process_token()}/spark", "spark"), Doors(Programs(), Charts(), By("spark", broker_name()))
         )

@@ -11,7 +11,7 @@ from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
 from postroom.room import Postroom
-from postroom.store.batch import Batch, Change, Places, Put, Reset, Stale, Take, no_door
+from postroom.store.batch import Batch, Change, Places, Put, Reset, Stale, Take, admit_nothing
 from postroom.store.queues import Keep, Queue
 from postroom.store.transaction import Transaction
 
@@ -277,7 +277,7 @@ def test_a_queue_with_a_door_that_nobody_opens_lets_nothing_in(room: Postroom) -
     def work(tx: Transaction) -> None:
         queue = tx.queues.named("a")
         assert queue is not None
-        no_door(tx, queue, [Draft.of("x")])
+        admit_nothing(tx, queue, [Draft.of("x")])
 
     with pytest.raises(StoreCorrupt, match="a has a door"):
         room.store.transact("send", work)

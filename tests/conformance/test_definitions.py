@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postroom.model.catalog import Definition, Position
+from postroom.model.definitions import Definition, Position
 from postroom.room import Postroom
 from postroom.store.transaction import Transaction
 

@@ -176,7 +176,7 @@ def test_the_processed_messages_of_a_queue_are_told_by_key(room: Postroom) -> No
 
 
 def test_all_definitions_and_versions_are_told_in_their_order(url: str) -> None:
-    from postroom.model.catalog import Definition
+    from postroom.model.definitions import Definition
 
     with postroom.open(url, actor="first") as room:
         room.store.transact("load", lambda tx: tx.definitions.define(Definition("x", "a"), {}))

@@ -10,7 +10,7 @@ from postroom.flows.checks import CHECKS
 from postroom.flows.definitions import ACTIONS, SUBSCRIBE
 from postroom.flows.functions import FUNCTIONS
 from postroom.flows.meta import ACTION_TYPE
-from postroom.flows.stage import _CODE
+from postroom.flows.plans import _CODE
 from postroom.flows.types import SCALARS, Tuple, Union, parse
 from postroom.flows.values import canonical, parse_event
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from tests.conftest import Urls
+from tests.engine.outcome import staged, told, verbs
 
 import postroom
 from postroom.engine.depot import (
@@ -29,8 +30,9 @@ from postroom.engine.step import set_aside
 from postroom.errors import ArgumentInvalid, LeaseLost, StoreFull, StoreUnavailable
 from postroom.model.key import key_number
 from postroom.room import Postroom
-from postroom.rules import stage
-from postroom.rules.stage import evaluated_there, packed, receipt_of
+from postroom.rules import share, worker
+from postroom.rules.chunks import packed
+from postroom.rules.worker import evaluated_there
 from postroom.store.batch import Stale
 from postroom.store.postgres import PostgresStore
 
@@ -41,30 +43,11 @@ MASTER = "local[2]"
 THERE = {SETTING: "store"}
 
 
-_schemas = count(1)
-
-
 @pytest.fixture
-def urls(postgres_server: str) -> Iterator[Callable[[], str]]:
-    """Rooms of one server, as many as a test wants."""
-
-    def one() -> str:
-        schema = f"depot_{next(_schemas)}"
-        with psycopg.connect(postgres_server, autocommit=True) as connection:
-            connection.execute(
-                psycopg.sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(psycopg.sql.Identifier(schema))
-            )
-            connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(schema)))
-        return f"{postgres_server}&options=-csearch_path%3D{schema}"
-
-    yield one
-    leave_all()
-
-
-@pytest.fixture
-def room(urls: Callable[[], str]) -> Iterator[Postroom]:
+def room(urls: Urls) -> Iterator[Postroom]:
     with postroom.open(urls()) as opened:
         yield opened
+    leave_all()
 
 
 def load(room: Postroom, folder: Path, program: str = PROGRAM) -> Postroom:
@@ -83,34 +66,10 @@ def depot_of(room: Postroom, fence: int = 1) -> closing[Depot]:
     return closing(Depot(room.store.address, fence))
 
 
-def staged(room: Postroom) -> int:
-    return room.store.read(lambda tx: tx.staging.parts)
-
-
-def told(room: Postroom) -> dict[str, list[tuple[Any, ...]]]:
-    """All that a room holds, in its order, but the moments."""
-    return {
-        count.queue: [
-            (each.key, each.body, each.format, dict(each.properties), each.cause, each.processed is not None)
-            for listing in (room.history, room.info)
-            for each in listing(count.queue)
-        ]
-        for count in room.accept().queues
-    }
-
-
-def verbs(room: Postroom) -> list[tuple[Any, ...]]:
-    return [
-        (each.verb, each.key, each.source, each.target, each.by)
-        for each in room.journal(5_000)
-        if each.verb not in ("lease", "release-lease")
-    ]
-
-
 # --- the same outcome ---
 
 
-def test_both_ways_end_alike(urls: Callable[[], str], tmp_path: Path, spark: SparkSession) -> None:
+def test_both_ways_end_alike(urls: Urls, tmp_path: Path, spark: SparkSession) -> None:
     """Slices, echoes, errors, several steps and several chunks: the same messages, keys, causes and journal."""
     ends = []
     for way in ("driver", "store"):
@@ -140,8 +99,8 @@ def test_executors_read_and_write_and_the_engine_hands_over_keys(
 
         return noted
 
-    monkeypatch.setattr(stage, "packed", kept(stage.packed, sent, at_end=True))
-    monkeypatch.setattr(stage, "receipt_of", kept(stage.receipt_of, came, at_end=False))
+    monkeypatch.setattr(share, "packed", kept(packed, sent, at_end=True))
+    monkeypatch.setattr(Receipt, "unpacked", kept(Receipt.unpacked, came, at_end=False))
     load(room, tmp_path).send_many("requests", requests(200), format="xml")
     room.engine_run(until_idle=True, master=MASTER, conf=THERE)
     assert sent
@@ -230,14 +189,14 @@ def test_answers_that_a_crash_of_the_database_took_are_worked_out_again(room: Po
         bay = depot.bay()
         ticket = bay.ticket()
         assert ticket.leave(0, b"said")
-        assert bay.answers(ticket, [Receipt(0)]) == [b"said"]
+        assert bay.left(ticket, [Receipt(0)]).answers == [b"said"]
         with psycopg.connect(room.url, autocommit=True) as connection:
             assert connection.execute("SELECT relpersistence FROM pg_class WHERE relname = 'staged'").fetchone() == (
                 "u",
             )
             connection.execute("TRUNCATE staged")
         with pytest.raises(Stale):
-            bay.answers(ticket, [Receipt(0)])
+            bay.left(ticket, [Receipt(0)])
 
 
 # --- answers ---
@@ -250,12 +209,12 @@ def test_a_chunk_that_is_worked_off_twice_is_answered_once(room: Postroom) -> No
         assert ticket.leave(1, b"first")
         assert not ticket.leave(1, b"late"), "a second or speculative attempt"
         assert ticket.leave(0, b"x" * 2_500_000)
-        assert bay.answers(ticket, [Receipt(1), Receipt(0), Receipt(1)]) == [b"x" * 2_500_000, b"first"]
+        assert bay.left(ticket, [Receipt(1), Receipt(0), Receipt(1)]).answers == [b"x" * 2_500_000, b"first"]
         assert staged(room) == 4, "a long answer has several parts"
         other = bay.ticket()
         assert other.job > ticket.job
         assert other.leave(0, b"")
-        assert bay.answers(other, [Receipt(0)]) == [b""]
+        assert bay.left(other, [Receipt(0)]).answers == [b""]
 
 
 def test_what_no_step_commits_is_swept(room: Postroom) -> None:
@@ -281,11 +240,11 @@ def test_receipts_of_trouble_are_told_and_blame_no_message(room: Postroom) -> No
     with depot_of(room) as depot:
         bay = depot.bay()
         with pytest.raises(StoreUnavailable, match="an executor could not use the room: no route"):
-            bay.answers(bay.ticket(), [Receipt(0), Receipt(1, trouble="no route")])
+            bay.left(bay.ticket(), [Receipt(0), Receipt(1, trouble="no route")])
         with pytest.raises(Stale):
-            bay.answers(bay.ticket(), [Receipt(0, gone=True)])
+            bay.left(bay.ticket(), [Receipt(0, gone=True)])
         with pytest.raises(Damaged) as raised:
-            bay.answers(bay.ticket(), [Receipt(0, damaged=[5]), Receipt(1, damaged=[7])])
+            bay.left(bay.ticket(), [Receipt(0, damaged=[5]), Receipt(1, damaged=[7])])
         assert raised.value.keys == [5, 7]
 
 
@@ -293,7 +252,7 @@ def test_an_executor_that_cannot_reach_the_store_says_so(room: Postroom, tmp_pat
     load(room, tmp_path)
     plan = room.store.read(room._programs.plan)
     ticket = Ticket("postgresql://nobody:secret@127.0.0.1:1/nowhere", 1, 1, 1)
-    receipt = receipt_of(evaluated_there(plan, ticket, packed([], {}, {}, 4)))
+    receipt = Receipt.unpacked(evaluated_there(plan, ticket, packed([], {}, {}, 4)))
     assert receipt.chunk == 4
     assert "127.0.0.1" in receipt.trouble
     assert "secret" not in receipt.trouble
@@ -311,8 +270,8 @@ def test_an_executor_that_cannot_leave_its_answer_says_so(
         raise StoreFull(why="no space left")
 
     monkeypatch.setattr(Ticket, "leave", refuse)
-    assert "no space left" in receipt_of(evaluated_there(plan, ticket, packed([], {}, {}))).trouble
-    monkeypatch.setattr(stage, "evaluate_chunk", refuse)
+    assert "no space left" in Receipt.unpacked(evaluated_there(plan, ticket, packed([], {}, {}))).trouble
+    monkeypatch.setattr(worker, "evaluate_chunk", refuse)
     with pytest.raises(StoreFull):  # what goes wrong in the evaluation is a message's fault: the job is taken apart
         evaluated_there(plan, ticket, packed([], {}, {}))
 

@@ -28,7 +28,8 @@ from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import STEP_MESSAGES_MAX
 from postroom.model.key import key_number
 from postroom.room import Postroom
-from postroom.rules.stage import Base, RulesShare
+from postroom.rules.chunks import Base
+from postroom.rules.share import RulesShare
 from postroom.store.transaction import Transaction
 
 pytestmark = pytest.mark.usefixtures("spark")

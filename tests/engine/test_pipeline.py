@@ -13,7 +13,7 @@ from postroom.engine.pipeline import steps
 from postroom.engine.stage import Result
 from postroom.engine.step import LEASE
 from postroom.room import Postroom
-from postroom.rules.stage import RulesShare
+from postroom.rules.share import RulesShare
 from postroom.store.batch import Stale
 
 QUEUES = """

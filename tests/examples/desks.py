@@ -13,8 +13,8 @@ from pathlib import Path
 
 import postroom
 from postroom import Postroom, Station
+from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.stations.procedures.inspection import Waiting
-from postroom.stations.procedures.stage import evaluate_here
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MEETING = "MEETING ANNOUNCEMENT"

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import postroom
-from postroom.flows.door import event
+from postroom.flows.entering import event
 from postroom.flows.types import Field as Part
 from postroom.flows.types import List, Tuple, Type
 from postroom.flows.types import Scalar as Simple

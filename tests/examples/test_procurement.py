@@ -24,7 +24,7 @@ from postroom.engine.stage import Share
 from postroom.errors import EntryRefused, MessageGone, ProgramInvalid
 from postroom.rules.catalog import Programs
 from postroom.rules.evaluate import Base, evaluate_chunk
-from postroom.rules.stage import RulesShare
+from postroom.rules.share import RulesShare
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:

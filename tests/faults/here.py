@@ -9,23 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tests.oracle.flowing import PlainShare
 
+from postroom.engine.depot import Receipt
 from postroom.engine.effects import Arrival, Effects
 from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Totals
 from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
-from postroom.flows.steps import FlowStage
+from postroom.flows.stage import FlowStage
 from postroom.room import Postroom
-from postroom.rules.stage import (
-    Base,
-    RulesShare,
-    evaluated,
-    evaluated_there,
-    packed,
-    receipt_of,
-    together,
-    unpacked,
-)
+from postroom.rules.chunks import Base, packed, together, unpacked
+from postroom.rules.share import RulesShare
+from postroom.rules.worker import evaluated, evaluated_there
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -87,8 +81,8 @@ class ThereShare(RulesShare):
         chunks = [packed(each, base, known, at) for at, each in enumerate(together(arrivals, min(2, len(arrivals))))]
         # The first is worked off twice, as by an attempt that was given up and went on.
         with _one_by_one:
-            receipts = [receipt_of(evaluated_there(self.plan, ticket, chunk)) for chunk in [chunks[0], *chunks]]
-        for answer in self.bay.answers(ticket, receipts):
+            receipts = [Receipt.unpacked(evaluated_there(self.plan, ticket, chunk)) for chunk in [chunks[0], *chunks]]
+        for answer in self.bay.left(ticket, receipts).answers:
             effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import postroom
 from postroom.room import Postroom
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 
 PAIRS = 4
 HOMES = {"ann": "north", "bob": "south", "cid": "control", "dan": "control"}

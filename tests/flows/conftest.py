@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.faults.here import evaluate_here
 
-from postroom.model.catalog import Loaded
+from postroom.model.definitions import Loaded
 from postroom.room import Postroom
 
 Load = Callable[..., Loaded]

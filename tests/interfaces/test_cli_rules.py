@@ -76,7 +76,7 @@ def test_a_refused_load_is_one_line_and_a_code(shop: Run, tmp_path: Path) -> Non
     told = shop("load", "shop.demaq")
     assert (told.code, told.out, told.err.count("\n")) == (1, "", 1)
     assert told.err.startswith("postroom: program-invalid: shop.demaq:1:1:")
-    assert "(and 1 more)" in told.err
+    assert "(and 1 more: postroom load --check lists them)" in told.err
     error = shop("load", "shop.demaq", "--json").json["error"]
     assert (error["code"], error["happened"]) == ("program-invalid", "no")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.stations.procedures.interpreter import Interpreter
-from postroom.stations.procedures.stage import evaluate_here
 
 from .conftest import Run
 

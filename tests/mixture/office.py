@@ -16,7 +16,7 @@ from tests.faults.here import HereFlows, HereStage, evaluate_here
 import postroom
 from postroom.room import Postroom
 from postroom.spheres.sending import Compensation
-from postroom.stations.procedures.stage import evaluate_here as handle_here
+from postroom.stations.procedures.evaluation import evaluate_here as handle_here
 
 HEARTBEAT, CHECK = 5.0, 60.0  # owners die by their processes here, so nobody has to wait for a heartbeat
 KEEPING, DISCARDING, TREE = "keeping", "discarding", "INP_0000"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postroom.model.catalog import Definition, Position, Problem
+from postroom.model.definitions import Definition, Position, Problem
 
 POSITIONS = st.builds(Position, st.sampled_from(["a.qdl", "b.qdl"]), st.integers(1, 1000), st.integers(1, 200))
 

@@ -16,7 +16,7 @@ import pytest
 
 import postroom
 from postroom.engine import step
-from postroom.engine.depot import Bay, Depot, leave_all
+from postroom.engine.depot import Bay, Depot, Receipt, leave_all
 from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.engine.pipeline import steps
@@ -27,9 +27,11 @@ from postroom.limits import STEP_ROUNDS_MAX
 from postroom.model.message import Stored
 from postroom.room import Postroom
 from postroom.rules import evaluate
+from postroom.rules.chunks import packed, together, unpacked
 from postroom.rules.definitions import Program
 from postroom.rules.language import parse
-from postroom.rules.stage import RulesShare, evaluated, evaluated_there, packed, receipt_of, together, unpacked
+from postroom.rules.share import RulesShare
+from postroom.rules.worker import evaluated, evaluated_there
 from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
@@ -110,9 +112,9 @@ class HereShare:
         if self.bay is None:
             return [evaluated(self.share.plan, chunk) for chunk in chunks]
         ticket = self.bay.ticket()
-        return self.bay.answers(
-            ticket, [receipt_of(evaluated_there(self.share.plan, ticket, chunk)) for chunk in chunks]
-        )
+        return self.bay.left(
+            ticket, [Receipt.unpacked(evaluated_there(self.share.plan, ticket, chunk)) for chunk in chunks]
+        ).answers
 
     def keep_warm(self, spark: SparkSession) -> None:
         raise AssertionError("nobody is idle here")

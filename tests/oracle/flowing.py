@@ -10,7 +10,8 @@ from postroom.engine.effects import Arrival, Effects, Enqueue
 from postroom.flows.chart import Chart
 from postroom.flows.definitions import Arc, Merge, Select
 from postroom.flows.network import Network
-from postroom.flows.stage import FlowShare, error
+from postroom.flows.plans import error
+from postroom.flows.share import FlowShare
 from postroom.flows.types import Tuple
 from postroom.flows.values import canonical, fitted, label, parse_event
 from postroom.model.message import NO_PROPERTIES
@@ -25,9 +26,9 @@ class PlainShare(FlowShare):
     def evaluate(
         self, spark: Any, arrivals: Sequence[Arrival], base: Any, known: Any
     ) -> Iterator[Mapping[int, Effects]]:
-        yield {each.order: self._effects(each) for each in arrivals}
+        yield {each.order: self._flown(self.entered(each)) for each in arrivals}
 
-    def _effects(self, arrival: Arrival) -> Effects:
+    def _flown(self, arrival: Arrival) -> Effects:
         if arrival.failure is not None:
             return (error(arrival, arrival.failure),)
         event = parse_event(arrival.body, self.chart.running.spaces[arrival.queue].type, arrival.queue)

@@ -27,7 +27,7 @@ from postroom.stations.marks import marks
 from postroom.stations.names import database, mailbox
 from postroom.stations.procedures import claiming, interpreter
 from postroom.stations.procedures.errors import ERROR
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.store.transaction import Transaction
 
 from .procedures import NEW, Case, Deed, Message, Oracle, Refused, cases
@@ -141,8 +141,8 @@ class Pair:
         looks: Looks = []
         commit = interpreter._Steps._commit
 
-        def noted(engine: Any, found: Sequence[claiming.Look]) -> Any:
-            answer = commit(engine, found)
+        def noted(engine: Any, found: Sequence[claiming.Look], *rest: Any) -> Any:
+            answer = commit(engine, found, *rest)
             looks.append([(each.desk.station, _looks(each)) for each in found])
             return answer
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from postroom.errors import DescriptionInvalid
 from postroom.limits import COMMAND_CHARS_MAX, HIERARCHY_ENTRIES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX
-from postroom.model.catalog import Position, Problem
+from postroom.model.definitions import Position, Problem
 from postroom.queues import checks, description
 from postroom.queues.description import Entry, parse
 from postroom.queues.hierarchy import Level, levels_of, printed

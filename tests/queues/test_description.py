@@ -19,7 +19,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from postroom.errors import DescriptionInvalid
-from postroom.model.catalog import Position, Problem
+from postroom.model.definitions import Position, Problem
 from postroom.queues.checks import check, paths
 from postroom.queues.description import Entry, parse
 from postroom.queues.hierarchy import levels_of, printed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postroom.errors import ProgramInvalid
-from postroom.model.catalog import Problem
+from postroom.model.definitions import Problem
 from postroom.rules.checks import CHECKS, Subject, check
 from postroom.rules.definitions import Program
 from postroom.rules.language import parse

@@ -149,7 +149,7 @@ def test_the_error_survives_a_process_border_with_all_its_problems() -> None:
         parse("create queue a create queue b", "f.demaq")
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (str(copy), copy.facts) == (str(caught.value), caught.value.facts)
-    assert str(copy).endswith("(and 1 more)")
+    assert str(copy).endswith("(and 1 more: postroom load --check lists them)")
 
 
 def test_a_program_knows_what_watches_what() -> None:

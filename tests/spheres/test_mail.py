@@ -11,7 +11,7 @@ import postroom
 from postroom import Compensation
 from postroom.errors import ArgumentInvalid, FieldRefused, StationUnknown, TypeUnknown
 from postroom.room import Postroom
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.stations.station import Station
 
 FORMS = """\

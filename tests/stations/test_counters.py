@@ -19,7 +19,7 @@ import postroom
 from postroom import faults
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown, FormInvalid, QueueWatched, StationInUse
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 from postroom.model.key import key_number, key_text
 from postroom.room import Postroom
 from postroom.stations import counters
@@ -27,7 +27,7 @@ from postroom.stations.answering import Part, read_part
 from postroom.stations.counters import parse
 from postroom.stations.language import read
 from postroom.stations.network import CONTROL
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.stations.query import Scope, _Query
 from postroom.stations.reading import Plan
 from postroom.store.tracking import MAILBOXES

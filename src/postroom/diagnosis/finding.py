@@ -20,6 +20,10 @@ class Level(StrEnum):
     WRONG = "wrong"  # something does not work, or is lost
 
     @property
+    def is_ok(self) -> bool:
+        return self is Level.OK
+
+    @property
     def is_problem(self) -> bool:
         return self in (Level.WARNING, Level.WRONG)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow
 
 
-def stream(rows: pyarrow.RecordBatch) -> bytes:
-    """A batch as an Arrow stream, with its schema."""
+def stream(*batches: pyarrow.RecordBatch) -> bytes:
+    """Batches of one schema as an Arrow stream, with that schema."""
     sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
+    with pyarrow.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     return bytes(sink.getvalue())

@@ -6,12 +6,14 @@ are for: an attempt that comes second leaves nothing, and what no step commits i
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import count
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from postroom.errors import ArgumentInvalid, PostroomError, StoreUnavailable
 from postroom.model.message import Stored
@@ -24,6 +26,7 @@ T = TypeVar("T")
 #: Says who hands messages to executors and takes their answers: the store, or the driver.
 SETTING = "spark.postroom.exchange"
 _WAYS = ("store", "driver")
+_UNREACHED = re.compile(r"\bUnreached: (.*)")
 _jobs = count(1)
 _steps = count(1)
 
@@ -53,6 +56,16 @@ class Damaged(Exception):
     def __init__(self, keys: Sequence[int]) -> None:
         super().__init__(keys)
         self.keys = keys
+
+
+class Unreached(Exception):
+    """Raised in a task whose executor cannot use the room, where no receipt can tell of it."""
+
+
+def unreached(error: Exception) -> StoreUnavailable | None:
+    """What a job failed of, if that was the room: Spark passes on what a task raised as text."""
+    found = _UNREACHED.search(str(error))
+    return None if found is None else StoreUnavailable(why=f"an executor could not use the room: {found[1]}")
 
 
 # --- in the driver -----------------------------------------------------------------------------------------------
@@ -85,24 +98,45 @@ class Bay:
         """For one more job: what an earlier one left is not mixed with what this one leaves."""
         return Ticket(self.depot.url, self.depot.fence, self.step, next(_jobs))
 
-    def answers(self, ticket: Ticket, receipts: Iterable[Receipt]) -> list[bytes]:
-        """What executors left, in the order of chunks."""
-        chunks = set()
-        damaged: list[int] = []
-        for receipt in receipts:
-            if receipt.trouble:
-                raise StoreUnavailable(why=f"an executor could not use the room: {receipt.trouble}")
-            if receipt.gone:
-                raise Stale  # someone has received or removed a message since it was claimed
-            damaged += receipt.damaged
-            chunks.add(receipt.chunk)
-        if damaged:
-            raise Damaged(damaged)
-        store = self.depot.store
-        found = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
+    def left(self, ticket: Ticket, receipts: Iterable[Receipt]) -> Left:
+        """What executors left for a job, if none had trouble with it."""
+        chunks = _untroubled(receipts)
+        found = self.depot.store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
+        notes = [Receipt.unpacked(said) for chunk, said in found.items() if chunk < 0]
+        _untroubled(notes)
         if not chunks <= found.keys():
             raise Stale  # the database crashed meanwhile, and begins with an empty table
-        return [found[chunk] for chunk in sorted(chunks)]
+        return Left([found[chunk] for chunk in sorted(chunks)], dict(each for note in notes for each in note.unfit))
+
+    def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
+        """Claimed messages, for the few of them that the engine itself must know."""
+        found = self.depot.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
+        if len(found) < len(set(keys)):
+            raise Stale  # someone has received or removed one since it was claimed
+        return found
+
+
+class Left(NamedTuple):
+    """What executors left for a job."""
+
+    answers: list[bytes]  # in the order of chunks
+    unfit: dict[int, str]  # by the number of an arrival: why nothing was worked out for it
+
+
+def _untroubled(receipts: Iterable[Receipt]) -> set[int]:
+    """The chunks of receipts, none of which tells of trouble."""
+    chunks = set()
+    damaged: list[int] = []
+    for receipt in receipts:
+        if receipt.trouble:
+            raise StoreUnavailable(why=f"an executor could not use the room: {receipt.trouble}")
+        if receipt.gone:
+            raise Stale  # someone has received or removed a message since it was claimed
+        damaged += receipt.damaged
+        chunks.add(receipt.chunk)
+    if damaged:
+        raise Damaged(damaged)
+    return chunks
 
 
 # --- in the worker -----------------------------------------------------------------------------------------------
@@ -116,6 +150,14 @@ class Receipt:
     gone: bool = False
     damaged: Sequence[int] = ()
     trouble: str = ""
+    unfit: Sequence[tuple[int, str]] = ()  # numbers of arrivals that cannot be worked on, and why
+
+    def packed(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def unpacked(said: bytes) -> Receipt:
+        return Receipt(**json.loads(said))
 
 
 @dataclass(frozen=True)
@@ -134,6 +176,32 @@ class Ticket:
         """Keep the answer to a chunk; False if another attempt has left it before."""
         about = (self.fence, self.step, self.job, chunk)
         return _tried(self.url, lambda store: store.transact("stage", lambda tx: tx.staging.add(*about, answer)))
+
+    def note(self, attempt: int, receipt: Receipt) -> None:
+        """Leave a receipt beside the answers, where it cannot go through Spark. It is heard whoever else leaves one."""
+        self.leave(-1 - attempt, receipt.packed())
+
+    def worked_off(
+        self, chunk: int, keys: Collection[int], ours: Collection[int], work: Callable[[dict[int, Stored]], bytes]
+    ) -> Receipt:
+        """Fetch the messages that a chunk needs, and leave what ``work`` answers.
+
+        All must be there, and ``ours`` must say what was sent. What goes wrong with the store is told; what goes wrong
+        in the work is raised.
+        """
+        try:
+            found = self.fetched(sorted(keys))
+        except PostroomError as error:
+            return Receipt(chunk, trouble=str(error))
+        damaged = [key for key in ours if key in found and not found[key].sound]
+        if len(found) < len(keys) or damaged:
+            return Receipt(chunk, gone=len(found) < len(keys), damaged=damaged)
+        answer = work(found)
+        try:
+            self.leave(chunk, answer)
+        except PostroomError as error:
+            return Receipt(chunk, trouble=str(error))
+        return Receipt(chunk)
 
 
 _lock = threading.Lock()

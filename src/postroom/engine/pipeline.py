@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from postroom.engine.depot import Damaged, Depot
 from postroom.engine.effects import Effects
 from postroom.engine.garbage import collector_off
-from postroom.engine.stage import Exchanging, Result, Share, Turn
+from postroom.engine.stage import Exchanging, Result, Share, Turn, timed
 from postroom.engine.step import Claim, claim, commit, evaluate, set_aside
 from postroom.limits import PIPELINE_MESSAGES_MAX, PIPELINE_STEPS
 from postroom.store.base import Store
-from postroom.store.batch import Door, Stale, no_door
+from postroom.store.batch import Admit, Stale, admit_nothing
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ def steps(
     spark: Callable[[], SparkSession],
     waiting: Mapping[str, str],
     ahead: int = PIPELINE_STEPS,
-    door: Door = no_door,
+    admit: Admit = admit_nothing,
     depot: Depot | None = None,
 ) -> Generator[Result]:
     """What each step did, as long as they follow one another; nothing if there was nothing to do.
@@ -47,7 +45,7 @@ def steps(
     ``Stale`` means that the world moved, and whoever is told less than was claimed must look again, too. ``ahead`` is
     how many steps are under way besides the one that is committed. With a ``depot`` executors read and write there.
     """
-    pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead, door, depot)
+    pipeline = _Pipeline(store, share, size, fence, spark, waiting, ahead, admit, depot)
     with collector_off(), pipeline:
         pipeline.take()
         while pipeline.under_way:
@@ -73,7 +71,7 @@ class WatchingStage(ABC):
         if share is None:
             return None
         return steps(
-            turn.store, share, turn.size, turn.fence, turn.spark, turn.waiting, door=turn.door, depot=turn.depot
+            turn.store, share, turn.size, turn.fence, turn.spark, turn.waiting, admit=turn.admit, depot=turn.depot
         )
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
@@ -92,7 +90,7 @@ class _Pipeline:
         spark: Callable[[], SparkSession],
         waiting: Mapping[str, str],
         ahead: int,
-        door: Door,
+        admit: Admit,
         depot: Depot | None,
     ) -> None:
         self._store = store
@@ -102,7 +100,7 @@ class _Pipeline:
         self._claim = partial(claim, share=share, fence=fence, waiting=waiting, bodies=self._depot is None)
         self._evaluate = partial(evaluate, spark=spark)
         self._set_aside = partial(set_aside, fence=fence)
-        self._commit = partial(commit, fence=fence, door=door)
+        self._commit = partial(commit, fence=fence, admit=admit)
         self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
         self._after: dict[str, int] = {}
         self._claimed = 0
@@ -114,7 +112,7 @@ class _Pipeline:
         size, after = min(self._size(), PIPELINE_MESSAGES_MAX - self._claimed), self._after
         if size <= 0:
             return False
-        with _timed(seconds, "claim"):
+        with timed(seconds, "claim"):
             found = self._store.transact("claim", lambda tx: self._claim(tx, size=size, after=after))
         if found is None:
             return False
@@ -143,10 +141,10 @@ class _Pipeline:
     def commit(self) -> Result:
         """Finish the oldest step."""
         found, seconds, coming = self.under_way.popleft()
-        with _timed(seconds, "evaluate"):
+        with timed(seconds, "evaluate"):
             effects, settled = self._evaluated(found, coming)
         work = partial(self._commit, claimed=found, effects=effects, settled=settled)
-        with _timed(seconds, "commit"):
+        with timed(seconds, "commit"):
             result = self._store.transact("step", work)
         return replace(result, claimed=len(found.arrivals), more=found.more, seconds=seconds)
 
@@ -163,10 +161,3 @@ class _Pipeline:
     def __exit__(self, *_: object) -> None:
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    began = perf_counter()
-    yield
-    seconds[stage] = perf_counter() - began

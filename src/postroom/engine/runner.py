@@ -30,7 +30,7 @@ from postroom.limits import (
 )
 from postroom.model.moment import in_microseconds
 from postroom.store.base import Store
-from postroom.store.batch import Door, Stale, no_door
+from postroom.store.batch import Admit, Stale, admit_nothing
 from postroom.store.outbox import Effect
 from postroom.store.queues import Hold
 from postroom.store.transaction import Transaction
@@ -91,7 +91,7 @@ Progress = Callable[[Totals], None]
 class Runner:
     """``spark`` is called when there is something to evaluate, ``housekeeping`` when it has been idle.
 
-    ``door`` lets messages into queues that another capability than the one that made them looks after.
+    ``admit`` lets messages into queues that another capability than the one that made them looks after.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class Runner:
         owner: str,
         stages: Iterable[Stage] = (),
         housekeeping: Callable[[], int] | None = None,
-        door: Door = no_door,
+        admit: Admit = admit_nothing,
     ) -> None:
         self._store = store
         self._gateways = {gateway.kind: gateway for gateway in gateways}
         self._owner = owner
         self._stages = tuple(stages)
         self._housekeeping = housekeeping
-        self._door = door
+        self._admit = admit
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._fence = 0
@@ -221,7 +221,7 @@ class Runner:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
         size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
-        return stage.steps(Turn(self._store, self._fence, spark, size, self._door, self._depot, dict(totals.waiting)))
+        return stage.steps(Turn(self._store, self._fence, spark, size, self._admit, self._depot, dict(totals.waiting)))
 
     def _abandon(self) -> None:
         """End what is under way; what was not committed has not happened."""

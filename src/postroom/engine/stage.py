@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from postroom.engine.depot import Bay, Depot
@@ -11,8 +13,8 @@ from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.serial import Timeline
 from postroom.model.message import Stored
 from postroom.store.base import Store
-from postroom.store.batch import Door, no_door
-from postroom.store.queues import Door as Doors
+from postroom.store.batch import Admit, admit_nothing
+from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class Share(Protocol):
         """What the journal calls whoever acts: a rule, an arc."""
 
     @property
-    def doors(self) -> Doors:
+    def doors(self) -> Door:
         """The doors that its new messages have passed already."""
 
     @property
@@ -90,6 +92,14 @@ class Result:
     seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
 
 
+@contextmanager
+def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Notes how long something took."""
+    began = perf_counter()
+    yield
+    seconds[stage] = perf_counter() - began
+
+
 @dataclass(frozen=True)
 class Turn:
     """What an engine gives to a stage that is to work: the room's store, its number, and how much to take."""
@@ -98,7 +108,7 @@ class Turn:
     fence: int
     spark: Callable[[], SparkSession]
     size: Callable[[], int]  # messages of a step
-    door: Door = no_door
+    admit: Admit = admit_nothing
     depot: Depot | None = None  # where executors read and write, if they do it themselves
     waiting: Mapping[str, str] = field(default_factory=dict)  # queues, and the queue on hold that each waits for
 

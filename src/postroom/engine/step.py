@@ -20,7 +20,7 @@ from postroom.errors import BodyError, StoreUnavailable
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
-from postroom.store.batch import NOWHERE, Batch, Door, Places, Put, Stale, no_door
+from postroom.store.batch import NOWHERE, Admit, Batch, Places, Put, Stale, admit_nothing
 from postroom.store.queues import Hold, Queue
 from postroom.store.timers import ECHO, Timer
 from postroom.store.transaction import Transaction
@@ -259,11 +259,16 @@ def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[in
 
 
 def commit(
-    tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], settled: int, fence: int, door: Door = no_door
+    tx: Transaction,
+    claimed: Claim,
+    effects: Mapping[int, Effects],
+    settled: int,
+    fence: int,
+    admit: Admit = admit_nothing,
 ) -> Result:
     """Mark the settled messages processed and apply their effects, as if one after another.
 
-    ``door`` is what another capability does to new messages of a queue.
+    ``admit`` lets new messages into queues that another capability looks after.
     """
     tx.leases.check(LEASE, fence)
     tx.definitions.lock()  # a load comes before this step or after it, never in between
@@ -273,15 +278,15 @@ def commit(
     try:
         if claimed.number is not None:
             tx.staging.clear(fence, claimed.number)
-        return _Commit(tx, claimed, effects, door).write(settled)
+        return _Commit(tx, claimed, effects, admit).write(settled)
     finally:
         tx.journal.actor = actor
 
 
 class _Commit:
-    def __init__(self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], door: Door) -> None:
+    def __init__(self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], admit: Admit) -> None:
         self._tx = tx
-        self._door = door
+        self._admit = admit
         self._passed = int(claimed.share.doors)
         self._claimed = claimed
         self._effects = effects
@@ -356,7 +361,7 @@ class _Commit:
                 draft = Draft(action.body, action.format, action.type, action.properties)
                 queue = queues[action.queue]
                 try:
-                    (put,) = self._door(self._tx, queue._replace(door=queue.door & ~self._passed), [draft])
+                    (put,) = self._admit(self._tx, queue._replace(door=queue.door & ~self._passed), [draft])
                 except BodyError as refusal:
                     failure = Failure("application", refusal.code, str(refusal), action.rule)
                     return (error_message(failure, stored.queue, stored.key, _document(self._said(stored))),)

@@ -13,7 +13,7 @@ from postroom.flows.definitions import Arc, Domain, Space, Statement, Table
 from postroom.flows.meta import By
 from postroom.flows.tables import Rows, rows_of_documents
 from postroom.flows.types import UNTYPED
-from postroom.model.catalog import Loaded, compared
+from postroom.model.definitions import Loaded, compared
 from postroom.store.definitions import COLLECTION
 from postroom.store.transaction import Transaction
 

@@ -12,7 +12,7 @@ from postroom.flows.definitions import Allow, Arc, Domain, Merge, Select, Space,
 from postroom.flows.graph import Graph
 from postroom.flows.language import META, parse
 from postroom.flows.tables import Rows, rows_of_documents
-from postroom.model.catalog import Definition, Position, nearest
+from postroom.model.definitions import Definition, Position, nearest
 from postroom.store.definitions import COLLECTION
 from postroom.store.transaction import Transaction
 

@@ -13,7 +13,7 @@ from postroom.flows.language import META
 from postroom.flows.types import UNTYPED, Scalar, Tuple, Type, accepts
 from postroom.flows.words import fail_all
 from postroom.limits import FLOW_WAYS_MAX
-from postroom.model.catalog import Position, Problem
+from postroom.model.definitions import Position, Problem
 
 Found = Iterator[tuple[Position, str]]
 

@@ -15,7 +15,7 @@ from postroom.flows.definitions import SUBSCRIBE, Arc, Select, Space
 from postroom.flows.meta import By
 from postroom.flows.patterns import Anything, parse_pattern
 from postroom.flows.words import WORD
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from postroom.flows.patterns import Expression, Pattern
 from postroom.flows.types import UNTYPED, Type
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 
 #: What can be done to a graph: the meta-events of the text that someone may publish.
 ACTIONS = (

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from postroom.errors import EventInvalid, EventRefused
 from postroom.flows.chart import Charts
-from postroom.flows.entering import parse_elements, parse_typed
+from postroom.flows.entering import event
 from postroom.flows.meta import By
 from postroom.flows.policy import prove
 from postroom.flows.reflection import published
 from postroom.flows.types import UNTYPED, Type
-from postroom.flows.values import canonical, parse_event
 from postroom.model.message import Draft
 from postroom.model.types import MessageType
 from postroom.store.queues import META_SPACE, PARKED, Queue
@@ -56,17 +55,6 @@ def _events(drafts: Sequence[Draft], type: Type, space: str, known: Mapping[str,
             yield event(draft, type, space, known)
         except EventInvalid as error:
             raise EventInvalid(space=space, what=f"event {number}: {error.facts['what']}", type=str(type)) from None
-
-
-def event(draft: Draft, type: Type, space: str, known: Mapping[str, MessageType]) -> Draft:
-    """A message as an event of a type, in the one form in which events are stored."""
-    if draft.type is not None:
-        found = parse_typed(draft, known[draft.type], type, space)
-    elif draft.format == "xml":
-        found = parse_elements(draft.body, type, space)
-    else:
-        found = parse_event(draft.body, type, space)
-    return draft._replace(body=canonical(found, type), format="json", type=None)
 
 
 def _text(draft: Draft, space: str) -> str:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 from postroom.errors import EventInvalid
 from postroom.flows.types import Bag, List, Scalar, Tuple, Type
-from postroom.flows.values import Literal, Named, fitted, fitted_literal
+from postroom.flows.values import Literal, Named, canonical, fitted, fitted_literal, parse_event
 from postroom.model.body import Format
 from postroom.model.message import Draft
 from postroom.model.types import FieldValue, Kind, MessageType, plain, scalars
 from postroom.model.views import elements, record
 
 _NUMBERS = ("int", "float", "decimal")
+
+
+def event(draft: Draft, type: Type, space: str, known: Mapping[str, MessageType]) -> Draft:
+    """A message as an event of a type, in the one form in which events are stored."""
+    if draft.type is not None:
+        found = parse_typed(draft, known[draft.type], type, space)
+    elif draft.format == "xml":
+        found = parse_elements(draft.body, type, space)
+    else:
+        found = parse_event(draft.body, type, space)
+    return draft._replace(body=canonical(found, type), format="json", type=None)
 
 
 def parse_typed(draft: Draft, known: MessageType, type: Type, space: str) -> Any:

@@ -44,7 +44,7 @@ from postroom.flows.types import (
 )
 from postroom.flows.values import is_value
 from postroom.flows.words import fail
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 
 Bound = Mapping[str, Type]
 _ORDERED = (STRING, INT, FLOAT, DECIMAL, DATE, TIMESTAMP)

@@ -11,7 +11,7 @@ from postroom.flows.definitions import Arc, Select, Transform
 from postroom.flows.predicates import predicates
 from postroom.flows.sql import Variables, made, matches
 from postroom.limits import INDEXED_ARCS_MIN
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.store.transaction import Transaction
 
 

@@ -14,7 +14,7 @@ from postroom.flows.definitions import Arc, Join, Merge, Select, Transform
 from postroom.flows.types import Tuple, Type, Union, parse
 from postroom.flows.values import Tagged, canonical, parse_event
 from postroom.flows.words import Words
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 
 _ARC = """
 arcName: string, srcNode: string, destNode: string, func: union [

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from postroom.flows.words import Words, string
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 
 Part = TypeVar("Part")
 _NOWHERE = Position("pattern", 1)  # where something stands is no part of what it says

@@ -14,7 +14,7 @@ from postroom.flows.definitions import Space
 from postroom.flows.language import parse
 from postroom.flows.meta import Action, By, arc_of, body_of, read
 from postroom.flows.words import WORD
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 from postroom.store.transaction import Transaction
 
 

@@ -48,7 +48,7 @@ def tried(
     chart, messages = store.read(work)
     if not messages:
         return
-    from postroom.flows.stage import FlowShare
+    from postroom.flows.share import FlowShare
 
     share = FlowShare(0, chart, chart.places, dict.fromkeys(chart.flowing, (0, 0)))
     for start in range(0, len(messages), _PAGE):

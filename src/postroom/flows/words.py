@@ -11,7 +11,7 @@ from typing import NoReturn
 from postroom.errors import FlowInvalid
 from postroom.limits import FLOW_DEPTH_MAX, FLOW_WORDS_MAX
 from postroom.model.body import is_text
-from postroom.model.catalog import Position, Problem, refuse
+from postroom.model.definitions import Position, Problem, refuse
 
 _PIECES = re.compile(
     r"""(?P<blank>[ \t\r\f\ufeff\n]+ | \#[^\n]*)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from postroom.limits import COMMAND_CHARS_MAX, HIERARCHY_ENTRIES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX
-from postroom.model.catalog import Problem
+from postroom.model.definitions import Problem
 from postroom.model.password import is_hash
 from postroom.queues.description import CLAUSE_LEVELS, Entry, fail_all
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from postroom.errors import DescriptionInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX
-from postroom.model.catalog import Position, Problem, refuse
+from postroom.model.definitions import Position, Problem, refuse
 
 CLAUSE_LEVELS = {"INPUT-QUEUE": 1, "OUTPUT-QUEUE": 1, "SUB-QUEUE-1": 2, "SUB-QUEUE-2": 3, "SUB-QUEUE-3": 4}
 END_LEVEL = 99

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from postroom.errors import NameTaken, QueueInUse
-from postroom.model.catalog import Definition, Loaded
+from postroom.model.definitions import Definition, Loaded
 from postroom.model.password import hash_password, verify_password
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.checks import paths

@@ -67,7 +67,7 @@ from postroom.queues.results import (
     SentMany,
 )
 from postroom.store.base import Store
-from postroom.store.batch import Batch, Door, no_door
+from postroom.store.batch import Admit, Batch, admit_nothing
 from postroom.store.messages import State
 from postroom.store.queues import CLOSED, Hold, Queue
 from postroom.store.transaction import Transaction
@@ -80,10 +80,10 @@ Within = Callable[[Transaction, Callable[[], Received | MessageCorrupt]], Receiv
 class Verbs:
     """The queue verbs of one user on one store."""
 
-    def __init__(self, store: Store, user: User, door: Door = no_door) -> None:
+    def __init__(self, store: Store, user: User, admit: Admit = admit_nothing) -> None:
         self._store = store
         self._user = user
-        self._door = door
+        self._admit = admit
         self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
 
     # --- send ---
@@ -119,7 +119,7 @@ class Verbs:
     def put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
         """Store new messages; where a queue has a door, they get what it works out for them."""
         if target.door:
-            puts = self._door(tx, target, drafts)
+            puts = self._admit(tx, target, drafts)
             return Batch(tx).write(puts if cause is None else [put._replace(cause=cause) for put in puts], 0)
         if len(drafts) != 1:
             return tx.messages.put_many(target, drafts, cause)

@@ -12,7 +12,7 @@ from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
 from postroom.flows import tryout as flow_tryout
 from postroom.flows.inspection import ArcExplained
-from postroom.model.catalog import Loaded
+from postroom.model.definitions import Loaded
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
@@ -104,10 +104,10 @@ class DefinitionsFace(Parts):
     ) -> str:
         """Spark's plan of a step of the rules, or of the arcs behind a space; starts Spark if it does not run yet."""
         if space is not None:
-            from postroom.flows.stage import spark_plan as flow_plan
+            from postroom.flows.share import spark_plan as flow_plan
 
             return flow_plan(spark_session(master, conf), self.store.read(self._charts.now), space)
-        from postroom.rules.stage import spark_plan
+        from postroom.rules.share import spark_plan
 
         return spark_plan(spark_session(master, conf), self.store.read(self._programs.plan))
 
@@ -138,6 +138,6 @@ class DefinitionsFace(Parts):
         """How actions of procedures are worked out: on Spark."""
         if self._interpreter.evaluate is not None:
             return self._interpreter.evaluate
-        from postroom.stations.procedures.stage import evaluate
+        from postroom.stations.procedures.evaluation import evaluate
 
         return lambda bench, sets: evaluate(spark(), bench, sets)

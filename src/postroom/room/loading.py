@@ -17,14 +17,14 @@ from postroom.flows.definitions import Statement, Table
 from postroom.flows.meta import By
 from postroom.flows.tables import Rows, rows_of_file
 from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
-from postroom.model.catalog import Loaded
+from postroom.model.definitions import Loaded
 from postroom.model.schema import compile_schema
 from postroom.queues import checks as checks_of_queues
 from postroom.queues import description, hierarchy
 from postroom.rules import catalog, checks, language, verification
 from postroom.rules.definitions import AnyDefinition, Program, QueueDefinition
-from postroom.stations import definitions as office_definitions
 from postroom.stations import language as form_language
+from postroom.stations import loading as office_loading
 from postroom.stations.language import Office
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
@@ -95,8 +95,8 @@ def check(store: Store | None, files: Sequence[File]) -> Sources:
         alone = not (sources.entries or sources.flow or sources.program)
 
         def check_office(tx: Transaction | None) -> None:
-            office_definitions.check(tx, sources.office)
-            office_definitions.check_counters(tx, sources.office, alone=alone)
+            office_loading.check(tx, sources.office)
+            office_loading.check_counters(tx, sources.office, alone=alone)
 
         store.read(check_office) if store is not None else check_office(None)
     if sources.flow:
@@ -123,7 +123,7 @@ def load(
         """Flows before rules: a rule may send to a space. Counters come last: they may take from any queue."""
         done = []
         if sources.office.count:
-            done.append(office_definitions.load_within(tx, sources.office, sources.files))
+            done.append(office_loading.load_within(tx, sources.office, sources.files))
         if sources.flow:
             done.append(
                 flow_catalog.load_within(tx, Charts(), sources.flow, sources.rows, sources.files, by, drop=drop)
@@ -131,7 +131,7 @@ def load(
         if sources.program:
             done.append(catalog.load_within(tx, sources.program, sources.files, drop=drop))
         if sources.office.count:
-            done.append(office_definitions.load_counters(tx, sources.office, sources.files))
+            done.append(office_loading.load_counters(tx, sources.office, sources.files))
         return reduce(Loaded.then, done) if done else None
 
     if sources.entries:

@@ -11,7 +11,7 @@ from postroom.engine.runner import Runner
 from postroom.engine.stage import Stage
 from postroom.flows.chart import Charts
 from postroom.flows.meta import By, broker_name
-from postroom.flows.steps import FlowStage
+from postroom.flows.stage import FlowStage
 from postroom.gateways.command import CommandGateway
 from postroom.queues.administration import Administration
 from postroom.queues.locks import User
@@ -20,7 +20,7 @@ from postroom.room.doors import Doors
 from postroom.room.entrance import Entrance
 from postroom.rules import retention
 from postroom.rules.catalog import Programs
-from postroom.rules.steps import RulesStage
+from postroom.rules.stage import RulesStage
 from postroom.spheres.monitor import Monitor
 from postroom.stations.catalog import Forms
 from postroom.stations.counters import Counters

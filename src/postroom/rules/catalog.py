@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from postroom.engine.failures import error_queue
 from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInUse
-from postroom.model.catalog import Definition, Loaded, compared
+from postroom.model.definitions import Definition, Loaded, compared
 from postroom.model.xmltext import without_declaration
 from postroom.rules import checks, compiler
 from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.errors import ProgramInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX
-from postroom.model.catalog import Position, Problem, nearest
+from postroom.model.definitions import Position, Problem, nearest, refuse
 from postroom.rules import functions
 from postroom.rules.body import Body, Call
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import line_column
 from postroom.rules.expression import read
-from postroom.rules.language import fail
 from postroom.rules.tokens import Unreadable, tokens_before
 from postroom.rules.translation import SYSTEM
 
@@ -56,7 +56,7 @@ def check(program: Program, queues: frozenset[str], collections: frozenset[str] 
     for one in CHECKS:
         problems += [Problem(where, what, one.__name__.replace("_", "-")) for where, what in one(subject)]
     if problems:
-        fail(sorted(problems, key=lambda problem: problem.position))
+        refuse(ProgramInvalid, problems)
     return subject
 
 

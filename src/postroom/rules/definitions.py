@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from postroom.engine.failures import SYSTEM_ERRORS
-from postroom.model.catalog import Definition, Position
+from postroom.model.definitions import Definition, Position
 
 KIND = "rules"  # the kind of these definitions in the catalog
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.rules.definitions import Program, RuleDefinition
 from postroom.rules.expression import read
 from postroom.rules.plan import Plan

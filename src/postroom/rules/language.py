@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from postroom.errors import ProgramInvalid
-from postroom.model.catalog import Position, Problem
+from postroom.model.definitions import Position, Problem, refuse
 from postroom.rules.definitions import (
     AnyDefinition,
     CollectionDefinition,
@@ -40,29 +40,21 @@ def parse(text: str, file: str) -> tuple[AnyDefinition, ...]:
     try:
         parts = statements(text)
     except Unreadable as error:
-        fail([Problem(_position(text, file, error.offset), error.what, "syntax")])
+        refuse(ProgramInvalid, [Problem(_position(text, file, error.offset), error.what, "syntax")])
     for statement in parts:
         try:
             found.append(_Reader(text, file, statement, module).definition())
         except Unreadable as error:
             problems.append(Problem(_position(text, file, error.offset), error.what, "syntax"))
     if problems:
-        fail(problems)
+        refuse(ProgramInvalid, problems)
     named = [each for each in found if isinstance(each, ModuleDefinition)]
     if len(named) > 1:
-        fail([Problem(named[1].position, "a file is one module; this is its second name", "one-module")])
+        second = Problem(named[1].position, "a file is one module; this is its second name", "one-module")
+        refuse(ProgramInvalid, [second])
     if not named:
         return (ModuleDefinition(module, Position(file, 1), module), *found)
     return tuple(replace(each, module=named[0].name) for each in found)
-
-
-def fail(problems: list[Problem]) -> NoReturn:
-    """Tell the first problem, and keep them all."""
-    first = problems[0]
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    error = ProgramInvalid(where=str(first.position), what=first.what, rule=first.rule, more=more)
-    error.facts["problems"] = tuple(problems)
-    raise error
 
 
 def _position(text: str, file: str, offset: int) -> Position:

@@ -7,7 +7,7 @@ from typing import Any
 
 from postroom.errors import DefinitionUnknown, MessageGone, MessageUnknown
 from postroom.limits import SWEEP_MESSAGES
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.rules.catalog import Programs

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from postroom.model.catalog import Position, Problem
+from postroom.errors import ProgramInvalid
+from postroom.model.definitions import Position, Problem, refuse
 from postroom.rules import compiler
 from postroom.rules.body import Call
 from postroom.rules.checks import Subject, at
 from postroom.rules.definitions import RuleDefinition
 from postroom.rules.edits import Edited
 from postroom.rules.functions import OURS
-from postroom.rules.language import fail
 from postroom.rules.translation import Surroundings, collection_variable, computed, prolog, translated
 from postroom.rules.xquery import QueryFailed, saxon
 
@@ -23,7 +23,7 @@ def verify(subject: Subject) -> None:
     """Raise with every error that the XQuery compiler finds, at its place in the user's file."""
     problems = {problem.position: problem for problem in (*_calls(subject), *_properties(subject), *_rules(subject))}
     if problems:
-        fail(sorted(problems.values(), key=lambda problem: problem.position))
+        refuse(ProgramInvalid, list(problems.values()))
 
 
 def _calls(subject: Subject) -> Iterator[Problem]:

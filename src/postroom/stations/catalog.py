@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postroom.errors import FunctionUnknown, TypeUnknown
-from postroom.model.catalog import Definition, Loaded, compared, nearest
+from postroom.model.definitions import Definition, Loaded, compared, nearest
 from postroom.stations import functions
 from postroom.stations.forms import Form, Rule
 from postroom.stations.language import AUTOMATIC, parse

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from postroom.errors import BodyMismatch, FormInvalid
 from postroom.limits import CONDITION_CHARS_MAX, CONDITIONS_MAX
-from postroom.model.catalog import Position, Problem, refuse
+from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.order import HIGHEST, sortable
 from postroom.model.types import Field, Kind, MessageType, Scalar, text
 from postroom.model.xmltext import in_xml

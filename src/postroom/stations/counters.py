@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from postroom.engine.failures import SYSTEM_ERRORS, error_queue
 from postroom.errors import DefinitionUnknown, FormInvalid
-from postroom.model.catalog import Definition, Loaded, Position, Problem, compared, nearest, refuse
+from postroom.model.definitions import Definition, Loaded, Position, Problem, compared, nearest, refuse
 from postroom.stations.names import mailbox
 from postroom.store.queues import CLOSED, MAILBOX, Queue
 from postroom.store.transaction import Transaction

@@ -10,7 +10,7 @@ from typing import Any
 
 from postroom.errors import BodyMismatch, FieldRefused, FunctionFailed
 from postroom.model.body import json_text
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime
 from postroom.model.types import FieldValue, Kind, plain

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from textwrap import wrap
 
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 from postroom.model.types import Field, FieldValue, Kind, MessageType, text
 
 _BLANK = re.compile(r"(?P<name>[^:_|]+?):\s*(?P<blank>_+)")

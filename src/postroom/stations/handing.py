@@ -287,7 +287,7 @@ class _Handover:
         """Messages as they enter a queue, with what it works out for them."""
         if not drafts or not goal.door:
             return [Put(goal, draft, None, self._actor) for draft in drafts]
-        return self._turn.door(self._tx, goal, drafts)
+        return self._turn.admit(self._tx, goal, drafts)
 
     def _let_one_in(self, goal: Queue, draft: Draft) -> Put | Failure:
         try:

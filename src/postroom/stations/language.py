@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from postroom.errors import FormInvalid
 from postroom.limits import FORM_COLUMNS_MAX, FORM_FIELDS_MAX
-from postroom.model.catalog import Position, Problem, refuse
+from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.types import Kind
 from postroom.stations import counters
 from postroom.stations.counters import Counter

@@ -9,7 +9,7 @@ import json
 
 from postroom.errors import StationUnknown, TypeUnknown
 from postroom.model.body import check_text
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.model.message import Draft, Stored
 from postroom.stations import filing
 from postroom.stations.catalog import Forms

@@ -25,7 +25,7 @@ from postroom.errors import (
 )
 from postroom.limits import KEY_TAIL, NODE_SECONDS
 from postroom.model.body import is_text
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.stations import counters, filing
 from postroom.stations.catalog import Forms
 from postroom.stations.names import database, mailbox

@@ -35,7 +35,7 @@ from postroom.errors import (
     StationUnknown,
 )
 from postroom.limits import IMAGES_MAX, LOOKED_UP_MAX, NODE_SECONDS, QUERY_SECONDS_MAX
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail

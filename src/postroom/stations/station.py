@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
 from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS
 from postroom.model.body import check_text
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
 from postroom.stations import filing, mail

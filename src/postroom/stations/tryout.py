@@ -15,17 +15,17 @@ from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.stations.catalog import Edition
 from postroom.stations.counters import Kept
-from postroom.stations.definitions import proposed_counters, proposed_forms
 from postroom.stations.filling import created
 from postroom.stations.handing import failure_of, fields_of
 from postroom.stations.language import Office
+from postroom.stations.loading import proposed_counters, proposed_forms
 from postroom.store.base import Store
-from postroom.store.batch import Door
+from postroom.store.batch import Admit
 from postroom.store.messages import State
 from postroom.store.transaction import Transaction
 
 
-def tried(store: Store, office: Office, since: datetime | None, door: Door) -> Iterator[Tried]:
+def tried(store: Store, office: Office, since: datetime | None, admit: Admit) -> Iterator[Tried]:
     """Every message that waits before a proposed counter, in its order."""
     subject, forms = store.read(lambda tx: (proposed_counters(tx, office), proposed_forms(tx, office)))
     first = 0 if since is None else int(since.timestamp() * 1_000_000)
@@ -34,23 +34,23 @@ def tried(store: Store, office: Office, since: datetime | None, door: Door) -> I
         edition = forms.get(counter.type or "")
         after: int | None = 0
         while after is not None:
-            some, after = store.read(partial(_some, kept, edition, door, after, first))
+            some, after = store.read(partial(_some, kept, edition, admit, after, first))
             yield from some
 
 
 def _some(
-    kept: Kept, edition: Edition | None, door: Door, after: int, first: int, tx: Transaction
+    kept: Kept, edition: Edition | None, admit: Admit, after: int, first: int, tx: Transaction
 ) -> tuple[list[Tried], int | None]:
     """The next of them, and where the last one stands; None at the end."""
     source = tx.queues.named_to_read(kept.source)
     page = [] if source is None else tx.messages.page(source, State.UNPROCESSED, after, PAGE_ROWS)
-    found = [_tried(tx, kept, edition, door, each) for each in page if each.sound and each.created >= first]
+    found = [_tried(tx, kept, edition, admit, each) for each in page if each.sound and each.created >= first]
     return found, page[-1].position if page else None
 
 
-def _tried(tx: Transaction, kept: Kept, edition: Edition | None, door: Door, stored: Stored) -> Tried:
+def _tried(tx: Transaction, kept: Kept, edition: Edition | None, admit: Admit, stored: Stored) -> Tried:
     try:
-        action = _given(tx, kept, stored, door) if edition is None else _taken(tx, kept, stored, edition)
+        action = _given(tx, kept, stored, admit) if edition is None else _taken(tx, kept, stored, edition)
     except BodyError as refusal:
         document = Document(stored.key, stored.format, stored.type, stored.body)
         action = error_message(failure_of(kept.counter, refusal), stored.queue, stored.key, document)
@@ -62,10 +62,10 @@ def _taken(tx: Transaction, kept: Kept, stored: Stored, edition: Edition) -> Enq
     return Enqueue(kept.counter.name, kept.goal, "json", edition.form.name, NO_PROPERTIES, body)
 
 
-def _given(tx: Transaction, kept: Kept, stored: Stored, door: Door) -> Enqueue:
+def _given(tx: Transaction, kept: Kept, stored: Stored, admit: Admit) -> Enqueue:
     goal = tx.queues.named_to_read(kept.goal)
     draft = Draft(stored.body, stored.format, stored.type, NO_PROPERTIES)
     if goal is not None and goal.door:
-        (put,) = door(tx, goal, [draft])
+        (put,) = admit(tx, goal, [draft])
         draft = put.draft
     return Enqueue(kept.counter.name, kept.goal, draft.format, draft.type, draft.properties, draft.body)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
 from postroom.model.message import IN_SPHERE, Draft, Stored, message_hash
+from postroom.store.journal import APPEND_NUMBERED
 from postroom.store.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
 from postroom.store.queues import UNLOCK, Keep, Queue
 from postroom.store.slices import Member
@@ -21,10 +22,6 @@ from postroom.store.timers import ECHO
 
 if TYPE_CHECKING:
     from postroom.store.transaction import Transaction
-
-JOURNAL = """
-INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 
 
 class Stale(Exception):
@@ -66,11 +63,11 @@ class Reset(NamedTuple):
 Change = Take | Put | Reset
 
 
-#: What a queue with a door does to messages before they are let in.
-Door = Callable[["Transaction", Queue, Sequence[Draft]], Sequence[Put]]
+#: Lets messages into a queue with a door: they get what it works out for them, or none is let in.
+Admit = Callable[["Transaction", Queue, Sequence[Draft]], Sequence[Put]]
 
 
-def no_door(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
+def admit_nothing(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
     """For a store that is used without the capability that makes doors: nothing may pass unworked."""
     raise StoreCorrupt(why=f"{queue.name} has a door, and nobody is there to open it")
 
@@ -222,7 +219,7 @@ class Batch:
         self._session.many(INSERT, messages)
         self._journal += [(put[0], now, "put", key, None, None, put[1], put[7], None) for key, put in keyed]
         self._journal.sort(key=_seq)
-        self._session.many(JOURNAL, self._journal)
+        self._session.many(APPEND_NUMBERED, self._journal)
 
     def _insert_passed(self, messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Write the messages that are processed already; answers with the others."""

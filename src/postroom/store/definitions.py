@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postroom.model.catalog import Definition, Position
+from postroom.model.definitions import Definition, Position
 from postroom.store.journal import Journal
 from postroom.store.session import Row, Session
 
 #: The kind of definitions that are a room's master data: rules read them, and so do the tables of flows.
 COLLECTION = "collection"
 
-_LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
 _INSERT = """
@@ -36,7 +35,7 @@ class Definitions:
 
     def lock(self) -> None:
         """Take turns with everyone else who changes what is defined, queues included."""
-        self._session.lock(_LOCK, "catalog")
+        self._session.lock_counter("catalog")
 
     def version(self) -> int:
         row = self._session.row(_VERSION)

@@ -11,8 +11,9 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from postroom.model.message import IN_SPHERE, Stored, message_hash
-from postroom.store.batch import JOURNAL, Stale
+from postroom.store.batch import Stale
 from postroom.store.counts import Counts
+from postroom.store.journal import APPEND_NUMBERED
 from postroom.store.messages import INSERT
 from postroom.store.queues import Queue
 from postroom.store.session import Session
@@ -93,7 +94,7 @@ class Handling:
         if written and self._session.many(_WRITE, written) != len(written):
             raise Stale
         self._session.many(INSERT, fresh)
-        self._session.many(JOURNAL, journal)
+        self._session.many(APPEND_NUMBERED, journal)
         self._session.many(KEEP_EDITION, editions)
         moved = [each.stored for each in changes if type(each) is Move and IN_SPHERE in each.stored.properties]
         if moved:  # a procedure that handles a message is done with it

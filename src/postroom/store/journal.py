@@ -17,6 +17,10 @@ from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.session import Row, Session
 
+#: For many lines whose numbers were reserved.
+APPEND_NUMBERED = """
+INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 _APPEND = (
     "INSERT INTO journal (at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )

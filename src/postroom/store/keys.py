@@ -16,7 +16,6 @@ from postroom.store.session import Session
 _RESERVE = "UPDATE counters SET value = value + ? WHERE name = 'keys' RETURNING value"
 _BLOCK = "UPDATE counters SET value = (value / ? + 2) * ? + 1 WHERE name = 'keys' RETURNING value"
 _SET = "INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-_LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _LEFT = """
 SELECT u.value - k.value FROM counters u JOIN counters k ON k.name = 'keys' WHERE u.name = 'keys until'
 """
@@ -53,7 +52,8 @@ class Keys:
         else:
             # What is left of the last block stays unused, so that one send of many has keys in a row.
             size = max(count, self._block)
-            self._session.lock(_LOCK, "keys")  # else what is said of the end of the block may be older than the counter
+            # Else what is said of the end of the block may be older than the counter.
+            self._session.lock_counter("keys")
             left = self._session.row(_LEFT)
             if left is not None:
                 if left[0] < count:
@@ -78,7 +78,7 @@ class Keys:
 
     def use_block(self, head: int, needed: int = KEY_TAIL) -> None:
         """Give out the keys of a block from now on, and no others; unless someone has seen to it already."""
-        self._session.lock(_LOCK, "keys")
+        self._session.lock_counter("keys")
         present = self._session.row(_LEFT)
         if present is not None and present[0] >= needed:
             return

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from postroom.store.journal import Journal
 from postroom.store.session import Session
 
-_LOCK = "SELECT value FROM counters WHERE name = ? /*for update*/"
 _NODES = "SELECT name, url, mark FROM nodes ORDER BY name"
 _ADD_NODE = "INSERT INTO nodes (name, url, mark) VALUES (?, ?, ?)"
 _SET_URL = "UPDATE nodes SET url = ? WHERE name = ?"
@@ -34,7 +33,7 @@ class Nodes:
 
     def lock(self) -> None:
         """Take turns with everyone else who adds nodes and stations, and with queries that take their number."""
-        self._session.lock(_LOCK, "queries")
+        self._session.lock_counter("queries")
 
     # --- at the control node ---
 

@@ -10,6 +10,8 @@ from postroom.model.moment import Clock
 
 Row = tuple[Any, ...]
 
+_LOCK_COUNTER = "SELECT value FROM counters WHERE name = ? /*for update*/"
+
 
 class About(NamedTuple):
     """What a database says of itself."""
@@ -37,6 +39,10 @@ class Session(ABC):
 
         A statement sees the world as it was when it began, also if it then waits for a lock: reading comes after.
         """
+
+    def lock_counter(self, name: str) -> None:
+        """Take the lock of a counter: whoever changes what it counts comes one after another."""
+        self.lock(_LOCK_COUNTER, name)
 
     @abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:

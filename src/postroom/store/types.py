@@ -6,7 +6,7 @@ from typing import Any
 
 from postroom.errors import TypeUnknown
 from postroom.model.body import Format
-from postroom.model.catalog import Definition, nearest
+from postroom.model.definitions import Definition, nearest
 from postroom.model.message import Draft
 from postroom.model.types import Field, Kind, MessageType
 from postroom.model.views import record

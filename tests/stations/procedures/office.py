@@ -10,7 +10,7 @@ from postroom.model.key import key_number
 from postroom.model.message import Stored
 from postroom.room import Postroom
 from postroom.stations.marks import Marks, marks
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 
 TYPES = """\
 type ORDER

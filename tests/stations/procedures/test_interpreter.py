@@ -10,7 +10,7 @@ import pytest
 import postroom
 from postroom.errors import DefinitionUnknown, FormInvalid, FunctionUnknown
 from postroom.stations.procedures import claiming
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 
 from .office import about, load, office, run, stored
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import postroom
 from postroom.errors import MessageElsewhere, StoreBusy
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 
 from .office import about, office
 from .test_interpreter import JOIN

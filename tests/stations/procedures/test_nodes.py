@@ -13,7 +13,7 @@ from postroom import faults
 from postroom.errors import LeaseLost
 from postroom.room import Postroom
 from postroom.stations.marks import marks
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.store.transaction import Transaction
 
 from .office import office, run

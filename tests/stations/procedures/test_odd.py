@@ -14,7 +14,7 @@ from postroom.room import Postroom
 from postroom.stations.language import read
 from postroom.stations.procedures import claiming
 from postroom.stations.procedures.catalog import parsed
-from postroom.stations.procedures.stage import evaluate_here
+from postroom.stations.procedures.evaluation import evaluate_here
 
 from .office import about, load, office, run, stored
 from .test_interpreter import JOIN

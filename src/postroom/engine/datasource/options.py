@@ -8,7 +8,7 @@ from datetime import datetime
 
 from postroom.errors import ArgumentInvalid, QueueUnknown
 from postroom.limits import BATCH_MESSAGES_MAX, SCAN_MESSAGES, SCAN_PARTITIONS_MAX
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.model.key import key_number
 from postroom.model.moment import to_microseconds
 from postroom.store import absolute, open_store

@@ -18,8 +18,8 @@ from postroom.errors import ArgumentInvalid, PropertyInvalid
 from postroom.model.message import Draft
 from postroom.store.base import Store
 
-#: What a room does with messages that enter; made for one open store.
-Door = Callable[[Store], Put]
+#: Opens what a room does with messages that enter, for one open store.
+Entrance = Callable[[Store], Put]
 
 _QUERY = "sql.streaming.queryId"  # Spark tells every task of a streaming query its lasting name
 _TAKEN = ("body", "format", "type", "properties")
@@ -81,10 +81,10 @@ def _properties(value: Any) -> dict[str, Any] | None:
 class _Written:
     """What a batch and a stream have in common."""
 
-    def __init__(self, place: Place, sheet: Sheet, door: Door) -> None:
+    def __init__(self, place: Place, sheet: Sheet, entrance: Entrance) -> None:
         self._place = place
         self._sheet = sheet
-        self._door = door
+        self._entrance = entrance
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> Made:
         return self._sheet.made(iterator)
@@ -92,7 +92,7 @@ class _Written:
     def _deliver(self, drafts: Sequence[Draft], receipt: Receipt | None) -> None:
         store = self._place.open()
         try:
-            deliver(store, self._place.queue, drafts, self._door(store), receipt)
+            deliver(store, self._place.queue, drafts, self._entrance(store), receipt)
         finally:
             store.close()
 

@@ -23,7 +23,7 @@ class Source(DataSource):
 
     @staticmethod
     @abstractmethod
-    def door(store: Store) -> Put:
+    def entrance(store: Store) -> Put:
         """How messages enter the queues of this store."""
 
     @classmethod
@@ -44,10 +44,10 @@ class Source(DataSource):
         return Stream(place, frames, options.partitions(self.options), options.batch_max(self.options), start)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
-        return BatchSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).door)
+        return BatchSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).entrance)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
-        return StreamSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).door)
+        return StreamSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).entrance)
 
     def _frames(self, schema: StructType) -> Frames:
         return Frames(schema, options.word(self.options, "corrupt", ("fail", "skip")))

@@ -1,20 +1,27 @@
-"""What every command shares: which room, how to print, who is asking."""
+"""What every command shares: which room, how to print, who is asking.
+
+A room takes half a second to import. Commands import what belongs to it when they are run: their help needs nothing.
+"""
 
 from __future__ import annotations
 
 import getpass
+import inspect
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from postroom.errors import ArgumentInvalid, PostroomError
-from postroom.room import Postroom
-from postroom.room import open as open_room
-from postroom.store.owner import process_token
+
+if TYPE_CHECKING:
+    from postroom.room import Postroom
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass
@@ -41,6 +48,8 @@ def _set_json(value: bool) -> bool:
 
 def _known_queues(incomplete: str) -> list[str]:
     """For shell completion: physical names and the names of the tree. Never a reason to fail."""
+    from postroom.room import open as open_room
+
     try:
         with open_room(settings.room, create=False) as room:
             queues = room.accept().queues
@@ -64,6 +73,45 @@ RoomOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", callback=_set_json, is_eager=True, help="Print one JSON document.", show_default=False)
 ]
+#: What every command may be given besides its own options.
+_SHARED = {"room": RoomOption, "json": JsonOption}
+
+
+class Commands(typer.Typer):
+    """Commands that all know ``--room`` and ``--json``. What these say is in the settings."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(no_args_is_help=True, rich_markup_mode=None, **options)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
+        add = super().command(name, **options)
+
+        def added(function: F) -> F:
+            add(_with_shared(function))
+            return function
+
+        return added
+
+
+def _with_shared(function: Callable[..., None]) -> Callable[..., None]:
+    """The same command with the options that every one has, behind its own."""
+
+    @wraps(function)
+    def command(*, room: str | None = None, json: bool = False, **own: Any) -> None:
+        function(**own)
+
+    signature = inspect.signature(function, eval_str=True)
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_SHARED[name])
+        for name, default in (("room", None), ("json", False))
+    ]
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]  # inspect looks for it
+        parameters=[*signature.parameters.values(), *shared]
+    )
+    command.__annotations__ = {**function.__annotations__, **_SHARED}
+    return command
+
+
 QueueArgument = Annotated[
     list[str],
     typer.Argument(
@@ -95,6 +143,9 @@ KeyArgument = Annotated[
 
 def opened(*, create: bool = False) -> Postroom:
     """The room of this command. Its locks belong to the shell that called us, so they outlive us and end with it."""
+    from postroom.room import open as open_room
+    from postroom.store.owner import process_token
+
     return open_room(settings.room, create=create, owner=process_token(os.getppid()))
 
 

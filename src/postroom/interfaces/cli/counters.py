@@ -8,18 +8,16 @@ import typer
 
 from postroom.errors import DefinitionUnknown
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
-from postroom.model.catalog import nearest
+from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.model.definitions import nearest
 
-counter_app = typer.Typer(
-    no_args_is_help=True, help="Where messages of queues become mail, and mail goes into queues.", rich_markup_mode=None
-)
+counter_app = Commands(help="Where messages of queues become mail, and mail goes into queues.")
 
 CounterArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a counter.", show_default=False)]
 
 
 @counter_app.command("list")
-def counter_list(room: RoomOption = None, json: JsonOption = False) -> None:
+def counter_list() -> None:
     """List the counters: at which station, what they take or give, how much waits, and why if nothing moves.
 
     \b
@@ -41,7 +39,7 @@ def counter_list(room: RoomOption = None, json: JsonOption = False) -> None:
 
 
 @counter_app.command("show")
-def counter_show(name: CounterArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def counter_show(name: CounterArgument) -> None:
     """Show one counter: what it does, where it was written, how much waits before it.
 
     \b
@@ -63,7 +61,7 @@ def counter_show(name: CounterArgument, room: RoomOption = None, json: JsonOptio
 
 
 @counter_app.command("remove")
-def counter_remove(name: CounterArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def counter_remove(name: CounterArgument) -> None:
     """Close a counter; messages stay where they are.
 
     \b

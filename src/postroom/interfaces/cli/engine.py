@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postroom.engine.runner import Outcome, Progress, Totals
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
     ConfOption,
-    JsonOption,
     MasterOption,
-    RoomOption,
     opened,
     settings,
     spark_settings,
 )
-from postroom.room import Postroom
-from postroom.store.outbox import Effect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from postroom.engine.runner import Outcome, Progress, Totals
+    from postroom.room import Postroom
+    from postroom.store.outbox import Effect
 
 
 def run(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Run the room until stopped.
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.errors import ArgumentInvalid, FileUnreadable
-from postroom.flows.clients import Subscription
-from postroom.flows.inspection import ArcShown, GraphShown, SpaceShown
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, RoomOption, new_password, opened, password_source, settings
-from postroom.room import Postroom
-from postroom.room.client import Client
+from postroom.interfaces.cli.context import Commands, new_password, opened, password_source, settings
 
-principal_app = typer.Typer(
-    no_args_is_help=True, help="Who may do what a domain allows by name.", rich_markup_mode=None
-)
+if TYPE_CHECKING:
+    from postroom.flows.clients import Subscription
+    from postroom.flows.inspection import ArcShown, GraphShown, SpaceShown
+    from postroom.room import Postroom
+    from postroom.room.client import Client
+
+principal_app = Commands(help="Who may do what a domain allows by name.")
 
 SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The name of a space.", show_default=False)]
 BrokerOption = Annotated[
@@ -54,8 +54,6 @@ def publish(
         ),
     ] = None,
     broker: BrokerOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Publish an event in a space.
 
@@ -97,8 +95,6 @@ def subscribe(
     ] = None,
     durable: Annotated[bool, typer.Option("--durable", help="Keep what comes while disconnected.")] = False,
     broker: BrokerOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Have what is published in a space from now on, or what of it matches, delivered to a space of your own.
 
@@ -135,8 +131,6 @@ def unsubscribe(
         str | None, typer.Argument(metavar="[SPACE]", help="Only from this space.", show_default=False)
     ] = None,
     broker: BrokerOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """End a client's subscriptions.
 
@@ -152,7 +146,8 @@ def unsubscribe(
 
 
 def connect(
-    client: ClientOption, broker: BrokerOption = None, room: RoomOption = None, json: JsonOption = False
+    client: ClientOption,
+    broker: BrokerOption = None,
 ) -> None:
     """Enable a client's arcs; durable ones deliver what they kept.
 
@@ -165,7 +160,8 @@ def connect(
 
 
 def disconnect(
-    client: ClientOption, broker: BrokerOption = None, room: RoomOption = None, json: JsonOption = False
+    client: ClientOption,
+    broker: BrokerOption = None,
 ) -> None:
     """Disable a client's arcs, until it connects again.
 
@@ -177,7 +173,7 @@ def disconnect(
         _say(_client(it, client, broker).disconnect(), "disconnected")
 
 
-def subscriptions(room: RoomOption = None, json: JsonOption = False) -> None:
+def subscriptions() -> None:
     """List who has subscribed to what.
 
     \b
@@ -201,8 +197,6 @@ def graph(
     svg: Annotated[
         str | None, typer.Option("--svg", metavar="FILE", help="Draw it into a file.", show_default=False)
     ] = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Show the flow graph: domains and what they allow, spaces, arcs and tables.
 
@@ -270,8 +264,6 @@ def principal_add(
     token: Annotated[
         bool, typer.Option("--token", help="Make a token in the place of a password, and print it.")
     ] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Register a principal, or change its password.
 
@@ -293,7 +285,7 @@ def principal_add(
 
 
 @principal_app.command("list")
-def principal_list(room: RoomOption = None, json: JsonOption = False) -> None:
+def principal_list() -> None:
     """List the principals.
 
     \b
@@ -311,8 +303,6 @@ def principal_list(room: RoomOption = None, json: JsonOption = False) -> None:
 @principal_app.command("remove")
 def principal_remove(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Remove a principal; what a domain allows to its name, nobody can do then.
 

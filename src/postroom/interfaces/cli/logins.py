@@ -8,19 +8,21 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from postroom.errors import ArgumentInvalid, PrincipalRefused
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import password_source
-from postroom.room import Postroom
-from postroom.stations.station import Station
-from postroom.store import absolute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from postroom.room import Postroom
+    from postroom.stations.station import Station
 
 StationOption = Annotated[
     str | None,
@@ -94,6 +96,8 @@ def forget(room: str) -> None:
 
 def _known_as(room: str) -> str:
     """A room by its absolute URL, without a password."""
+    from postroom.store import absolute
+
     return _SECRET.sub(r"\1", absolute(room))
 
 

@@ -25,14 +25,12 @@ from postroom.interfaces.cli import (
     spheres,
     stations,
 )
-from postroom.interfaces.cli.context import JsonOption, RoomOption, settings
+from postroom.interfaces.cli.context import Commands, JsonOption, RoomOption, settings
 from postroom.interfaces.cli.panels import Panels
 
-app = typer.Typer(
+app = Commands(
     name="postroom",
     cls=Panels,
-    no_args_is_help=True,
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

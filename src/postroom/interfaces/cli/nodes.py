@@ -8,13 +8,12 @@ import typer
 
 from postroom.errors import ArgumentInvalid, StationUnknown
 from postroom.interfaces.cli import logins, output
-from postroom.interfaces.cli.context import JsonOption, RoomOption, new_password, opened, password_source, settings
+from postroom.interfaces.cli.context import Commands, new_password, opened, password_source, settings
 from postroom.limits import LOGIN_SECONDS
-from postroom.model.catalog import nearest
-from postroom.stations.network import CONTROL
+from postroom.model.definitions import nearest
 
-node_app = typer.Typer(no_args_is_help=True, help="The stores that stations are on.", rich_markup_mode=None)
-station_app = typer.Typer(no_args_is_help=True, help="Who has a desk, and on which node.", rich_markup_mode=None)
+node_app = Commands(help="The stores that stations are on.")
+station_app = Commands(help="Who has a desk, and on which node.")
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)]
 UrlArgument = Annotated[
@@ -24,7 +23,7 @@ StationArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name o
 
 
 @node_app.command("add")
-def node_add(name: NodeArgument, url: UrlArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def node_add(name: NodeArgument, url: UrlArgument) -> None:
     """Make a new store a node of this room's network.
 
     Messages of the stations on it are kept there. This room is the node control: it has the list of all nodes, and
@@ -41,7 +40,7 @@ def node_add(name: NodeArgument, url: UrlArgument, room: RoomOption = None, json
 
 
 @node_app.command("list")
-def node_list(room: RoomOption = None, json: JsonOption = False) -> None:
+def node_list() -> None:
     """List the nodes, and whether they answer.
 
     \b
@@ -71,7 +70,7 @@ def _public(url: str) -> str:
 
 
 @node_app.command("move")
-def node_move(name: NodeArgument, url: UrlArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def node_move(name: NodeArgument, url: UrlArgument) -> None:
     """Say where the store of a node is now; it must be the same store.
 
     \b
@@ -87,8 +86,6 @@ def node_move(name: NodeArgument, url: UrlArgument, room: RoomOption = None, jso
 def node_remove(
     name: NodeArgument,
     force: Annotated[bool, typer.Option("--force", help="Also one that does not answer.")] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Take a node without stations out of the network.
 
@@ -107,9 +104,7 @@ def station_add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)],
     node: Annotated[
         str, typer.Option("--node", metavar="NODE", help="Where its messages are kept. See postroom node list.")
-    ] = CONTROL,
-    room: RoomOption = None,
-    json: JsonOption = False,
+    ] = "control",
 ) -> None:
     """Make a station on a node.
 
@@ -132,7 +127,7 @@ def station_add(
 
 
 @station_app.command("list")
-def station_list(room: RoomOption = None, json: JsonOption = False) -> None:
+def station_list() -> None:
     """List the stations and their nodes.
 
     \b
@@ -150,7 +145,7 @@ def station_list(room: RoomOption = None, json: JsonOption = False) -> None:
 
 
 @station_app.command("remove")
-def station_remove(name: StationArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def station_remove(name: StationArgument) -> None:
     """Remove a station that has neither messages nor mail.
 
     Its name stays registered; remove it with: postroom principal remove NAME
@@ -166,8 +161,6 @@ def station_remove(name: StationArgument, room: RoomOption = None, json: JsonOpt
 
 def login(
     station: Annotated[str, typer.Argument(metavar="STATION", help="The name of a station.", show_default=False)],
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Act for a station from now on, without --as and its password.
 
@@ -197,7 +190,7 @@ def login(
         output.say(f"{station} is logged in for {LOGIN_SECONDS / 3600:.0f} hours")
 
 
-def logout(room: RoomOption = None, json: JsonOption = False) -> None:
+def logout() -> None:
     """End the login at this room.
 
     \b

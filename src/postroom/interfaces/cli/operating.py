@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from time import sleep
@@ -13,19 +12,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.diagnosis.examination import unopened
-from postroom.diagnosis.finding import Finding, Level
-from postroom.engine.presence import State
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.interfaces.cli.context import opened, settings
 from postroom.limits import TOP_SECONDS
 from postroom.model.moment import to_iso
-from postroom.room import DEFAULT_URL, Postroom
-from postroom.room.opening import resolved
-from postroom.room.overview import Picture, QueueSeen, StepSeen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import RenderableType
+
+    from postroom.diagnosis.finding import Finding
+    from postroom.room import Postroom
+    from postroom.room.overview import Picture, QueueSeen, StepSeen
 
 
 def top(
@@ -40,8 +39,6 @@ def top(
             show_default=False,
         ),
     ] = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Watch the room at work: queues, what waits, the engine and its last steps, errors, spheres, outbox.
 
@@ -110,6 +107,8 @@ def _at_least(step: StepSeen) -> str:
 
 
 def _headlines(picture: Picture) -> list[str]:
+    from postroom.engine.presence import State
+
     engine = picture.engine
     said = {State.RUNS: f"{engine.owner} runs", State.FREE: "no engine runs"}.get(engine.state, "")
     rate = "" if picture.rate is None else f", {picture.rate:.1f} messages/s"
@@ -147,8 +146,6 @@ def doctor(
         bool, typer.Option("--deep", help="Read every message and the whole journal, not only the newest.")
     ] = False,
     brief: Annotated[bool, typer.Option("--brief", help="Leave out what is in order.")] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Say what is wrong with the room or this machine, and what to do.
 
@@ -162,7 +159,7 @@ def doctor(
       postroom doctor --deep --brief
       postroom doctor --json --room postgresql://host/db
     """
-    found = [each for each in _findings(deep) if not brief or each.level is not Level.OK]
+    found = [each for each in _findings(deep) if not brief or not each.level.is_ok]
     problems = [finding for finding in found if finding.level.is_problem]
     if settings.json:
         output.as_json({"status": "99" if problems else "00", "findings": [finding.as_dict() for finding in found]})
@@ -175,6 +172,9 @@ def doctor(
 
 def _findings(deep: bool) -> list[Finding]:
     from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
+    from postroom.diagnosis.examination import unopened
+    from postroom.room import DEFAULT_URL
+    from postroom.room.opening import resolved
 
     url = resolved(settings.room)
     reason = unopened(url, named=url != DEFAULT_URL)
@@ -187,7 +187,7 @@ def _findings(deep: bool) -> list[Finding]:
 def _say(found: list[Finding]) -> None:
     """A line for each finding, and under it what to do."""
     for finding in found:
-        where = f"{finding.where}: " if finding.where and finding.level is not Level.OK else ""
+        where = f"{finding.where}: " if finding.where and not finding.level.is_ok else ""
         output.say(f"{finding.level:<7}  {finding.check:<10}  {output.one_line(where + finding.what)}")
         if finding.do:
             output.say(f"{'':<7}  {'':<10}  → {output.one_line(finding.do)}")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import OutputFailed, PostroomError
 from postroom.interfaces.cli.context import settings
-from postroom.model.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
     from rich.table import Table
+
+    from postroom.model.message import Message
 
 
 def as_json(document: Any) -> None:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, RoomOption, opened, settings
+from postroom.interfaces.cli.context import Commands, opened, settings
 from postroom.limits import WAITING_MAX
-from postroom.stations.procedures.inspection import ProcedureExplained
 
-procedure_app = typer.Typer(
-    no_args_is_help=True, help="What stations do with messages by themselves.", rich_markup_mode=None
-)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from postroom.stations.procedures.inspection import ProcedureExplained
+
+procedure_app = Commands(help="What stations do with messages by themselves.")
 
 ProcedureArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a procedure.", show_default=False)]
 
 
 @procedure_app.command("list")
-def procedure_list(room: RoomOption = None, json: JsonOption = False) -> None:
+def procedure_list() -> None:
     """List the procedures: at which station, whether they run, where they were written, since which version.
 
     \b
@@ -44,7 +45,7 @@ def procedure_list(room: RoomOption = None, json: JsonOption = False) -> None:
 
 
 @procedure_app.command("disable")
-def procedure_disable(name: ProcedureArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def procedure_disable(name: ProcedureArgument) -> None:
     """Keep a procedure from running; it stays as it is written.
 
     What it would have handled waits at its station. Loading it again does not enable it.
@@ -58,7 +59,7 @@ def procedure_disable(name: ProcedureArgument, room: RoomOption = None, json: Js
 
 
 @procedure_app.command("enable")
-def procedure_enable(name: ProcedureArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def procedure_enable(name: ProcedureArgument) -> None:
     """Let a procedure run again: all that its station holds is offered to it.
 
     \b
@@ -70,7 +71,7 @@ def procedure_enable(name: ProcedureArgument, room: RoomOption = None, json: Jso
 
 
 @procedure_app.command("remove")
-def procedure_remove(name: ProcedureArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def procedure_remove(name: ProcedureArgument) -> None:
     """Remove a procedure; messages stay where they are.
 
     What it has left to be shipped later is shipped when its time has come.
@@ -96,8 +97,6 @@ def waiting(
         str | None, typer.Argument(metavar="[PROCEDURE]", help="Only sets of this one.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most this many, the oldest.")] = WAITING_MAX,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Say which working sets are not complete: what they have, what they wait for, since when.
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
+    Commands,
     ConfOption,
-    JsonOption,
     MasterOption,
-    RoomOption,
     opened,
     settings,
     spark_settings,
@@ -22,9 +21,11 @@ from postroom.interfaces.cli.context import (
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.interfaces.cli.stations import TypeArgument, enter, read_form, standard_input, summary, tell_damaged
 from postroom.limits import QUERY_SECONDS
-from postroom.stations.images import Answer
 
-table_app = typer.Typer(no_args_is_help=True, help="Temporary tables: what queries have kept.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from postroom.stations.images import Answer
+
+table_app = Commands(help="Temporary tables: what queries have kept.")
 
 TableArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="The name of a temporary table.", show_default=False)
@@ -53,8 +54,6 @@ def query(
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Find messages by example: a condition for each field that matters.
 
@@ -108,7 +107,7 @@ def _show(answer: Answer) -> None:
 
 
 @table_app.command("list")
-def table_list(station: StationOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+def table_list(station: StationOption = None) -> None:
     """List the temporary tables of this station.
 
     \b
@@ -133,7 +132,8 @@ def table_list(station: StationOption = None, room: RoomOption = None, json: Jso
 
 @table_app.command("show")
 def table_show(
-    name: TableArgument, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+    name: TableArgument,
+    station: StationOption = None,
 ) -> None:
     """Show a temporary table: messages as they were when they were found.
 
@@ -147,7 +147,8 @@ def table_show(
 
 @table_app.command("drop")
 def table_drop(
-    name: TableArgument, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+    name: TableArgument,
+    station: StationOption = None,
 ) -> None:
     """Drop a temporary table; the messages are where they are.
 
@@ -167,8 +168,6 @@ def sql(
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Ask the temporary tables of this station in SQL; starts Spark.
 

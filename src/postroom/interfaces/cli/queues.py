@@ -5,18 +5,17 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.errors import ArgumentInvalid, QueueUnknown
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
-    JsonOption,
+    Commands,
     LimitOption,
     OptionalQueueArgument,
     QueueArgument,
-    RoomOption,
     new_password,
     opened,
     password_source,
@@ -24,15 +23,15 @@ from postroom.interfaces.cli.context import (
 )
 from postroom.limits import FOLLOW_SECONDS
 from postroom.model.body import Format
-from postroom.model.message import Message, Value
 from postroom.model.moment import to_iso
 from postroom.queues import status
-from postroom.queues.addressing import NO_QUEUES
-from postroom.queues.administration import check_queue_name
-from postroom.queues.results import Held, Listing, Received
-from postroom.room import Postroom
 
-queue_app = typer.Typer(no_args_is_help=True, help="Make, remove and set up single queues.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from postroom.model.message import Message, Value
+    from postroom.queues.results import Held, Listing, Received
+    from postroom.room import Postroom
+
+queue_app = Commands(help="Make, remove and set up single queues.")
 
 
 class Processed(StrEnum):
@@ -69,8 +68,6 @@ def send(
         str | None,
         typer.Option("--cause", metavar="KEY", help="The message that this one follows from.", show_default=False),
     ] = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Send a message to a queue.
 
@@ -117,8 +114,6 @@ def receive(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on receiving, until Ctrl-C or --wait is over.")] = False,
     or_fail: Annotated[bool, typer.Option("--or-fail", help="Exit with 3 if there is nothing to receive.")] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Receive the next message of a queue or level.
 
@@ -164,7 +159,7 @@ def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
         output.note("")
 
 
-def accept(queue: OptionalQueueArgument = None, room: RoomOption = None, json: JsonOption = False) -> None:
+def accept(queue: OptionalQueueArgument = None) -> None:
     """Count the messages of a queue, a level or the room.
 
     \b
@@ -194,7 +189,7 @@ def accept(queue: OptionalQueueArgument = None, room: RoomOption = None, json: J
         )
 
 
-def info(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+def info(queue: QueueArgument, limit: LimitOption = None) -> None:
     """Show unprocessed messages; nothing is released.
 
     \b
@@ -205,7 +200,7 @@ def info(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = Non
         _show(it.info(*queue, limit=limit), "no unprocessed message")
 
 
-def history(queue: QueueArgument, limit: LimitOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+def history(queue: QueueArgument, limit: LimitOption = None) -> None:
     """Show processed messages with their times.
 
     \b
@@ -221,8 +216,6 @@ def disable(
     input_only: Annotated[
         bool, typer.Option("--input-only", help="Only stop the inflow; messages can still be received (ANSI).")
     ] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Put a queue or level on hold.
 
@@ -238,7 +231,7 @@ def disable(
     _show_hold(held, "on hold for input" if input_only else "on hold")
 
 
-def enable(queue: QueueArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def enable(queue: QueueArgument) -> None:
     """Take a queue or level off hold.
 
     \b
@@ -250,7 +243,7 @@ def enable(queue: QueueArgument, room: RoomOption = None, json: JsonOption = Fal
     _show_hold(held, "enabled")
 
 
-def hierarchy(room: RoomOption = None, json: JsonOption = False) -> None:
+def hierarchy() -> None:
     """Print the tree of queues as a description.
 
     What is printed loads to the same tree. Passwords are printed as their hashes, because only hashes are kept.
@@ -289,8 +282,6 @@ def queue_create(
     with_password: Annotated[
         bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")
     ] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Make a queue without a description file.
 
@@ -298,6 +289,8 @@ def queue_create(
     Example:
       postroom queue create orders
     """
+    from postroom.queues.administration import check_queue_name
+
     check_queue_name(name)
     password = new_password(f"password for {name}") if with_password else None
     with opened(create=True) as it:
@@ -308,8 +301,6 @@ def queue_create(
 @queue_app.command("remove")
 def queue_remove(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Remove a queue that was made by name and has no unprocessed messages.
 
@@ -326,8 +317,6 @@ def queue_remove(
 def queue_mode(
     processed: Annotated[Processed, typer.Argument(help="What to do with processed messages.", show_default=False)],
     queue: QueueArgument,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Keep processed messages, or discard them (also those kept until now).
 
@@ -344,7 +333,7 @@ def queue_mode(
 
 
 @queue_app.command("password")
-def queue_password(queue: QueueArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def queue_password(queue: QueueArgument) -> None:
     """Set the password of a queue or level.
 
     The one it has, or else that of the nearest level above, is asked for first. From standard input: that one on its
@@ -392,6 +381,8 @@ def _properties(given: list[str]) -> dict[str, Value]:
 
 
 def _which_queue(names: list[str]) -> QueueUnknown:
+    from postroom.queues.addressing import NO_QUEUES
+
     tops = list(dict.fromkeys(names))[:8]
     hint = f" unless you name one, such as: {', '.join(tops)}" if tops else NO_QUEUES
     return QueueUnknown(queue="to receive from", nearest=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,17 +15,16 @@ from postroom.errors import (
     RoomMissing,
 )
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
-from postroom.model.message import Message
+from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
 from postroom.model.moment import to_iso
-from postroom.room import Postroom, loading
-from postroom.stations.filling import values
-from postroom.stations.names import database, mailbox
-from postroom.stations.story import Story, Told
-from postroom.store.journal import Event
-from postroom.store.queues import LEAVING
 
-outbox_app = typer.Typer(no_args_is_help=True, help="Look at effects that wait or failed.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from postroom.model.message import Message
+    from postroom.room import Postroom
+    from postroom.stations.story import Story, Told
+    from postroom.store.journal import Event
+
+outbox_app = Commands(help="Look at effects that wait or failed.")
 
 
 def load(
@@ -34,8 +33,6 @@ def load(
     ],
     check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Let slicings and spaces go that still hold messages.")] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Load definitions from files, all or nothing.
 
@@ -57,6 +54,8 @@ def load(
     if check:
         _check(files)
         return
+    from postroom.room import loading
+
     loading.read(files)  # before a room is made for them
     with opened(create=True) as it, output.progress("preparing entries") as progress:
         loaded = it.load(*files, progress=progress, drop=drop)
@@ -98,6 +97,8 @@ def _checked(files: list[str]) -> int:
         with opened() as it:
             return it.check(*files)
     except RoomMissing:
+        from postroom.room import loading
+
         return loading.check(None, files).count
 
 
@@ -106,8 +107,6 @@ def trace(
     causes: Annotated[
         bool, typer.Option("--causes", help="Tell of all messages that it came from and led to, as a tree.")
     ] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """List what happened to a message, oldest first.
 
@@ -173,7 +172,7 @@ def _stretch(event: Event) -> str:
     return f"{verb}{to} by {event.by}{beside}"
 
 
-def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def locate(key: KeyArgument) -> None:
     """Say where a message is: a queue, a station or a mailbox.
 
     Any station may ask, of any message.
@@ -192,7 +191,7 @@ def locate(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) 
         output.say(place)
 
 
-def show(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def show(key: KeyArgument) -> None:
     """Show one message with its properties and its cause, or its filled form.
 
     \b
@@ -218,6 +217,10 @@ def show(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) ->
 
 def _filled(it: Postroom, message: Message) -> str | None:
     """The filled form of a station's message, with its place above."""
+    from postroom.stations.filling import values
+    from postroom.stations.names import database, mailbox
+    from postroom.store.queues import LEAVING
+
     of_station = message.queue.startswith((database(""), mailbox(""))) or message.queue == LEAVING
     edition = it.form_of(message) if of_station and not message.corrupt else None
     if edition is None:
@@ -228,8 +231,6 @@ def _filled(it: Postroom, message: Message) -> str | None:
 
 def journal(
     last: Annotated[int, typer.Option("--last", "-n", metavar="N", min=1, help="How many entries.")] = 20,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Show the newest entries of the journal.
 
@@ -247,7 +248,7 @@ def journal(
         _show_events(events)
 
 
-def verify(room: RoomOption = None, json: JsonOption = False) -> None:
+def verify() -> None:
     """Compare the room with its journal.
 
     The journal is replayed from its beginning: where each message must be and in which state, counts, holds, locks,
@@ -275,7 +276,7 @@ def verify(room: RoomOption = None, json: JsonOption = False) -> None:
 
 
 @outbox_app.command("list")
-def outbox_list(room: RoomOption = None, json: JsonOption = False) -> None:
+def outbox_list() -> None:
     """List effects that are pending, or that failed and are kept.
 
     \b
@@ -298,8 +299,6 @@ def outbox_list(room: RoomOption = None, json: JsonOption = False) -> None:
 @outbox_app.command("retry")
 def outbox_retry(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="From postroom outbox list.", show_default=False)],
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Give a failed effect new attempts.
 
@@ -317,8 +316,6 @@ def outbox_retry(
 @outbox_app.command("drop")
 def outbox_drop(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="From postroom outbox list.", show_default=False)],
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Take an effect out of the outbox without doing it.
 

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
-from postroom.flows.inspection import ArcExplained
 from postroom.interfaces.cli import output, procedures
-from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
-from postroom.model.catalog import nearest
-from postroom.room import Postroom
-from postroom.rules.inspection import Explanation
-from postroom.stations.procedures.inspection import ProcedureExplained
-from postroom.stations.procedures.tryout import Handled
+from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.model.definitions import nearest
 
-collection_app = typer.Typer(no_args_is_help=True, help="Master data that rules read.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from postroom.flows.inspection import ArcExplained
+    from postroom.room import Postroom
+    from postroom.rules.inspection import Explanation
+    from postroom.stations.procedures.inspection import ProcedureExplained
+
+collection_app = Commands(help="Master data that rules read.")
 
 
 def catalog(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Only what has this name.", show_default=False)
     ] = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """List what is defined: what it is, where it was written, since when.
 
@@ -63,8 +63,6 @@ def explain(
         str, typer.Argument(metavar="NAME", help="The name of a rule, an arc or a procedure.", show_default=False)
     ],
     plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Start Spark and show its plan too.")] = True,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Show what a rule, an arc or a procedure became.
 
@@ -79,6 +77,9 @@ def explain(
       postroom explain capital --no-plan
       postroom explain holiday
     """
+    from postroom.flows.inspection import ArcExplained
+    from postroom.stations.procedures.inspection import ProcedureExplained
+
     with opened() as it:
         told = _explained(it, name)
         if isinstance(told, ProcedureExplained):
@@ -138,8 +139,6 @@ def _say_explained(told: Explanation) -> None:
 def slice(
     slicing: Annotated[str, typer.Argument(metavar="SLICING", help="The name of a slicing.", show_default=False)],
     key: Annotated[str, typer.Argument(metavar="KEY", help="The slice key: a property's value.", show_default=False)],
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """List the messages of a slice's current lifetime.
 
@@ -160,7 +159,7 @@ def slice(
         output.note(f"the slice {key} of {slicing} is empty")
 
 
-def why(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def why(key: KeyArgument) -> None:
     """Say which slices hold a message, and what would free it.
 
     \b
@@ -182,7 +181,7 @@ def why(key: KeyArgument, room: RoomOption = None, json: JsonOption = False) -> 
         output.say("nothing holds it: the next sweep removes it (postroom sweep)")
 
 
-def sweep(room: RoomOption = None, json: JsonOption = False) -> None:
+def sweep() -> None:
     """Remove processed messages that no slice holds.
 
     A running engine does the same when it is idle. The journal still answers trace.
@@ -209,8 +208,6 @@ def try_(
         str | None,
         typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
     ] = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Show what proposed rules, arcs, procedures or counters would do with the messages that are stored.
 
@@ -225,6 +222,8 @@ def try_(
       postroom try proposed.form
       postroom try proposed.demaq --since 2026-11-01T00:00:00Z
     """
+    from postroom.stations.procedures.tryout import Handled
+
     with opened() as it:
         found = it.try_out(*files, since=None if since is None else _moment(since))
         if settings.json:
@@ -262,8 +261,6 @@ def _moment(text: str) -> datetime:
 def collection_load(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a collection.", show_default=False)],
     files: Annotated[list[str], typer.Argument(help="XML documents.", show_default=False)],
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Replace the documents of a collection; rules read them by collection("NAME").
 

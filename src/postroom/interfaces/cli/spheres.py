@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import signal
 import sys
-from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.errors import NotInSphere
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, KeyArgument, RoomOption, opened, settings
+from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
 from postroom.model.moment import to_iso
-from postroom.spheres.compensation import Checked
-from postroom.spheres.monitor import SendShown, SphereTold
 
-sphere_app = typer.Typer(
-    no_args_is_help=True, help="Look at a sphere, end it, speak for a recipient.", rich_markup_mode=None
-)
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from postroom.spheres.compensation import Checked
+    from postroom.spheres.monitor import SendShown, SphereTold
+
+sphere_app = Commands(help="Look at a sphere, end it, speak for a recipient.")
 
 SphereArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a sphere.", show_default=False)]
 
@@ -33,8 +34,6 @@ def spheres(
             show_default=False,
         ),
     ] = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """List the spheres: who owns them, since when, how much they have sent, why they failed.
 
@@ -55,7 +54,7 @@ def spheres(
 
 
 @sphere_app.command("show")
-def sphere_show(id: SphereArgument, room: RoomOption = None, json: JsonOption = False) -> None:
+def sphere_show(id: SphereArgument) -> None:
     """Show all about a sphere: its token, what it requires, who takes part, and what became of each send.
 
     An outcome is open while the sphere is, and parked if a compensation waits for its queue; then it says why.
@@ -98,8 +97,6 @@ def sphere_abort(
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why: its owner is told, and so is everyone who looks.")
     ] = "an operator aborted it",
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Let a sphere fail: what it has sent is withdrawn or compensated.
 
@@ -125,8 +122,6 @@ def sphere_abort(
 def sphere_acknowledge(
     key: KeyArgument,
     processed: Annotated[bool, typer.Option("--processed", help="What it asked for is done, too.")] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Say for the recipient of a message that it was received, or processed: a sphere may wait for that.
 
@@ -153,8 +148,6 @@ def compensate(
             show_default=False,
         ),
     ] = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Run the compensation engine until stopped: undo spheres whose owner has ended.
 

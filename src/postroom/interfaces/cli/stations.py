@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import JsonOption, KeyArgument, LimitOption, RoomOption, opened, settings
+from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, opened, settings
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.model.body import parse_json
 from postroom.model.types import FieldValue, Kind, text
-from postroom.stations.catalog import Edition
 from postroom.stations.forms import Form, Rule
-from postroom.stations.images import Answer, Image
 
-dossier_app = typer.Typer(
-    no_args_is_help=True, help="Messages of a station that belong together.", rich_markup_mode=None
-)
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from postroom.stations.catalog import Edition
+    from postroom.stations.images import Answer, Image
+
+dossier_app = Commands(help="Messages of a station that belong together.")
 
 SUMMARY_CHARS = 60
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The name of a message type.", show_default=False)]
@@ -39,8 +40,6 @@ DossierArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name o
 def form(
     type: TypeArgument,
     source: Annotated[bool, typer.Option("--source", help="As it is written in a .form file.")] = False,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Print the empty form of a message type.
 
@@ -75,8 +74,6 @@ def create(
         typer.Argument(metavar="FIELD=VALUE", help="What the fields say.", show_default=False),
     ] = None,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Make a message by filling in a form; prints its key.
 
@@ -104,8 +101,6 @@ def copy(
     key: KeyArgument,
     count: Annotated[int, typer.Argument(metavar="N", help="How many.")] = 1,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Make copies of a message of this station; prints their keys.
 
@@ -125,8 +120,6 @@ def modify(
         list[str], typer.Argument(metavar="FIELD=VALUE", help="What is written now.", show_default=False)
     ],
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Write into a message of this station; prints the form.
 
@@ -147,8 +140,6 @@ def list_(
     after: AfterOption = None,
     limit: LimitOption = None,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """List the messages of this station in the order of their keys.
 
@@ -166,8 +157,6 @@ def next_(
     type: OptionalTypeArgument = None,
     after: AfterOption = None,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Show the next message of this station: its key, and its form.
 
@@ -186,7 +175,7 @@ def next_(
         output.say(f"{image.key}\n{image.shown()}")
 
 
-def mail(station: StationOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+def mail(station: StationOption = None) -> None:
     """List the mail that waits; postroom get brings it in.
 
     \b
@@ -207,8 +196,6 @@ def ship(
     keys: KeysArgument,
     to: Annotated[str, typer.Argument(metavar="STATION", help="Who gets them.", show_default=False)],
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Ship messages into the mailbox of another station, all or none.
 
@@ -233,7 +220,8 @@ def ship(
 
 
 def get(
-    limit: LimitOption = None, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+    limit: LimitOption = None,
+    station: StationOption = None,
 ) -> None:
     """Bring in the mail that waits, oldest first; prints its keys.
 
@@ -254,8 +242,6 @@ def dossier_add(
     name: DossierArgument,
     keys: KeysArgument,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Put messages of this station into a dossier; the first one begins it.
 
@@ -269,7 +255,7 @@ def dossier_add(
 
 
 @dossier_app.command("list")
-def dossier_list(station: StationOption = None, room: RoomOption = None, json: JsonOption = False) -> None:
+def dossier_list(station: StationOption = None) -> None:
     """List the dossiers of this station.
 
     \b
@@ -288,7 +274,8 @@ def dossier_list(station: StationOption = None, room: RoomOption = None, json: J
 
 @dossier_app.command("show")
 def dossier_show(
-    name: DossierArgument, station: StationOption = None, room: RoomOption = None, json: JsonOption = False
+    name: DossierArgument,
+    station: StationOption = None,
 ) -> None:
     """List the messages of a dossier, in the order in which they were put there.
 
@@ -306,8 +293,6 @@ def dossier_remove(
     name: DossierArgument,
     keys: KeysArgument,
     station: StationOption = None,
-    room: RoomOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Take messages out of a dossier; they stay at the station.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from postroom.errors import DefinitionUnknown, FormInvalid, FunctionUnknown
-from postroom.model.catalog import Definition, Loaded, Position, Problem, compared, nearest, refuse
+from postroom.model.definitions import Definition, Loaded, Position, Problem, compared, nearest, refuse
 from postroom.stations import functions
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.forms import Form

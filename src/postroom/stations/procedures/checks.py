@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from postroom.errors import FormInvalid
 from postroom.limits import DOSSIER_CHARS_MAX, PROCEDURE_COPIES_MAX, PROCEDURE_SKETCHES_MAX
-from postroom.model.catalog import Position, Problem, nearest
+from postroom.model.definitions import Position, Problem, nearest
 from postroom.model.types import Kind
 from postroom.stations import conditions
 from postroom.stations.filling import fitting

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 from postroom.stations.quoting import quoted
 
 _NOWHERE = Position("procedure", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 from postroom.model.types import Kind
 from postroom.stations.forms import Form, FormField, Line, Rule
 

@@ -7,16 +7,17 @@ complete, has their actions worked out on Spark, and commits all of it at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from time import monotonic, perf_counter
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from postroom.engine.depot import Bay, Damaged
 from postroom.engine.garbage import collector_off
-from postroom.engine.stage import Result, Turn
+from postroom.engine.stage import Result, Turn, timed
 from postroom.engine.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
 from postroom.limits import NODE_PAUSE_SECONDS, PIPELINE_STEPS
@@ -33,7 +34,7 @@ from postroom.stations.procedures.claiming import DAMAGED, Look, WorkingSet, arr
 from postroom.stations.procedures.committing import TIMER, commit, tell
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.plan import Desk
-from postroom.stations.procedures.working import Evaluate, conclude, forms_of, prepared, unknown_station
+from postroom.stations.procedures.working import Evaluate, Exchange, conclude, forms_of, prepared, unknown_station
 from postroom.store.base import Store
 from postroom.store.batch import Stale
 from postroom.store.desks import Reached
@@ -88,7 +89,7 @@ class Interpreter:
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
         if store.read(self._procedures.now) and self.evaluate is None:
-            from postroom.stations.procedures.stage import keep_warm  # pyarrow, only when it is needed
+            from postroom.stations.procedures.evaluation import keep_warm  # pyarrow, only when it is needed
 
             keep_warm(spark())
 
@@ -120,6 +121,7 @@ class _Claim:
     sets: list[WorkingSet]  # those that have yet to be worked out
     coming: Future[Mapping[int, Outcome]] | None
     seconds: dict[str, float]
+    bay: Bay | None = None  # where executors leave what sets lead to
 
 
 class _Steps:
@@ -181,22 +183,23 @@ class _Steps:
     def _claim(self, desks: Sequence[Desk], busy: set[str]) -> _Claim | None:
         """The next messages of stations that are not busy, and what they complete; None if there are none."""
         seconds: dict[str, float] = {}
-        with _timed(seconds, "claim"):
+        with timed(seconds, "claim"):
             kept = self._opened(desks)
             looks, more = self._looks([desk for desk in desks if desk.station not in busy], kept)
             sets = [each for found in looks for each in found.sets if each.outcome is None]
-            coming = self._begun(sets) if sets else None
-        return _Claim(looks, more, sets, coming, seconds) if looks else None
+            bay = None if self._turn.depot is None or self._apart else self._turn.depot.bay()
+            coming = self._begun(sets, bay) if sets else None
+        return _Claim(looks, more, sets, coming, seconds, bay) if looks else None
 
     def _finished(self, claim: _Claim) -> Result:
         """Work a step out to its end, and commit it."""
-        with _timed(claim.seconds, "evaluate"):
+        with timed(claim.seconds, "evaluate"):
             if claim.coming is not None:
                 conclude(claim.sets, claim.coming.result(), self._homes)
             for found in claim.looks:
                 found.end_at_failure()
-        with _timed(claim.seconds, "commit"):
-            result, parcels = self._commit(claim.looks)
+        with timed(claim.seconds, "commit"):
+            result, parcels = self._commit(claim.looks, claim.bay)
         self._deliver(parcels)
         self._fetch(claim.looks)
         return replace(result, more=claim.more, seconds=claim.seconds)
@@ -264,16 +267,16 @@ class _Steps:
 
     # --- what follows ---
 
-    def _begun(self, sets: Sequence[WorkingSet]) -> Future[Mapping[int, Outcome]]:
+    def _begun(self, sets: Sequence[WorkingSet], bay: Bay | None) -> Future[Mapping[int, Outcome]]:
         """Begin to work sets out, beside everything else."""
-        keys = iter(self._keys(sum(each.plan.new_messages for each in sets)))
+        new = iter(self._keys(sum(each.plan.new_messages for each in sets)))
         for each in sets:
-            each.keys = tuple(next(keys) for _ in range(each.plan.new_messages))
+            each.keys = tuple(next(new) for _ in range(each.plan.new_messages))
         forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
         bench, pieces = prepared(sets, forms, self._store.session.clock())
         if self._threads is None:
             self._threads = ThreadPoolExecutor(PIPELINE_STEPS, "postroom-procedures")
-        return self._threads.submit(self._outcomes, bench, pieces)
+        return self._threads.submit(self._outcomes, bench, pieces, None if bay is None else Exchange.of(bay, sets))
 
     def _keys(self, count: int) -> list[int]:
         found: list[int] = []
@@ -283,12 +286,15 @@ class _Steps:
             found += self._network.with_keys(self._node, take)
         return found
 
-    def _outcomes(self, bench: Bench, pieces: Sequence[Complete]) -> Mapping[int, Outcome]:
+    def _outcomes(self, bench: Bench, pieces: Sequence[Complete], exchange: Exchange | None) -> Mapping[int, Outcome]:
         if self._evaluate is not None:
             return self._evaluate(bench, pieces)
-        from postroom.stations.procedures.stage import evaluate  # pyarrow, only when it is needed
+        from postroom.stations.procedures.evaluation import evaluate  # pyarrow, only when it is needed
 
-        return evaluate(self._turn.spark(), bench, pieces)
+        try:
+            return evaluate(self._turn.spark(), bench, pieces, exchange)
+        except Damaged as damaged:  # since the claim, which has read it
+            raise Stale from damaged
 
     # --- the commit ---
 
@@ -298,7 +304,7 @@ class _Steps:
         else:
             tx.leases.follow(LEASE, self._turn.fence)
 
-    def _commit(self, looks: Sequence[Look]) -> tuple[Result, list[Parcel]]:
+    def _commit(self, looks: Sequence[Look], bay: Bay | None) -> tuple[Result, list[Parcel]]:
         form = self._network.control.read(lambda tx: self._procedures.forms.now(tx).get(ERROR.name))
         if self._apart:
             self._network.control.read(self._unchanged)
@@ -309,6 +315,8 @@ class _Steps:
                 tx.definitions.lock()  # a load comes before this step or after it, never in between
                 tx.nodes.lock()  # and so does a station that comes or goes
                 self._unchanged(tx)
+            if bay is not None:
+                tx.staging.clear(self._turn.fence, bay.step)
             return commit(tx, looks, self._node, form)
 
         def attempt() -> tuple[Result, list[Parcel]]:
@@ -380,13 +388,6 @@ class _Steps:
         parcel = mail.ship_one(tx, queue, stored, station, self._node, to, marked)
         tx.journal.actor = ENGINE
         return parcel
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
-    began = perf_counter()
-    yield
-    seconds[what] = perf_counter() - began
 
 
 def _tidied(tx: Transaction) -> int:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from postroom.errors import FormInvalid
 from postroom.limits import EXPRESSION_DEPTH_MAX
-from postroom.model.catalog import Position, Problem, refuse
+from postroom.model.definitions import Position, Problem, refuse
 from postroom.stations.procedures.definitions import (
     Action,
     Call,

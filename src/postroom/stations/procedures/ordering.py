@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from postroom.model.catalog import Position
+from postroom.model.definitions import Position
 from postroom.stations.filling import is_ours
 from postroom.stations.forms import Form, Rule
 from postroom.stations.procedures.definitions import Procedure, Reference, Written, references

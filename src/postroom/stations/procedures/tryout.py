@@ -12,8 +12,8 @@ from postroom.engine.tryout import begins
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.catalog import Edition
-from postroom.stations.definitions import check, proposed_forms
 from postroom.stations.language import Office
+from postroom.stations.loading import check, proposed_forms
 from postroom.stations.marks import marks
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from postroom.engine.depot import Bay
 from postroom.errors import ArgumentInvalid, StationUnknown
-from postroom.model.catalog import nearest
+from postroom.model.definitions import nearest
 from postroom.stations import functions
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.forms import Form
@@ -26,6 +27,18 @@ class Used(NamedTuple):
 
     made_with: Mapping[tuple[str, int], Form]  # by type and version, of the messages that are there
     present: Mapping[str, Edition]  # for new messages
+
+
+class Exchange(NamedTuple):
+    """The way through the store: executors read the messages of sets there, and leave what sets lead to."""
+
+    bay: Bay
+    keys: Mapping[int, Sequence[int]]  # of the members of each set, by its number
+
+    @classmethod
+    def of(cls, bay: Bay, sets: Sequence[WorkingSet]) -> Exchange:
+        used = [[each.stored[sketch].key for sketch in each.plan.used] for each in sets]
+        return cls(bay, dict(enumerate(used)))
 
 
 def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from postroom.engine.effects import Arrival, Change, Document, Enqueue, Granule, ResetSlice
+from postroom.rules.chunks import answer_of, chunk_of, packed, together, unpacked
 from postroom.rules.compiler import compiled
 from postroom.rules.definitions import Program
 from postroom.rules.language import parse
 from postroom.rules.plan import Plan
-from postroom.rules.stage import RulesShare, _answer, _chunk, evaluated, packed, together, unpacked
+from postroom.rules.share import RulesShare
+from postroom.rules.worker import evaluated
 
 SLICE, ENTRY, QUEUE = Granule("slice", "s", "k"), Granule("index", "b x", "v"), Granule("queue", "b")
 ODD = 'a"<&>\n\r\t é\U0001f4ee\u2028 ]]>'
@@ -40,26 +42,26 @@ def test_a_chunk_comes_out_as_it_was_packed() -> None:
         ],
         ENTRY: [Change(0, Document(0, "text", None, ""))],
     }
-    again, sets, given = _chunk(packed(arrivals, base, known))
+    again, sets, given = chunk_of(packed(arrivals, base, known))
     assert again == arrivals
     assert sets == {SLICE: base[SLICE], QUEUE: [], ENTRY: []}
     assert given == known
 
 
 def test_only_the_sets_that_a_chunk_looks_at_travel_with_it() -> None:
-    _, sets, given = _chunk(packed([arrival(0, SLICE)], {SLICE: [], QUEUE: []}, {QUEUE: [Change(0, None)]}))
+    _, sets, given = chunk_of(packed([arrival(0, SLICE)], {SLICE: [], QUEUE: []}, {QUEUE: [Change(0, None)]}))
     assert (sets, given) == ({SLICE: []}, {})
-    assert _chunk(packed([], {}, {})) == ([], {}, {})
+    assert chunk_of(packed([], {}, {})) == ([], {}, {})
 
 
 def test_an_answer_comes_out_as_it_was_given() -> None:
     enqueue = Enqueue("r", "b", "xml", "t", '{"p":1}', ODD, (("s", ODD),), (("b x", ""), ("b x", "2")), 5)
     failure = Enqueue("r", "e", "xml", None, "{}", "<error/>", failed=True)
     made = {0: (enqueue, ResetSlice("q", "s", ODD)), 1: (), 2: (failure,), 3: (enqueue,)}
-    effects, unsettled, orders = unpacked(_answer([0, 1, 2, 3, 4], made, {3, 4}))
+    effects, unsettled, orders = unpacked(answer_of([0, 1, 2, 3, 4], made, {3, 4}))
     assert effects == {0: [enqueue, ResetSlice("q", "s", ODD)], 2: [failure]}
     assert (unsettled, orders) == ({3, 4}, [0, 1, 2, 3, 4])
-    assert unpacked(_answer([], {}, set())) == ({}, set(), [])
+    assert unpacked(answer_of([], {}, set())) == ({}, set(), [])
 
 
 def test_evaluation_of_a_packed_chunk_answers_for_each_message() -> None:

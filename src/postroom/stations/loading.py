@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from postroom.errors import FormInvalid
-from postroom.model.catalog import Loaded, Problem, refuse
+from postroom.model.definitions import Loaded, Problem, refuse
 from postroom.stations import catalog, counters
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.forms import Form

@@ -7,6 +7,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +15,8 @@ from tests.faults.here import evaluate_here
 from tests.flows.conftest import Load
 
 import postroom
-from postroom.flows import stage
+from postroom.engine.depot import SETTING
+from postroom.flows import plans
 from postroom.room import Postroom
 
 NUMBERS = "[n: int, t: string]"
@@ -88,13 +90,17 @@ SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ran
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_spark_and_the_plain_meaning_end_in_the_same_state(tmp_path: Path, spark: SparkSession, seed: int) -> None:
+def test_spark_and_the_plain_meaning_end_in_the_same_state(
+    tmp_path: Path, postgres_url: str, spark: SparkSession, seed: int
+) -> None:
+    """Also where executors read events and leave what arcs deliver in the store."""
     chance = random.Random(seed)
     file = tmp_path / "g.flow"
     file.write_text(graph(chance))
     rows = [{"t": chance.choice("abc"), "n": chance.randint(-3, 3)} for _ in range(5)]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
-    rooms = [postroom.open(tmp_path / f"{name}.db") for name in ("spark", "plain")]
+    rooms = [postroom.open(where) for where in (tmp_path / "spark.db", tmp_path / "plain.db", postgres_url)]
+    ways = [{}, {}, {SETTING: "store"}]
     evaluate_here(rooms[1])
     for room in rooms:
         room.load(file)
@@ -104,14 +110,15 @@ def test_spark_and_the_plain_meaning_end_in_the_same_state(tmp_path: Path, spark
             for room in rooms:
                 room.publish(space, event)
         chosen = chance.choice(arcs)
-        for room in rooms:
+        for room, way in zip(rooms, ways, strict=True):
             state = next(each.state for each in room.graph().arcs if each.name == chosen)
             room.publish("meta:d", {"EnableArc" if state == "disabled" else "DisableArc": {"arcName": chosen}})
             if turn != 1:
-                room.run_until_idle(master="local[2]", step_messages=20)
-    for room in rooms:
-        room.run_until_idle(master="local[2]")
+                room.run_until_idle(master="local[2]", step_messages=20, conf=way)
+    for room, way in zip(rooms, ways, strict=True):
+        room.run_until_idle(master="local[2]", conf=way)
     assert contents(rooms[0]) == contents(rooms[1])
+    assert contents(rooms[2]) == contents(rooms[1])
     for room in rooms:
         room.close()
 
@@ -249,14 +256,14 @@ def test_a_graph_is_planned_once_however_often_it_and_others_change(
     room: Postroom, load: Load, work: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[str] = []
-    original = stage._events
+    original = plans._events
 
-    def counted(spark: SparkSession) -> DataFrame:
+    def counted(*given: Any) -> DataFrame:
         planned.append("plan")
-        return original(spark)
+        return original(*given)
 
-    monkeypatch.setattr(stage, "_events", counted)
-    monkeypatch.setattr(stage, "_plans", OrderedDict())
+    monkeypatch.setattr(plans, "_events", counted)
+    monkeypatch.setattr(plans, "_plans", OrderedDict())
     load(
         f"""domain d space A : {NUMBERS} space B : {NUMBERS} arc plannedOnce : A -> B select [n: n > 1]
         domain e allow * : disableArc, enableArc

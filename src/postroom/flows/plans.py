@@ -1,0 +1,217 @@
+"""Arcs on Spark: the graph behind a space is planned once, and every step sends its events through that plan.
+
+Planning takes a hundred times as long as a small step. So a plan begins with a task that takes its events out of the
+properties of the job: these are all that a job has of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from postroom.engine.depot import Bay, Receipt, unreached
+from postroom.engine.effects import Arrival, Document, Effects, Enqueue
+from postroom.engine.failures import Failure, error_message
+from postroom.flows.chart import Chart
+from postroom.flows.definitions import Transform
+from postroom.flows.types import Tuple
+from postroom.flows.values import label
+from postroom.flows.worker import (
+    EVENTS,
+    PART,
+    RECEIPTS,
+    TICKET,
+    given,
+    leave,
+    packed,
+    packed_keys,
+    packed_ticket,
+    read,
+)
+from postroom.limits import FLOW_PLANS_MAX
+from postroom.model.message import NO_PROPERTIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Tells what arrivals say, by their numbers, where executors read them and the engine has not.
+Told = Callable[[Sequence[Arrival]], Mapping[int, Arrival]]
+
+_CODE = "PF0001"  # of an event that does not fit, or that an arc cannot work out
+_PART_MIN = 256  # fewer events are not worth a second task
+_NOTHING = pa.schema(
+    [("n", pa.int64()), ("place", pa.int32()), ("body", pa.string()), ("failure", pa.string())]
+).empty_table()
+
+_plans: OrderedDict[Any, Flow] = OrderedDict()
+
+
+def flow_of(spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None = None) -> Flow:
+    """The plan of all that lies behind a space, made when it is first asked for.
+
+    With a URL, executors read its events there and leave what it delivers.
+    """
+    key = (id(spark), space, living, url)
+    found = chart.memory.get(key)
+    if found is None:
+        found = chart.memory[key] = _planned(spark, chart, living, space, url)
+    return found
+
+
+def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None) -> Flow:
+    """A plan, or the one that another version of the graph has for the same."""
+    from postroom.flows.network import Network
+
+    graph, kept = chart.running, chart.keeping & living
+    network = Network(graph, kept)
+    steps = network.ways(space)
+    behind = [space, *(step.arc.target for step in steps)]
+    joined = [
+        step.arc.does.join.table
+        for step in steps
+        if isinstance(step.arc.does, Transform) and step.arc.does.join is not None
+    ]
+    known = (
+        id(spark),
+        url,
+        space,
+        tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
+        tuple((str(graph.spaces[name].type), name in chart.flowing) for name in behind),
+        tuple(chart.rows[name] for name in joined),
+    )
+    found = _plans.get(known)
+    if found is None:
+        tables = {name: _table(spark, chart, name) for name in joined}
+        # What stays as it came is not sent back to the engine, which has it; in the store it is left with the others.
+        begin = given if url is None else partial(read, url, graph.spaces[space].type, space)
+        frame = network.deliveries(space, _events(spark, begin), tables, brief=url is None)
+        frame = frame.select("n", "place", "body", "failure", *(["rows"] if joined else []))
+        if url is not None:
+            frame = frame.mapInArrow(partial(leave, url), RECEIPTS)
+        ends = [End(step.arc.name, step.arc.target, step.arc.target in chart.flowing) for step in steps]
+        found = _plans[known] = Flow(spark, frame, ends)
+        if len(_plans) > FLOW_PLANS_MAX:
+            _plans.popitem(last=False)
+    _plans.move_to_end(known)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where one arc of the plan leads; what is kept in a space that events leave again has passed."""
+
+    arc: str
+    space: str
+    passes: bool
+
+
+class Flow:
+    """The planned graph behind one space."""
+
+    def __init__(self, spark: SparkSession, frame: DataFrame, ends: Sequence[End]) -> None:
+        self._spark = spark  # as long as a plan is kept, no other session gets its number
+        self._context = spark.sparkContext
+        self.frame = frame
+        self._heads = [(each.arc, each.space, "json", None, NO_PROPERTIES) for each in ends]
+        self._tails = [Enqueue(*head, "", passed=each.passes)[6:] for head, each in zip(self._heads, ends, strict=True)]
+
+    def effects(self, arrivals: Sequence[Arrival]) -> dict[int, Effects]:
+        """What events lead to, on Spark."""
+        return self._made(arrivals, self._run(arrivals, packed))
+
+    def effects_there(self, arrivals: Sequence[Arrival], bay: Bay, told: Told) -> dict[int, Effects]:
+        """The same, by executors that read and write in the store."""
+        ticket = bay.ticket()
+        self._give(TICKET, packed_ticket(ticket))
+        try:
+            receipts = self._run(arrivals, packed_keys)
+        except Exception as failure:
+            away = unreached(failure)
+            if away is not None:
+                raise away from failure
+            raise
+        finally:
+            self._give(TICKET, None)
+        left = bay.left(ticket, map(Receipt.unpacked, receipts.column(0).to_pylist()))
+        found = pa.concat_tables([pa.ipc.open_stream(each).read_all() for each in left.answers] or [_NOTHING])
+        failed = {*left.unfit, *found.filter(pc.is_valid(found.column("failure"))).column("n").to_pylist()}
+        known = told([each for each in arrivals if each.order in failed])
+        effects = self._made([known.get(each.order, each) for each in arrivals], found)
+        return effects | {order: (error(known[order], why),) for order, why in left.unfit.items()}
+
+    def _run(self, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], str]) -> pa.Table:
+        """The outcome of one job, each of whose tasks takes its part of the events."""
+        parts = self._context.defaultParallelism
+        size = max(-(-len(arrivals) // parts), _PART_MIN)
+        for part in range(parts):
+            chunk = arrivals[part * size : (part + 1) * size]
+            self._give(PART.format(part), pack(chunk) if chunk else None)
+        try:
+            return self.frame.toArrow()
+        finally:
+            for part in range(parts):  # the jobs of others need not carry them along
+                self._give(PART.format(part), None)
+
+    def _give(self, name: str, value: str | None) -> None:
+        self._context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
+
+    def _made(self, arrivals: Sequence[Arrival], found: pa.Table) -> dict[int, Effects]:
+        effects: dict[int, Effects] = dict.fromkeys([each.order for each in arrivals], ())
+        numbers, places = (found.column(name).to_numpy() for name in ("n", "place"))
+        met = [found.column("rows").to_numpy()] if "rows" in found.column_names else []
+        order = np.lexsort((*met, places, numbers))
+        bodies = found.column("body").take(order).to_pylist()
+        failures = found.column("failure")
+        whys = failures.take(order).to_pylist() if failures.null_count < len(failures) else None
+        by_order = {each.order: each for each in arrivals}
+        heads, tails, new = self._heads, self._tails, tuple.__new__
+        made: list[Any] = []
+        last = -1
+        bound = zip(numbers[order].tolist(), places[order].tolist(), bodies, strict=True)
+        for row, (number, place, body) in enumerate(bound):
+            if number != last:
+                if made:
+                    effects[last] = tuple(made)
+                made, last = [], number
+                own = by_order[number].body
+            if whys is not None and whys[row] is not None:  # this arc alone delivers an error in its place
+                made.insert(0, error(by_order[number], whys[row], heads[place][0]))
+                continue
+            made.append(new(Enqueue, (*heads[place], own if body is None else body, *tails[place])))
+        if made:
+            effects[last] = tuple(made)
+        return effects
+
+
+def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
+    """The error message of an event."""
+    failure = Failure("application", _CODE, why, arc)
+    return error_message(failure, arrival.queue, arrival.key, Document(0, arrival.format, None, arrival.body))
+
+
+def _events(spark: SparkSession, begin: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> DataFrame:
+    """The events of whichever step runs the plan."""
+    parts = spark.sparkContext.defaultParallelism
+    return spark.range(0, parts, 1, parts).mapInArrow(begin, EVENTS)
+
+
+def _table(spark: SparkSession, chart: Chart, name: str) -> DataFrame:
+    """A table's rows, by its type."""
+    from postroom.flows.network import NUMBER
+    from postroom.flows.sql import event_of
+
+    type = chart.graph.tables[name].type
+    assert isinstance(type, Tuple), "a check sees to it"
+    names = [label(type, place) for place in range(len(type.fields))]
+    bodies = [json.dumps(dict(zip(names, row, strict=True))) for row in chart.rows[name]]
+    columns = {"body": pa.array(bodies, pa.string()), NUMBER: pa.array(range(len(bodies)), pa.int64())}
+    frame = spark.createDataFrame(pa.table(columns))
+    return frame.selectExpr(f"{event_of('body', type)} AS row", NUMBER).selectExpr("row.*", NUMBER)

@@ -1,0 +1,127 @@
+"""The flows' share of a step: claimed events go on Spark through the plan of all that lies behind their space.
+
+It is made once for a graph and a session, and run for every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from postroom.engine.depot import Bay
+from postroom.engine.effects import Arrival, Document, Effects, Granule
+from postroom.engine.isolation import isolated
+from postroom.engine.serial import Timeline
+from postroom.errors import BodyError, FlowInvalid
+from postroom.flows.chart import Chart
+from postroom.flows.plans import error, flow_of
+from postroom.flows.worker import as_event, is_event
+from postroom.model.message import Stored
+from postroom.store.queues import Door
+from postroom.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class FlowShare:
+    """The events of an epoch, and the graph that they meet. ``living`` are the places that are still there."""
+
+    version: int
+    chart: Chart
+    living: frozenset[str]
+    windows: Mapping[str, tuple[int, int]]
+    bay: Bay | None = field(default=None, kw_only=True)  # where executors leave what arcs deliver
+
+    def there(self, bay: Bay) -> FlowShare:
+        return replace(self, bay=bay)
+
+    @cached_property
+    def watched(self) -> Mapping[str, int]:
+        return dict.fromkeys(self.windows, 0)
+
+    @property
+    def agent(self) -> str:
+        return "arc"
+
+    @property
+    def doors(self) -> Door:
+        return Door.FLOWS
+
+    @property
+    def echoes(self) -> Sequence[str]:
+        return ()
+
+    @property
+    def sliced(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def reading(self) -> frozenset[str]:
+        return frozenset()
+
+    def arrivals(self, tx: Transaction | None, claimed: Sequence[Stored]) -> list[Arrival]:
+        """The messages themselves: an arc looks at no other."""
+        return [_arrival(index, stored) for index, stored in enumerate(claimed)]
+
+    def evaluate(
+        self,
+        spark: SparkSession,
+        arrivals: Sequence[Arrival],
+        base: Mapping[Granule, Sequence[Document]],
+        known: Timeline,
+    ) -> Iterator[Mapping[int, Effects]]:
+        return isolated(spark, arrivals, partial(self._evaluated, spark))
+
+    def _evaluated(self, spark: SparkSession, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
+        events = arrivals if self.bay is not None else [self.entered(each) for each in arrivals]
+        failed = self._told([each for each in events if each.failure is not None])
+        yield {order: (error(each, str(each.failure)),) for order, each in failed.items()}
+        by_space: dict[str, list[Arrival]] = {}
+        for each in events:
+            if each.failure is None:
+                by_space.setdefault(each.queue, []).append(each)
+        for space, some in by_space.items():
+            yield self._effects(spark, space, some)
+
+    def _effects(self, spark: SparkSession, space: str, events: Sequence[Arrival]) -> Mapping[int, Effects]:
+        if self.bay is None:
+            return flow_of(spark, self.chart, self.living, space).effects(events)
+        there = flow_of(spark, self.chart, self.living, space, self.bay.depot.url)
+        return there.effects_there(events, self.bay, self._told)
+
+    def _told(self, arrivals: Sequence[Arrival]) -> Mapping[int, Arrival]:
+        if self.bay is None:
+            return {each.order: each for each in arrivals}
+        found = self.bay.fetched([each.key for each in arrivals])
+        return {each.order: self.entered(each._replace(body=found[each.key].body)) for each in arrivals}
+
+    def entered(self, arrival: Arrival) -> Arrival:
+        """A message as an event of its space, or as one that cannot be one."""
+        if is_event(arrival):
+            return arrival
+        try:
+            body = as_event(arrival, self.chart.running.spaces[arrival.queue].type, arrival.queue)
+        except (BodyError, FlowInvalid) as error:
+            return arrival.failing(str(error))
+        return arrival._replace(body=body, format="json")
+
+    def keep_warm(self, spark: SparkSession) -> None:
+        for space in self.windows:
+            flow_of(spark, self.chart, self.living, space).effects([])
+            return
+
+
+def _arrival(index: int, stored: Stored) -> Arrival:
+    about = (stored.properties, stored.created, stored.cause)
+    return Arrival(index, stored.queue, stored.key, stored.format, None, stored.body, *about)
+
+
+def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
+    """What Spark makes of the arcs behind a space."""
+    from postroom.engine.spark import plan_of
+
+    return plan_of(flow_of(spark, chart, chart.places, space).frame)

@@ -1,0 +1,146 @@
+"""Events in a worker of Spark: a plan begins with a task that finds them, and may end with one that leaves answers.
+
+A plan is made once and run for many steps, so what is new in a job must come with the properties of the job: the events
+themselves, or a ticket and the keys under which they are in the store.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from postroom.engine.arrow import stream
+from postroom.engine.depot import Receipt, Ticket, Unreached
+from postroom.engine.effects import Arrival
+from postroom.errors import BodyError, FlowInvalid, PostroomError
+from postroom.flows.entering import event
+from postroom.flows.types import Type
+from postroom.model.message import Draft, Stored
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
+
+#: The properties of a job: each part of its events, and its ticket.
+PART = "postroom.flow.{}"
+TICKET = "postroom.flow.ticket"
+#: What a plan begins with.
+EVENTS = "n long, body string"
+#: What a plan ends with, if what it delivers is left in the store.
+RECEIPTS = "packed binary"
+_EVENT = pa.schema([("n", pa.int64()), ("body", pa.string())])
+_KEY = pa.schema([("n", pa.int64()), ("key", pa.int64())])
+
+
+def is_event(message: Arrival | Stored) -> bool:
+    """Whether a message in a space came through its door; what a rule has made did not."""
+    return message.cause is None and message.format == "json"
+
+
+def as_event(message: Arrival | Stored, type: Type, space: str) -> str:
+    """What a message in a space says, as an event; raises if it is none."""
+    if is_event(message):
+        return message.body
+    return event(Draft(message.body, message.format, None, message.properties), type, space, {}).body
+
+
+# --- in the driver -----------------------------------------------------------------------------------------------
+
+
+def packed(arrivals: Sequence[Arrival]) -> str:
+    """A part of a job's events."""
+    return _packed(_EVENT, [each.order for each in arrivals], [each.body for each in arrivals])
+
+
+def packed_keys(arrivals: Sequence[Arrival]) -> str:
+    """The same, for executors that read them in the store."""
+    return _packed(_KEY, [each.order for each in arrivals], [each.key for each in arrivals])
+
+
+def _packed(schema: pa.Schema, *columns: Sequence[object]) -> str:
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return base64.b64encode(stream(pa.RecordBatch.from_arrays(arrays, schema=schema))).decode()
+
+
+def packed_ticket(ticket: Ticket) -> str:
+    """Without the URL, which may hold a password: the properties of a job are for everyone to see."""
+    return f"{ticket.fence} {ticket.step} {ticket.job}"
+
+
+# --- in the worker -----------------------------------------------------------------------------------------------
+
+
+def given(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The events that came with the job."""
+    context = _context()
+    for batch in batches:
+        for part in batch.column(0).to_pylist():
+            packed = context.getLocalProperty(PART.format(part))
+            if packed is not None:
+                yield from pa.ipc.open_stream(base64.b64decode(packed))
+
+
+def read(url: str, type: Type, space: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The events whose keys came with the job, out of the store. What is wrong with some is left there as a note."""
+    ticket = _ticket(url)
+    for batch in given(batches):
+        keys = batch.column(1).to_pylist()
+        with _reaching():
+            found = ticket.fetched(keys)
+        gone, damaged = len(found) < len(keys), [key for key, stored in found.items() if not stored.sound]
+        if gone or damaged:
+            _note(ticket, Receipt(0, gone, damaged))
+            continue  # the step is claimed anew
+        unfit: list[tuple[int, str]] = []
+        events: list[tuple[int, str]] = []
+        for number, key in zip(batch.column(0).to_pylist(), keys, strict=True):
+            try:
+                events.append((number, as_event(found[key], type, space)))
+            except (BodyError, FlowInvalid) as error:
+                unfit.append((number, str(error)))
+        if unfit:
+            _note(ticket, Receipt(0, unfit=unfit))
+        columns = zip(*events, strict=True) if events else [(), ()]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, _EVENT, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_EVENT)
+
+
+def leave(url: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Leave what arcs deliver in the store; a receipt goes on."""
+    some = [batch for batch in batches if batch.num_rows]
+    if not some:
+        return
+    chunk = _context().partitionId()
+    with _reaching():
+        _ticket(url).leave(chunk, stream(*some))
+    yield pa.RecordBatch.from_arrays([pa.array([Receipt(chunk).packed()], pa.binary())], names=["packed"])
+
+
+def _note(ticket: Ticket, receipt: Receipt) -> None:
+    with _reaching():
+        ticket.note(_context().taskAttemptId(), receipt)
+
+
+def _ticket(url: str) -> Ticket:
+    fence, step, job = map(int, str(_context().getLocalProperty(TICKET)).split())
+    return Ticket(url, fence, step, job)
+
+
+def _context() -> TaskContext:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """A store that cannot be used ends the task, and is told of as what it is: it is no message's fault."""
+    try:
+        yield
+    except PostroomError as error:
+        raise Unreached(str(error)) from error
