@@ -6,7 +6,7 @@ STAMP := $(VENV)/.set-up
 CLASSES := $(VENV)/spark.jsa
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test test-all lint types house reference docs bench lock clean
+.PHONY: help setup demo demo-cluster test coverage test-all lint types house reference docs bench lock clean
 
 help: ## List the verbs
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,10 +27,13 @@ demo-cluster: $(STAMP) ## The claims on PostgreSQL and a Spark cluster of two wo
 	@$(BIN)/python examples/cluster/demo.py
 
 # Java shares classes if the file is its own, and says nothing if it is another Java's.
-test: export SPARK_SUBMIT_OPTS = -Xlog:disable -XX:SharedArchiveFile=$(abspath $(CLASSES))
+test coverage: export SPARK_SUBMIT_OPTS = -Xlog:disable -XX:SharedArchiveFile=$(abspath $(CLASSES))
 test: lint types house $(STAMP) $(CLASSES) ## Lint, types, import directions, and every test but the slow batteries
-	$(BIN)/coverage erase
 	$(BIN)/python tests/side_by_side.py -m "not slow"
+
+coverage: $(STAMP) $(CLASSES) ## The same tests, measured: which branches none of them takes; half as long again
+	$(BIN)/coverage erase
+	$(BIN)/python tests/side_by_side.py --coverage -m "not slow"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -28,12 +28,12 @@ class Part(NamedTuple):
 
 #: The shares of minutes are for two cores at rest; together they are no more than ``make bench`` may take.
 PARTS = (
-    Part("queues", 3),
-    Part("rules", 5.5),
-    Part("flows", 8),
-    Part("stations", 5),
-    Part("procedures", 3),
-    Part("spheres", 3),
-    Part("cluster", 2.5),
+    Part("queues", 2),
+    Part("rules", 6),
+    Part("flows", 8.5),
+    Part("stations", 4.5),
+    Part("procedures", 5),
+    Part("spheres", 2),
+    Part("cluster", 2),
 )
 MINUTES_MAX = 30

@@ -69,14 +69,15 @@ KEYS = 100_000
 class Sizes:
     orders: int
     stations: int
-    rounds: int
+    rounds: int  # of the join
+    turns: int  # of the growth
     step: int  # messages of a commit
     waiting: tuple[int, ...]  # working sets
     fresh: int  # orders that come while these wait
 
 
-FULL = Sizes(33_333, 100, 3, 20_000, (100, 3_000, 100_000), 2_000)
-QUICK = Sizes(600, 10, 2, 500, (100, 1_000), 100)
+FULL = Sizes(33_333, 100, 7, 3, 20_000, (100, 3_000, 100_000), 2_000)
+QUICK = Sizes(600, 10, 2, 2, 500, (100, 1_000), 100)
 
 
 class ProcedureBench(Bench):
@@ -98,7 +99,7 @@ class ProcedureBench(Bench):
     def _join(self) -> Iterator[Line]:
         sizes, rounds = self._sizes, list[Round]()
         count = 3 * sizes.orders
-        for number in self._rounds(sizes.rounds, share=0.5):
+        for number in self._rounds(sizes.rounds, share=0.75):
             tell(f"{count:,} messages at {sizes.stations} stations, round {number + 1} of {sizes.rounds}")
             messages = _messages(sizes.orders, sizes.stations, number)
             turns = [(OURS, self._ours), (CLIPS, self._clips)]
@@ -148,7 +149,7 @@ class ProcedureBench(Bench):
             room = self._office(f"waiting{waiting}", 1, _messages(waiting, 1, 7, types=("ORDER", "INVOICE")))
             room.run_until_idle(master=self._master)
             desks[waiting] = room
-        for number in range(self._sizes.rounds + 1):
+        for number in range(self._sizes.turns + 1):
             done: Round = {}
             for waiting, room in desks.items():
                 start = 1_000_000 + number * fresh
