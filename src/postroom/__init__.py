@@ -63,15 +63,16 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return import_module("postroom.errors")
-    if name not in _HOME:
-        raise AttributeError(f"module 'postroom' has no attribute {name!r}")
-    found = getattr(import_module(f"postroom.{_HOME[name]}"), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a type checker would take every name for one of ours
 
+    def __getattr__(name: str) -> Any:
+        if name == "errors":
+            return import_module("postroom.errors")
+        if name not in _HOME:
+            raise AttributeError(f"module 'postroom' has no attribute {name!r}")
+        found = getattr(import_module(f"postroom.{_HOME[name]}"), name)
+        globals()[name] = found
+        return found
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -189,14 +189,14 @@ def test_answers_that_a_crash_of_the_database_took_are_worked_out_again(room: Po
         bay = depot.bay()
         ticket = bay.ticket()
         assert ticket.leave(0, b"said")
-        assert bay.left(ticket, [Receipt(0)]).answers == [b"said"]
+        assert bay.answers(ticket, [Receipt(0)]) == [b"said"]
         with psycopg.connect(room.url, autocommit=True) as connection:
             assert connection.execute("SELECT relpersistence FROM pg_class WHERE relname = 'staged'").fetchone() == (
                 "u",
             )
             connection.execute("TRUNCATE staged")
         with pytest.raises(Stale):
-            bay.left(ticket, [Receipt(0)])
+            bay.answers(ticket, [Receipt(0)])
 
 
 # --- answers ---
@@ -209,12 +209,12 @@ def test_a_chunk_that_is_worked_off_twice_is_answered_once(room: Postroom) -> No
         assert ticket.leave(1, b"first")
         assert not ticket.leave(1, b"late"), "a second or speculative attempt"
         assert ticket.leave(0, b"x" * 2_500_000)
-        assert bay.left(ticket, [Receipt(1), Receipt(0), Receipt(1)]).answers == [b"x" * 2_500_000, b"first"]
+        assert bay.answers(ticket, [Receipt(1), Receipt(0), Receipt(1)]) == [b"x" * 2_500_000, b"first"]
         assert staged(room) == 4, "a long answer has several parts"
         other = bay.ticket()
         assert other.job > ticket.job
         assert other.leave(0, b"")
-        assert bay.left(other, [Receipt(0)]).answers == [b""]
+        assert bay.answers(other, [Receipt(0)]) == [b""]
 
 
 def test_what_no_step_commits_is_swept(room: Postroom) -> None:
@@ -224,7 +224,7 @@ def test_what_no_step_commits_is_swept(room: Postroom) -> None:
             bay.ticket().leave(0, b"said")
         Ticket(depot.url, 2, late.step + 100, 1).leave(0, b"of an engine before")
         assert staged(room) == 3
-        room.store.transact("step", lambda tx: tx.staging.clear(3, early.step))
+        room.store.transact("step", lambda tx: tx.staging.clear(3, early.step, late.step))
         assert staged(room) == 1
     room.run_until_idle()  # takes the lease with the number 1: what is there has a higher one
     Ticket(room.store.address or "", 1, 5, 1).leave(0, b"late")
@@ -240,11 +240,11 @@ def test_receipts_of_trouble_are_told_and_blame_no_message(room: Postroom) -> No
     with depot_of(room) as depot:
         bay = depot.bay()
         with pytest.raises(StoreUnavailable, match="an executor could not use the room: no route"):
-            bay.left(bay.ticket(), [Receipt(0), Receipt(1, trouble="no route")])
+            bay.answers(bay.ticket(), [Receipt(0), Receipt(1, trouble="no route")])
         with pytest.raises(Stale):
-            bay.left(bay.ticket(), [Receipt(0, gone=True)])
+            bay.answers(bay.ticket(), [Receipt(0, gone=True)])
         with pytest.raises(Damaged) as raised:
-            bay.left(bay.ticket(), [Receipt(0, damaged=[5]), Receipt(1, damaged=[7])])
+            bay.answers(bay.ticket(), [Receipt(0, damaged=[5]), Receipt(1, damaged=[7])])
         assert raised.value.keys == [5, 7]
 
 

@@ -82,7 +82,7 @@ class ThereShare(RulesShare):
         # The first is worked off twice, as by an attempt that was given up and went on.
         with _one_by_one:
             receipts = [Receipt.unpacked(evaluated_there(self.plan, ticket, chunk)) for chunk in [chunks[0], *chunks]]
-        for answer in self.bay.left(ticket, receipts).answers:
+        for answer in self.bay.answers(ticket, receipts):
             effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
 

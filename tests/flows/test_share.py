@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tests.faults.here import evaluate_here
 from tests.flows.conftest import Load
 
@@ -256,13 +256,13 @@ def test_a_graph_is_planned_once_however_often_it_and_others_change(
     room: Postroom, load: Load, work: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[str] = []
-    original = plans._events
+    original = plans._delivered
 
-    def counted(*given: Any) -> DataFrame:
+    def counted(*given: Any) -> Any:
         planned.append("plan")
         return original(*given)
 
-    monkeypatch.setattr(plans, "_events", counted)
+    monkeypatch.setattr(plans, "_delivered", counted)
     monkeypatch.setattr(plans, "_plans", OrderedDict())
     load(
         f"""domain d space A : {NUMBERS} space B : {NUMBERS} arc plannedOnce : A -> B select [n: n > 1]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from tests.conftest import Urls
 from tests.engine.outcome import staged, told, verbs
 
 import postroom
-from postroom.engine.depot import SETTING, Depot, Receipt, leave_all
+from postroom.engine.depot import SETTING, Bay, Receipt, Ticket, leave_all
+from postroom.engine.runner import Totals
 from postroom.errors import StoreUnavailable
 from postroom.flows import plans
 from postroom.flows.chart import Chart
@@ -22,6 +25,7 @@ from postroom.flows.plans import Flow, flow_of
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.store.batch import Stale
+from postroom.store.staging import Staging
 
 GRAPH = """
 domain d
@@ -42,6 +46,12 @@ if (/order) then do enqueue <event><n>{string(/order/n)}</n><broker>{string(/ord
 create rule note for Large
 if (?n > 0) then do enqueue <large>{string(?n)}</large> into done
 """
+OTHER = """
+create queue other kind basic mode persistent
+create rule other for other if (/o) then do enqueue <x/> into done
+"""
+EMPTY = ("[]", "[broker: b, city: c]")
+UNMATCHED = ('[{"broker":"b","city":"Z"}]', '[broker: "nobody", city: c]')
 MASTER = "local[2]"
 THERE = {SETTING: "store"}
 
@@ -123,6 +133,29 @@ def test_executors_get_keys_and_give_receipts(
     assert not any("postgres" in each for each in given)
 
 
+def test_a_body_that_many_arcs_deliver_is_left_once(
+    urls: Urls, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph with an index: a hundred consumers of one event would make an answer a hundred times as large."""
+    sizes: list[int] = []
+    answers = Bay.answers
+
+    def noted(bay: Bay, *about: Any) -> list[bytes]:
+        found = answers(bay, *about)
+        sizes.extend(map(len, found))
+        return found
+
+    monkeypatch.setattr(Bay, "answers", noted)
+    arcs = "".join(f"space C{n} : [t: string] arc a{n} : S -> C{n} select [t: t > 'a']\n" for n in range(100))
+    (tmp_path / "many.flow").write_text(f"domain d space S : [t: string]\n{arcs}".replace("'", '"'))
+    with postroom.open(urls()) as room:
+        room.load(tmp_path / "many.flow")
+        room.publish_many("S", [{"t": "b" * 5_000}, {"t": "c" * 5_000}, {"t": "A"}])
+        run(room)
+        assert {len(room.info(f"C{n}").messages) for n in range(100)} == {2}
+    assert sum(sizes) < 100_000
+
+
 # --- damage and change between the claim and the reading ---
 
 
@@ -143,11 +176,7 @@ def test_an_event_that_executors_find_damaged_is_set_aside(
 ) -> None:
     keys = [room.publish("In", event).key for event in events(10)]
 
-    def damage() -> None:
-        with psycopg.connect(room.url, autocommit=True) as connection:
-            connection.execute("UPDATE messages SET body = 'rot' WHERE key = %s", (key_number(keys[7]),))
-
-    before_the_job(monkeypatch, damage)
+    before_the_job(monkeypatch, lambda: rot(room, keys[7]))
     run(room)
     assert [json.loads(each.body)["n"] for each in room.info("Large")] == [6, 8, 9]
     assert [each.verb for each in room.trace(keys[7])] == ["put", "set-aside"]
@@ -203,16 +232,99 @@ def test_an_error_at_the_door_of_rules_has_what_the_event_says(urls: Urls, tmp_p
         assert '{"n":7,"broker":"b"}</initialMessage>' in error.body
 
 
-def test_notes_of_one_attempt_are_heard_beside_those_of_another(room: Postroom) -> None:
-    """A second attempt that finds a message gone is heard, although the first left a note."""
-    depot = Depot(room.store.address or "", 1)
-    bay = depot.bay()
-    ticket = bay.ticket()
-    ticket.note(4, Receipt(0, unfit=[(3, "no number")]))
-    assert ticket.leave(0, b"said")
-    left = bay.left(ticket, [Receipt(0)])
-    assert (left.answers, left.unfit) == ([b"said"], {3: "no number"})
-    ticket.note(5, Receipt(0, gone=True))
-    with pytest.raises(Stale):
-        bay.left(ticket, [Receipt(0)])
-    depot.close()
+# --- what must not be passed over ---
+
+
+def rot(room: Postroom, key: str) -> None:
+    with psycopg.connect(room.url, autocommit=True) as connection:
+        connection.execute("UPDATE messages SET body = 'rot' WHERE key = %s", (key_number(key),))
+
+
+def test_a_commit_of_rules_leaves_the_answers_of_steps_under_way(
+    urls: Urls, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of several stages are under way at once, and are not committed in the order of their numbers."""
+    cleared, changed, waited, missed = [0], threading.Condition(), list[int](), list[int]()
+    clear, answers = Staging.clear, Bay.answers
+
+    def clearing(staging: Staging, fence: int, step: int, before: int) -> None:
+        clear(staging, fence, step, before)
+
+        def tell() -> None:
+            with changed:
+                cleared[0] = max(cleared[0], step)
+                changed.notify_all()
+
+        threading.Timer(0.3, tell).start()  # when it is committed
+
+    def late(bay: Bay, ticket: Ticket, receipts: Iterable[Receipt]) -> list[bytes]:
+        come = list(receipts)
+        if bay.step > min(bay.depot.under_way) and not waited:  # the first one is committed before rules have a turn
+            waited.append(bay.step)
+            with changed:
+                assert changed.wait_for(lambda: cleared[0] > bay.step, timeout=60)
+        try:
+            return answers(bay, ticket, come)
+        except Stale:
+            missed.append(bay.step)
+            raise
+
+    monkeypatch.setattr(Staging, "clear", clearing)
+    monkeypatch.setattr(Bay, "answers", late)
+    other = (
+        "create queue other kind basic mode persistent create rule o for other if (/o) then do enqueue <x/> into done"
+    )
+    with load(postroom.open(urls()), tmp_path, f"{RULES}\n{other}") as room:
+        keys = [room.publish("In", {"n": n + 10, "broker": "b"}).key for n in range(45)]
+        rot(room, keys[20])
+        sent: list[str] = []
+
+        def send(totals: Totals) -> None:
+            if not sent and totals.messages >= 15:
+                sent.append(room.send("other", "<o/>", format="xml").key)
+
+        room.engine_run(until_idle=True, master=MASTER, conf=THERE, step_messages=15, progress=send)
+        assert waited
+        assert cleared[0] > waited[0]
+        assert missed == []
+        assert len(room.history("Large").messages) == 44
+        assert [each.verb for each in room.trace(keys[20])] == ["put", "set-aside"]
+        assert staged(room) == 0
+
+
+@pytest.mark.parametrize("way", ["driver", "store"])
+def test_no_event_is_passed_over_when_the_cluster_grows(
+    room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """A plan reads as many parts as it was made for, and a step is cut into as many."""
+    room.publish("In", {"n": 7, "broker": "b"})
+    room.run_until_idle(master=MASTER, conf={SETTING: way})
+    cores = iter([2, 4, *[4] * 100])
+    monkeypatch.setattr(SparkContext, "defaultParallelism", property(lambda _: next(cores)))
+    room.publish_many("In", [{"n": n + 10, "broker": "b"} for n in range(2_000)])
+    room.run_until_idle(master=MASTER, conf={SETTING: way}, step_messages=1_000)
+    assert len(room.info("Large").messages) == 2_001
+
+
+@pytest.mark.parametrize(("rows", "pattern"), [EMPTY, UNMATCHED], ids=["empty", "unmatched"])
+@pytest.mark.parametrize("way", ["driver", "store"])
+def test_what_is_no_event_is_told_where_no_arc_can_deliver_anything(
+    urls: Urls, tmp_path: Path, spark: SparkSession, way: str, rows: str, pattern: str
+) -> None:
+    """Spark leaves out what a plan need not read, and there what is wrong with a message would be found."""
+    graph = GRAPH[: GRAPH.index("space Large")] + "space Placed : [n: int, city: string]\n"
+    graph += f"arc placed : In -> Placed transform [n: n, broker: b] join cities {pattern} => [n: n, city: c]"
+    (tmp_path / "cities.json").write_text(rows)
+    (tmp_path / "g.flow").write_text(graph)
+    (tmp_path / "r.demaq").write_text(RULES[: RULES.index("create rule note")])
+    with postroom.open(urls()) as room:
+        room.load(tmp_path / "g.flow")
+        room.load(tmp_path / "r.demaq")
+        room.send_many("orders", [f"<order><n>{n}</n><by>b</by></order>" for n in (1, "no number", 2)], format="xml")
+        room.run_until_idle(master=MASTER, conf={SETTING: way})
+        (error,) = room.info("postroom-errors")
+        assert "no number" in error.body
+        key = room.publish("In", {"n": 1, "broker": "b"}).key
+        rot(room, key)
+        room.run_until_idle(master=MASTER, conf={SETTING: way})
+        assert [each.verb for each in room.trace(key)] == ["put", "set-aside"]

@@ -112,9 +112,9 @@ class HereShare:
         if self.bay is None:
             return [evaluated(self.share.plan, chunk) for chunk in chunks]
         ticket = self.bay.ticket()
-        return self.bay.left(
+        return self.bay.answers(
             ticket, [Receipt.unpacked(evaluated_there(self.share.plan, ticket, chunk)) for chunk in chunks]
-        ).answers
+        )
 
     def keep_warm(self, spark: SparkSession) -> None:
         raise AssertionError("nobody is idle here")

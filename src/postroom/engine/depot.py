@@ -13,20 +13,22 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from postroom.errors import ArgumentInvalid, PostroomError, StoreUnavailable
+from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.store import open_store
 from postroom.store.base import Store
 from postroom.store.batch import Stale
+from postroom.store.transaction import Transaction
 
 T = TypeVar("T")
 
 #: Says who hands messages to executors and takes their answers: the store, or the driver.
 SETTING = "spark.postroom.exchange"
 _WAYS = ("store", "driver")
-_UNREACHED = re.compile(r"\bUnreached: (.*)")
+_UNREACHED = re.compile(r"^postroom\.engine\.depot\.Unreached: (.*)$", re.MULTILINE)
 _jobs = count(1)
 _steps = count(1)
 
@@ -58,6 +60,11 @@ class Damaged(Exception):
         self.keys = keys
 
 
+def misread(key: int) -> StoreUnavailable:
+    """What executors found damaged, and the engine does not."""
+    return StoreUnavailable(why=f"an executor read message {key_text(key)} otherwise than the engine does")
+
+
 class Unreached(Exception):
     """Raised in a task whose executor cannot use the room, where no receipt can tell of it."""
 
@@ -78,10 +85,13 @@ class Depot:
         self.url = url
         self.fence = fence
         self.store = open_store(url, actor="engine", create=False)
+        self.under_way: set[int] = set()  # the steps whose answers someone may yet ask for
 
     def bay(self) -> Bay:
         """For one more step."""
-        return Bay(self, next(_steps))
+        bay = Bay(self, next(_steps))
+        self.under_way.add(bay.step)
+        return bay
 
     def close(self) -> None:
         self.store.close()
@@ -98,15 +108,24 @@ class Bay:
         """For one more job: what an earlier one left is not mixed with what this one leaves."""
         return Ticket(self.depot.url, self.depot.fence, self.step, next(_jobs))
 
-    def left(self, ticket: Ticket, receipts: Iterable[Receipt]) -> Left:
-        """What executors left for a job, if none had trouble with it."""
-        chunks = _untroubled(receipts)
-        found = self.depot.store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
-        notes = [Receipt.unpacked(said) for chunk, said in found.items() if chunk < 0]
-        _untroubled(notes)
+    def answers(self, ticket: Ticket, receipts: Iterable[Receipt]) -> list[bytes]:
+        """What executors left for a job, in the order of chunks, if none had trouble with it."""
+        chunks = set()
+        damaged: list[int] = []
+        for receipt in receipts:
+            if receipt.trouble:
+                raise StoreUnavailable(why=f"an executor could not use the room: {receipt.trouble}")
+            if receipt.gone:
+                raise Stale  # someone has received or removed a message since it was claimed
+            damaged += receipt.damaged
+            chunks.add(receipt.chunk)
+        if damaged:
+            raise Damaged(damaged)
+        store = self.depot.store
+        found = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
         if not chunks <= found.keys():
             raise Stale  # the database crashed meanwhile, and begins with an empty table
-        return Left([found[chunk] for chunk in sorted(chunks)], dict(each for note in notes for each in note.unfit))
+        return [found[chunk] for chunk in sorted(chunks)]
 
     def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Claimed messages, for the few of them that the engine itself must know."""
@@ -115,28 +134,14 @@ class Bay:
             raise Stale  # someone has received or removed one since it was claimed
         return found
 
+    def clear(self, tx: Transaction) -> None:
+        """Forget what was left for this step, and for steps that were given up. Others may be under way."""
+        others = self.depot.under_way - {self.step}
+        tx.staging.clear(self.depot.fence, self.step, min(others, default=self.step))
 
-class Left(NamedTuple):
-    """What executors left for a job."""
-
-    answers: list[bytes]  # in the order of chunks
-    unfit: dict[int, str]  # by the number of an arrival: why nothing was worked out for it
-
-
-def _untroubled(receipts: Iterable[Receipt]) -> set[int]:
-    """The chunks of receipts, none of which tells of trouble."""
-    chunks = set()
-    damaged: list[int] = []
-    for receipt in receipts:
-        if receipt.trouble:
-            raise StoreUnavailable(why=f"an executor could not use the room: {receipt.trouble}")
-        if receipt.gone:
-            raise Stale  # someone has received or removed a message since it was claimed
-        damaged += receipt.damaged
-        chunks.add(receipt.chunk)
-    if damaged:
-        raise Damaged(damaged)
-    return chunks
+    def close(self) -> None:
+        """The step is committed, or given up."""
+        self.depot.under_way.discard(self.step)
 
 
 # --- in the worker -----------------------------------------------------------------------------------------------
@@ -150,7 +155,6 @@ class Receipt:
     gone: bool = False
     damaged: Sequence[int] = ()
     trouble: str = ""
-    unfit: Sequence[tuple[int, str]] = ()  # numbers of arrivals that cannot be worked on, and why
 
     def packed(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -176,10 +180,6 @@ class Ticket:
         """Keep the answer to a chunk; False if another attempt has left it before."""
         about = (self.fence, self.step, self.job, chunk)
         return _tried(self.url, lambda store: store.transact("stage", lambda tx: tx.staging.add(*about, answer)))
-
-    def note(self, attempt: int, receipt: Receipt) -> None:
-        """Leave a receipt beside the answers, where it cannot go through Spark. It is heard whoever else leaves one."""
-        self.leave(-1 - attempt, receipt.packed())
 
     def worked_off(
         self, chunk: int, keys: Collection[int], ours: Collection[int], work: Callable[[dict[int, Stored]], bytes]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from postroom.engine.depot import Damaged, Depot
+from postroom.engine.depot import Bay, Damaged, Depot
 from postroom.engine.effects import Effects
 from postroom.engine.garbage import collector_off
 from postroom.engine.stage import Exchanging, Result, Share, Turn, timed
@@ -102,6 +102,7 @@ class _Pipeline:
         self._set_aside = partial(set_aside, fence=fence)
         self._commit = partial(commit, fence=fence, admit=admit)
         self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
+        self._bays: list[Bay] = []
         self._after: dict[str, int] = {}
         self._claimed = 0
         self.under_way: deque[tuple[Claim, dict[str, float], Future[_Evaluated] | None]] = deque()
@@ -117,8 +118,9 @@ class _Pipeline:
         if found is None:
             return False
         if self._depot is not None and isinstance(found.share, Exchanging):
-            bay = self._depot.bay()
-            found.share, found.number = found.share.there(bay), bay.step
+            found.bay = self._depot.bay()
+            found.share = found.share.there(found.bay)
+            self._bays.append(found.bay)
         self._claimed += len(found.arrivals)
         self._after |= {each.queue: each.position for each in found.stored if each.key not in found.timers}
         self.under_way.append((found, seconds, self._begun(found) if self._threads else None))
@@ -146,6 +148,8 @@ class _Pipeline:
         work = partial(self._commit, claimed=found, effects=effects, settled=settled)
         with timed(seconds, "commit"):
             result = self._store.transact("step", work)
+        if found.bay is not None:
+            found.bay.close()
         return replace(result, claimed=len(found.arrivals), more=found.more, seconds=seconds)
 
     def _evaluated(self, found: Claim, coming: Future[_Evaluated] | None) -> _Evaluated:
@@ -161,3 +165,5 @@ class _Pipeline:
     def __exit__(self, *_: object) -> None:
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
+        for bay in self._bays:
+            bay.close()

@@ -324,12 +324,12 @@ class Runner:
     def _begin(self, tx: Transaction) -> int:
         """Take the lease, and forget what executors of earlier engines left."""
         fence = tx.leases.acquire(LEASE, self._owner, ENGINE_LEASE_SECONDS)
-        tx.staging.clear(fence, 0)
+        tx.staging.clear(fence, 0, 0)
         return fence
 
     def _end(self, tx: Transaction) -> None:
         tx.leases.release(LEASE, self._fence)
-        tx.staging.clear(self._fence + 1, 0)
+        tx.staging.clear(self._fence + 1, 0, 0)
 
     def _renew(self, ended: threading.Event) -> None:
         """Keep the lease while an effect takes long. If it is lost, no commit will pass: then stop and say so."""

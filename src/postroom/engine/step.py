@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from postroom.engine.depot import Bay, misread
 from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.spheres import Bonds
 from postroom.engine.stage import Result, Share
-from postroom.errors import BodyError, StoreUnavailable
+from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
-from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
 from postroom.store.batch import NOWHERE, Admit, Batch, Places, Put, Stale, admit_nothing
 from postroom.store.queues import Hold, Queue
@@ -44,7 +44,7 @@ class Claim:
     base: dict[Granule, list[Document]]
     timers: dict[int, Timer]  # by the key of the message whose time has come
     more: bool  # whether there was more than the step takes
-    number: int | None = None  # of the step, if executors fetch what its messages say, and leave their answers
+    bay: Bay | None = None  # if executors fetch what its messages say, and leave their answers
 
 
 def claim(
@@ -221,8 +221,7 @@ def set_aside(tx: Transaction, keys: Sequence[int], fence: int) -> None:
         if stored.queue not in queues or stored.processed is not None or (last and last.verb == "set-aside"):
             continue
         if stored.sound:
-            why = f"an executor read message {key_text(stored.key)} otherwise than the engine does"
-            raise StoreUnavailable(why=why)
+            raise misread(stored.key)
         tx.messages.set_aside(queues[stored.queue], stored)
 
 
@@ -276,8 +275,8 @@ def commit(
         raise Stale
     tx.journal.actor, actor = ENGINE, tx.journal.actor
     try:
-        if claimed.number is not None:
-            tx.staging.clear(fence, claimed.number)
+        if claimed.bay is not None:
+            claimed.bay.clear(tx)
         return _Commit(tx, claimed, effects, admit).write(settled)
     finally:
         tx.journal.actor = actor
@@ -372,7 +371,7 @@ class _Commit:
 
     def _said(self, stored: Stored) -> Stored:
         """A claimed message with its body."""
-        return (self._tx.messages.find(stored.key) or stored) if self._claimed.number is not None else stored
+        return (self._tx.messages.find(stored.key) or stored) if self._claimed.bay is not None else stored
 
     def _admitted(self, action: Enqueue, put: Put) -> Enqueue:
         slicings, indexes = ({number: name for name, number in ids.items()} for ids in (self._slicings, self._indexes))

@@ -20,6 +20,7 @@ from postroom.flows.graph import Graph
 from postroom.flows.index import Index
 from postroom.flows.predicates import Predicate, predicates
 from postroom.flows.sql import Sql, Variables, body_of, data_type, event_of, made, matches, quoted, text
+from postroom.flows.worker import NO_PLACE
 from postroom.limits import INDEXED_ARCS_MIN
 
 #: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.
@@ -29,6 +30,7 @@ DELIVERED = ("n", "place", "arc", "space", "body", "failure", "rows")
 NUMBER = "_number"
 _DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string, rows: string>"
 _NAMES = (pa.int32(), pa.string(), pa.string())
+_NULL = "NULL"
 _OVERFLOW = "a number is too large for its type, or divided by zero"
 
 
@@ -65,23 +67,31 @@ class Network:
             todo += reversed(following)
 
     def deliveries(
-        self, source: str, events: DataFrame, tables: Mapping[str, DataFrame] | None = None, *, brief: bool = False
+        self,
+        source: str,
+        events: DataFrame,
+        tables: Mapping[str, DataFrame] | None = None,
+        *,
+        brief: bool = False,
+        problems: bool = False,
     ) -> DataFrame:
         """What the arcs deliver of events (``n``, a number that orders them, and ``body``).
 
-        In ``brief``, a body that is delivered as it came is left out.
+        In ``brief``, a body that is delivered as it came is left out. With ``problems``, a third column tells why a
+        message is no event: that is delivered at no arc's place, as a failure.
         """
         steps = self.ways(source)
         type = self._graph.spaces[source].type
-        frame = events.selectExpr("n", "body", f"{event_of('body', type)} AS {_column(-1)}", "'' AS rows")
+        frame = events.selectExpr("*", f"{event_of('body', type)} AS {_column(-1)}", "'' AS rows")
         indexed = self._indexed(source, steps)
         behind = [step for step in steps if step.number not in indexed]
         body = "NULL" if brief else "body"
         same = dict.fromkeys(self.unchanged(source), body)
-        found = _Frames(self._graph, self._stored, tables or {}, same).delivered(frame, -1, source, behind)
+        first = [_PROBLEM] if problems else []
+        found = _Frames(self._graph, self._stored, tables or {}, same).delivered(frame, -1, source, behind, first)
         if indexed:
-            matched = _by_index(frame, steps, indexed, brief)
-            found = found.union(matched) if behind else matched
+            matched = _by_index(frame.where(f"{_column(-1)} IS NOT NULL") if problems else frame, steps, indexed, brief)
+            found = found.union(matched) if behind or problems else matched
         return found
 
     def unchanged(self, source: str) -> set[int]:
@@ -112,13 +122,15 @@ class _Frames:
     tables: Mapping[str, DataFrame]
     same: Mapping[int, Sql]  # the body of what a step delivers as it came
 
-    def delivered(self, frame: DataFrame, root: int, space: str, steps: Sequence[_Step]) -> DataFrame:
-        """The deliveries of all steps behind ``root``, whose events are a column of the frame.
+    def delivered(
+        self, frame: DataFrame, root: int, space: str, steps: Sequence[_Step], first: Sequence[Sql] = ()
+    ) -> DataFrame:
+        """The deliveries of all steps behind ``root``, whose events are a column of the frame, behind some others.
 
         A step that joins a table has several events of one, so what lies behind it is a frame of its own.
         """
         spaces = {root: space}
-        parts: list[Sql] = []
+        parts: list[Sql] = [*first]
         branches: list[DataFrame] = []
         level = [step for step in steps if step.before == root]
         while level:
@@ -204,14 +216,20 @@ def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
     return frame.selectExpr("n", f"explode(filter({found}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
 
 
-def _delivery(step: _Step, body: Sql = "NULL", failure: Sql = "NULL") -> Sql:
-    arc, space = text(step.arc.name), text(step.arc.target)
-    fields = {"place": str(step.number), "arc": arc, "space": space, "body": body, "failure": failure, "rows": "rows"}
+def _delivery(step: _Step, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
+    return _named(str(step.number), text(step.arc.name), text(step.arc.target), body, failure)
+
+
+def _named(place: Sql, arc: Sql, space: Sql, body: Sql, failure: Sql) -> Sql:
+    fields = {"place": place, "arc": arc, "space": space, "body": body, "failure": failure, "rows": "rows"}
     values = [
-        f"'{name}', CAST({value} AS STRING)" if value == "NULL" else f"'{name}', {value}"
+        f"'{name}', CAST({value} AS STRING)" if value == _NULL else f"'{name}', {value}"
         for name, value in fields.items()
     ]
     return f"named_struct({', '.join(values)})"
+
+
+_PROBLEM = f"IF(problem IS NOT NULL, {_named(str(NO_PLACE), _NULL, _NULL, _NULL, 'problem')}, NULL)"
 
 
 def _overflown(variables: Variables) -> Sql:

@@ -8,27 +8,34 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from postroom.engine.depot import Bay, Receipt, unreached
+from postroom.engine.arrow import PACKED, packed_values
+from postroom.engine.depot import Bay, Damaged, Receipt, unreached
 from postroom.engine.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.failures import Failure, error_message
 from postroom.flows.chart import Chart
 from postroom.flows.definitions import Transform
-from postroom.flows.types import Tuple
+from postroom.flows.types import Tuple, Type
 from postroom.flows.values import label
 from postroom.flows.worker import (
+    DAMAGED,
     EVENTS,
+    GONE,
+    NO_PLACE,
     PART,
-    RECEIPTS,
+    READ,
     TICKET,
+    UNFIT,
+    delivered,
     given,
     leave,
     packed,
@@ -38,9 +45,12 @@ from postroom.flows.worker import (
 )
 from postroom.limits import FLOW_PLANS_MAX
 from postroom.model.message import NO_PROPERTIES
+from postroom.store.batch import Stale
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from postroom.flows.network import Network
 
 #: Tells what arrivals say, by their numbers, where executors read them and the engine has not.
 Told = Callable[[Sequence[Arrival]], Mapping[int, Arrival]]
@@ -52,6 +62,7 @@ _NOTHING = pa.schema(
 ).empty_table()
 
 _plans: OrderedDict[Any, Flow] = OrderedDict()
+_lock = Lock()  # steps are evaluated by several threads
 
 
 def flow_of(spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None = None) -> Flow:
@@ -59,14 +70,18 @@ def flow_of(spark: SparkSession, chart: Chart, living: frozenset[str], space: st
 
     With a URL, executors read its events there and leave what it delivers.
     """
-    key = (id(spark), space, living, url)
-    found = chart.memory.get(key)
-    if found is None:
-        found = chart.memory[key] = _planned(spark, chart, living, space, url)
-    return found
+    parts = spark.sparkContext.defaultParallelism  # those of a cluster come and go
+    key = (id(spark), space, living, url, parts)
+    with _lock:
+        found = chart.memory.get(key)
+        if found is None:
+            found = chart.memory[key] = _planned(spark, chart, living, space, url, parts)
+        return found
 
 
-def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None) -> Flow:
+def _planned(
+    spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None, parts: int
+) -> Flow:
     """A plan, or the one that another version of the graph has for the same."""
     from postroom.flows.network import Network
 
@@ -82,6 +97,7 @@ def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: s
     known = (
         id(spark),
         url,
+        parts,
         space,
         tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
         tuple((str(graph.spaces[name].type), name in chart.flowing) for name in behind),
@@ -90,14 +106,9 @@ def _planned(spark: SparkSession, chart: Chart, living: frozenset[str], space: s
     found = _plans.get(known)
     if found is None:
         tables = {name: _table(spark, chart, name) for name in joined}
-        # What stays as it came is not sent back to the engine, which has it; in the store it is left with the others.
-        begin = given if url is None else partial(read, url, graph.spaces[space].type, space)
-        frame = network.deliveries(space, _events(spark, begin), tables, brief=url is None)
-        frame = frame.select("n", "place", "body", "failure", *(["rows"] if joined else []))
-        if url is not None:
-            frame = frame.mapInArrow(partial(leave, url), RECEIPTS)
+        frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
         ends = [End(step.arc.name, step.arc.target, step.arc.target in chart.flowing) for step in steps]
-        found = _plans[known] = Flow(spark, frame, ends)
+        found = _plans[known] = Flow(spark, frame, ends, parts)
         if len(_plans) > FLOW_PLANS_MAX:
             _plans.popitem(last=False)
     _plans.move_to_end(known)
@@ -116,10 +127,11 @@ class End:
 class Flow:
     """The planned graph behind one space."""
 
-    def __init__(self, spark: SparkSession, frame: DataFrame, ends: Sequence[End]) -> None:
+    def __init__(self, spark: SparkSession, frame: DataFrame, ends: Sequence[End], parts: int) -> None:
         self._spark = spark  # as long as a plan is kept, no other session gets its number
         self._context = spark.sparkContext
         self.frame = frame
+        self._parts = parts  # as many as the plan reads, however many cores there are now
         self._heads = [(each.arc, each.space, "json", None, NO_PROPERTIES) for each in ends]
         self._tails = [Enqueue(*head, "", passed=each.passes)[6:] for head, each in zip(self._heads, ends, strict=True)]
 
@@ -140,24 +152,26 @@ class Flow:
             raise
         finally:
             self._give(TICKET, None)
-        left = bay.left(ticket, map(Receipt.unpacked, receipts.column(0).to_pylist()))
-        found = pa.concat_tables([pa.ipc.open_stream(each).read_all() for each in left.answers] or [_NOTHING])
-        failed = {*left.unfit, *found.filter(pc.is_valid(found.column("failure"))).column("n").to_pylist()}
+        answers = bay.answers(ticket, map(Receipt.unpacked, packed_values(receipts)))
+        found = pa.concat_tables([delivered(each) for each in answers] or [_NOTHING])
+        problems = found.filter(pc.equal(found.column("place"), NO_PLACE))
+        unfit = _unfit(problems, {each.order: each.key for each in arrivals})
+        found = found.filter(pc.not_equal(found.column("place"), NO_PLACE))
+        failed = {*unfit, *found.filter(pc.is_valid(found.column("failure"))).column("n").to_pylist()}
         known = told([each for each in arrivals if each.order in failed])
         effects = self._made([known.get(each.order, each) for each in arrivals], found)
-        return effects | {order: (error(known[order], why),) for order, why in left.unfit.items()}
+        return effects | {order: (error(known[order], why),) for order, why in unfit.items()}
 
     def _run(self, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], str]) -> pa.Table:
         """The outcome of one job, each of whose tasks takes its part of the events."""
-        parts = self._context.defaultParallelism
-        size = max(-(-len(arrivals) // parts), _PART_MIN)
-        for part in range(parts):
+        size = max(-(-len(arrivals) // self._parts), _PART_MIN)
+        for part in range(self._parts):
             chunk = arrivals[part * size : (part + 1) * size]
             self._give(PART.format(part), pack(chunk) if chunk else None)
         try:
             return self.frame.toArrow()
         finally:
-            for part in range(parts):  # the jobs of others need not carry them along
+            for part in range(self._parts):  # the jobs of others need not carry them along
                 self._give(PART.format(part), None)
 
     def _give(self, name: str, value: str | None) -> None:
@@ -191,16 +205,39 @@ class Flow:
         return effects
 
 
+def _unfit(problems: pa.Table, keys: Mapping[int, int]) -> dict[int, str]:
+    """Why messages are no events, by their numbers, unless executors did not find them as they were claimed."""
+    told = dict(zip(problems.column("n").to_pylist(), problems.column("failure").to_pylist(), strict=True))
+    if GONE in told.values():
+        raise Stale  # someone has received or removed one since it was claimed
+    damaged = [keys[number] for number, why in told.items() if why == DAMAGED]
+    if damaged:
+        raise Damaged(damaged)
+    return {number: why.removeprefix(UNFIT) for number, why in told.items()}
+
+
 def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
     """The error message of an event."""
     failure = Failure("application", _CODE, why, arc)
     return error_message(failure, arrival.queue, arrival.key, Document(0, arrival.format, None, arrival.body))
 
 
-def _events(spark: SparkSession, begin: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> DataFrame:
-    """The events of whichever step runs the plan."""
-    parts = spark.sparkContext.defaultParallelism
-    return spark.range(0, parts, 1, parts).mapInArrow(begin, EVENTS)
+def _delivered(
+    network: Network,
+    spark: SparkSession,
+    space: str,
+    type: Type,
+    tables: Mapping[str, DataFrame],
+    url: str | None,
+    parts: int,
+) -> DataFrame:
+    """What arcs deliver of the events of whichever step runs the plan; with a URL, receipts for what was left there."""
+    numbers, chosen = spark.range(0, parts, 1, parts), ["n", "place", "body", "failure", *(["rows"] if tables else [])]
+    if url is None:  # what stays as it came is not sent back to the engine, which has it
+        return network.deliveries(space, numbers.mapInArrow(given, EVENTS), tables, brief=True).select(chosen)
+    events = numbers.mapInArrow(partial(read, url, type, space), READ)
+    found = network.deliveries(space, events, tables, problems=True).select(chosen)
+    return found.mapInArrow(partial(leave, url), PACKED)
 
 
 def _table(spark: SparkSession, chart: Chart, name: str) -> DataFrame:

@@ -101,7 +101,7 @@ class FlowShare:
 
     def entered(self, arrival: Arrival) -> Arrival:
         """A message as an event of its space, or as one that cannot be one."""
-        if is_event(arrival):
+        if arrival.failure is not None or is_event(arrival):
             return arrival
         try:
             body = as_event(arrival, self.chart.running.spaces[arrival.queue].type, arrival.queue)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from postroom.engine.arrow import stream
+from postroom.engine.arrow import packed_rows, stream
 from postroom.engine.depot import Receipt, Ticket, Unreached
 from postroom.engine.effects import Arrival
 from postroom.errors import BodyError, FlowInvalid, PostroomError
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 #: The properties of a job: each part of its events, and its ticket.
 PART = "postroom.flow.{}"
 TICKET = "postroom.flow.ticket"
-#: What a plan begins with.
+#: What a plan begins with; where executors read it, with what they found wrong.
 EVENTS = "n long, body string"
-#: What a plan ends with, if what it delivers is left in the store.
-RECEIPTS = "packed binary"
-_EVENT = pa.schema([("n", pa.int64()), ("body", pa.string())])
+READ = f"{EVENTS}, problem string"
+GONE, DAMAGED, UNFIT = "gone", "damaged", "unfit: "
+#: The place of what no arc delivers: the problem of a message that is no event.
+NO_PLACE = -1
+BODY = "body"
+_EVENT = pa.schema([("n", pa.int64()), (BODY, pa.string())])
+_READ = _EVENT.append(pa.field("problem", pa.string()))
 _KEY = pa.schema([("n", pa.int64()), ("key", pa.int64())])
 
 
@@ -84,44 +88,49 @@ def given(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read(url: str, type: Type, space: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The events whose keys came with the job, out of the store. What is wrong with some is left there as a note."""
+    """The events whose keys came with the job, out of the store; of what is none, why."""
     ticket = _ticket(url)
     for batch in given(batches):
-        keys = batch.column(1).to_pylist()
+        numbers, keys = (column.to_pylist() for column in batch.columns)
         with _reaching():
             found = ticket.fetched(keys)
-        gone, damaged = len(found) < len(keys), [key for key, stored in found.items() if not stored.sound]
-        if gone or damaged:
-            _note(ticket, Receipt(0, gone, damaged))
-            continue  # the step is claimed anew
-        unfit: list[tuple[int, str]] = []
-        events: list[tuple[int, str]] = []
-        for number, key in zip(batch.column(0).to_pylist(), keys, strict=True):
-            try:
-                events.append((number, as_event(found[key], type, space)))
-            except (BodyError, FlowInvalid) as error:
-                unfit.append((number, str(error)))
-        if unfit:
-            _note(ticket, Receipt(0, unfit=unfit))
-        columns = zip(*events, strict=True) if events else [(), ()]
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, _EVENT, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_EVENT)
+        told = [_told(found.get(key), type, space) for key in keys]
+        columns = [numbers, *zip(*told, strict=True)]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, _READ, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_READ)
+
+
+def _told(stored: Stored | None, type: Type, space: str) -> tuple[str | None, str | None]:
+    """What an event says, and if it is none, what is wrong."""
+    if stored is None:
+        return None, GONE
+    if not stored.sound:
+        return None, DAMAGED
+    try:
+        return as_event(stored, type, space), None
+    except (BodyError, FlowInvalid) as error:
+        return None, UNFIT + str(error)
 
 
 def leave(url: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Leave what arcs deliver in the store; a receipt goes on."""
+    """Leave what arcs deliver in the store, a body that many deliver only once; a receipt goes on."""
     some = [batch for batch in batches if batch.num_rows]
     if not some:
         return
+    found = pa.Table.from_batches(some)
+    at = found.column_names.index(BODY)
+    (rows,) = found.set_column(at, BODY, found.column(at).dictionary_encode()).combine_chunks().to_batches()
     chunk = _context().partitionId()
     with _reaching():
-        _ticket(url).leave(chunk, stream(*some))
-    yield pa.RecordBatch.from_arrays([pa.array([Receipt(chunk).packed()], pa.binary())], names=["packed"])
+        _ticket(url).leave(chunk, stream(rows))
+    yield packed_rows([Receipt(chunk).packed()])
 
 
-def _note(ticket: Ticket, receipt: Receipt) -> None:
-    with _reaching():
-        ticket.note(_context().taskAttemptId(), receipt)
+def delivered(answer: bytes) -> pa.Table:
+    """What was left."""
+    found = pa.ipc.open_stream(answer).read_all()
+    at = found.column_names.index(BODY)
+    return found.set_column(at, BODY, found.column(at).cast(pa.string()))
 
 
 def _ticket(url: str) -> Ticket:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from postroom.engine.arrow import PACKED, packed_frame, packed_values
 from postroom.engine.depot import Bay, Receipt, Ticket
 from postroom.engine.effects import Arrival, Effects
 from postroom.engine.isolation import isolated, reason
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CHUNK_MIN = 64  # fewer messages are not worth a second task
-#: Chunks and answers cross Spark as Arrow streams in one binary column: taken apart, each of their values would be
-#: converted four times on its way through the JVM, which costs more than evaluating a rule.
-_PACKED = "packed binary"
 
 
 @dataclass(frozen=True)
@@ -116,28 +112,23 @@ class _Job:
     def _evaluated(self, chunks: Sequence[Sequence[Arrival]]) -> Iterator[Mapping[int, Effects]]:
         rows = [packed(chunk, self._base, self._known, number) for number, chunk in enumerate(chunks)]
         ticket = None if self._bay is None else self._bay.ticket()
-        frame = frame_of_actions(frame_of_chunks(self._spark, rows), self._plan, ticket)
-        answers = frame.toArrow().column(0).to_pylist()
+        answers = packed_values(frame_of_actions(packed_frame(self._spark, rows), self._plan, ticket).toArrow())
         if self._bay is not None and ticket is not None:
-            answers = self._bay.left(ticket, map(Receipt.unpacked, answers)).answers
+            answers = self._bay.answers(ticket, map(Receipt.unpacked, answers))
         for answer in answers:
             effects, unsettled, orders = unpacked(answer)
             yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
-
-
-def frame_of_chunks(spark: SparkSession, chunks: Sequence[bytes]) -> DataFrame:
-    return spark.createDataFrame(pa.table({"packed": pa.array(chunks, pa.binary())}), _PACKED)
 
 
 def frame_of_actions(chunks: DataFrame, plan: Plan, ticket: Ticket | None = None) -> DataFrame:
     """Arrivals in, pending actions out; with a ticket, keys in and receipts out."""
     bounds = Bounds.beside(str(chunks.sparkSession.sparkContext.master))
     answer = partial(evaluated, plan) if ticket is None else partial(evaluated_there, plan, ticket)
-    return chunks.mapInArrow(partial(work, answer, bounds), _PACKED)
+    return chunks.mapInArrow(partial(work, answer, bounds), PACKED)
 
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
     """What Spark makes of a step."""
     from postroom.engine.spark import plan_of
 
-    return plan_of(frame_of_actions(frame_of_chunks(spark, [packed([], {}, {})]), plan))
+    return plan_of(frame_of_actions(packed_frame(spark, [packed([], {}, {})]), plan))

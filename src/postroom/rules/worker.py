@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
 
+from postroom.engine.arrow import packed_rows, packed_values
 from postroom.engine.depot import Ticket
 from postroom.engine.effects import Arrival
 from postroom.engine.garbage import collector_off
@@ -29,8 +30,8 @@ def work(answer: Answering, bounds: Bounds, batches: Iterator[pa.RecordBatch]) -
     saxon()  # before the time counts
     for rows in batches:
         with collector_off():
-            answers = [answer(chunk, bounds) for chunk in rows.column(0).to_pylist()]
-        yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
+            answers = [answer(chunk, bounds) for chunk in packed_values(rows)]
+        yield packed_rows(answers)
 
 
 def evaluated(plan: Plan, chunk: bytes, bounds: Bounds | None = None) -> bytes:

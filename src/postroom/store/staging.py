@@ -17,7 +17,7 @@ ON CONFLICT (fence, step, job, chunk, part) DO NOTHING
 """
 _MORE = "INSERT INTO staged (fence, step, job, chunk, part, said) VALUES (?, ?, ?, ?, ?, ?)"
 _FIND = "SELECT chunk, said FROM staged WHERE fence = ? AND step = ? AND job = ? ORDER BY chunk, part"
-_CLEAR = "DELETE FROM staged WHERE fence < ? OR (fence = ? AND step <= ?)"
+_CLEAR = "DELETE FROM staged WHERE fence < ? OR (fence = ? AND (step = ? OR step < ?))"
 _COUNT = "SELECT count(*) FROM staged"
 
 
@@ -40,9 +40,9 @@ class Staging:
             found[chunk].append(said)
         return {chunk: b"".join(parts) for chunk, parts in found.items()}
 
-    def clear(self, fence: int, step: int) -> None:
-        """Forget the answers of a step and of all before it: steps are committed in the order of their numbers."""
-        self._session.run(_CLEAR, (fence, fence, step))
+    def clear(self, fence: int, step: int, before: int) -> None:
+        """Forget the answers of a step, of all steps before another one, and of engines before this one."""
+        self._session.run(_CLEAR, (fence, fence, step, before))
 
     @property
     def parts(self) -> int:

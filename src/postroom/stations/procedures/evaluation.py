@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from postroom.engine.arrow import PACKED, packed_frame, packed_rows, packed_values
 from postroom.engine.depot import Receipt, Ticket
 from postroom.engine.isolation import isolated, reason
 from postroom.engine.worker import Bounds
@@ -26,7 +27,6 @@ from postroom.stations.procedures.working import Exchange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PACKED = "packed binary"
 _CHUNK_MIN = 64  # fewer working sets are not worth a second task
 
 #: The answer to a chunk, worked out within bounds.
@@ -68,16 +68,15 @@ def _evaluated(
         ticket = exchange.bay.ticket()
         rows = [packed_keys(chunk, exchange.keys, number) for number, chunk in enumerate(chunks)]
         receipts = _answers(spark, bench, rows, partial(answered_there, bench, ticket))
-        answers = exchange.bay.left(ticket, map(Receipt.unpacked, receipts)).answers
+        answers = exchange.bay.answers(ticket, map(Receipt.unpacked, receipts))
     for answer in answers:
         yield unpacked(answer)
 
 
 def _answers(spark: SparkSession, bench: Bench, chunks: Sequence[bytes], answer: Answering) -> list[bytes]:
-    frame = spark.createDataFrame(pa.table({"packed": pa.array(chunks, pa.binary())}), _PACKED)
     bounds = Bounds.beside(str(spark.sparkContext.master))
-    found: list[bytes] = frame.mapInArrow(partial(work, bench, answer, bounds), _PACKED).toArrow().column(0).to_pylist()
-    return found
+    frame = packed_frame(spark, chunks).mapInArrow(partial(work, bench, answer, bounds), PACKED)
+    return packed_values(frame.toArrow())
 
 
 def _travel(some: Any) -> None:
@@ -97,8 +96,7 @@ def work(
     bounds.settle()
     functions.provide(bench.functions)
     for batch in batches:
-        answers = [answer(chunk, bounds) for chunk in batch.column(0).to_pylist()]
-        yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], names=["packed"])
+        yield packed_rows([answer(chunk, bounds) for chunk in packed_values(batch)])
 
 
 def answered(bench: Bench, chunk: bytes, bounds: Bounds | None = None) -> bytes:

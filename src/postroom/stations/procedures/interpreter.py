@@ -15,7 +15,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from postroom.engine.depot import Bay, Damaged
+from postroom.engine.depot import Bay, Damaged, misread
 from postroom.engine.garbage import collector_off
 from postroom.engine.stage import Result, Turn, timed
 from postroom.engine.step import ENGINE, LEASE
@@ -146,6 +146,7 @@ class _Steps:
         self._evaluate = evaluate
         self._store = network.control if node == CONTROL else network.filing_store(node)
         self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
+        self._bays: list[Bay] = []
 
     @property
     def _apart(self) -> bool:
@@ -179,6 +180,8 @@ class _Steps:
         finally:
             if self._threads is not None:
                 self._threads.shutdown(cancel_futures=True)
+            for bay in self._bays:
+                bay.close()
 
     def _claim(self, desks: Sequence[Desk], busy: set[str]) -> _Claim | None:
         """The next messages of stations that are not busy, and what they complete; None if there are none."""
@@ -187,9 +190,16 @@ class _Steps:
             kept = self._opened(desks)
             looks, more = self._looks([desk for desk in desks if desk.station not in busy], kept)
             sets = [each for found in looks for each in found.sets if each.outcome is None]
-            bay = None if self._turn.depot is None or self._apart else self._turn.depot.bay()
+            bay = self._bay()
             coming = self._begun(sets, bay) if sets else None
         return _Claim(looks, more, sets, coming, seconds, bay) if looks else None
+
+    def _bay(self) -> Bay | None:
+        """Executors know the room's own store; messages of another node go by the driver."""
+        if self._turn.depot is None or self._apart:
+            return None
+        self._bays.append(self._turn.depot.bay())
+        return self._bays[-1]
 
     def _finished(self, claim: _Claim) -> Result:
         """Work a step out to its end, and commit it."""
@@ -200,6 +210,8 @@ class _Steps:
                 found.end_at_failure()
         with timed(claim.seconds, "commit"):
             result, parcels = self._commit(claim.looks, claim.bay)
+        if claim.bay is not None:
+            claim.bay.close()
         self._deliver(parcels)
         self._fetch(claim.looks)
         return replace(result, more=claim.more, seconds=claim.seconds)
@@ -294,6 +306,9 @@ class _Steps:
         try:
             return evaluate(self._turn.spark(), bench, pieces, exchange)
         except Damaged as damaged:  # since the claim, which has read it
+            assert exchange is not None
+            if all(stored.sound for stored in exchange.bay.fetched(damaged.keys).values()):
+                raise misread(damaged.keys[0]) from damaged
             raise Stale from damaged
 
     # --- the commit ---
@@ -316,7 +331,7 @@ class _Steps:
                 tx.nodes.lock()  # and so does a station that comes or goes
                 self._unchanged(tx)
             if bay is not None:
-                tx.staging.clear(self._turn.fence, bay.step)
+                bay.clear(tx)
             return commit(tx, looks, self._node, form)
 
         def attempt() -> tuple[Result, list[Parcel]]:
