@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 from typer.core import TyperGroup
+from typer.testing import CliRunner
 
 from postroom.interfaces.cli.context import settings
 from postroom.interfaces.cli.main import app
@@ -76,6 +77,11 @@ def test_the_help_lists_every_command_under_its_panel() -> None:
         section = help.split(f"\n{panel}:\n")[1].split("\n\n")[0]
         assert [line.split()[0] for line in section.splitlines()] == list(names)
     assert "Other commands" not in help
+
+
+def test_no_summary_is_cut_on_a_terminal_of_80_columns() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}, terminal_width=80).output
+    assert [line for line in shown.splitlines() if line.endswith("...") and "COMMAND" not in line] == []
 
 
 def test_a_command_without_a_panel_is_still_shown() -> None:

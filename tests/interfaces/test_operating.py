@@ -28,7 +28,7 @@ def test_the_doctor_in_a_folder_without_a_room(run: Run, tmp_path: Path) -> None
     assert "→ postroom queue create NAME" in ran.out
     assert list(tmp_path.iterdir()) == []
     named = run("doctor", "--room", "other.db")
-    assert (named.code, named.err) == (1, "1 problem(s) found\n")
+    assert (named.code, named.err) == (1, "1 wrong\n")
 
 
 def test_the_doctor_of_a_sound_room_says_so_and_of_a_held_queue_what_to_do(run: Run) -> None:
@@ -38,7 +38,7 @@ def test_the_doctor_of_a_sound_room_says_so_and_of_a_held_queue_what_to_do(run: 
     run("send", "q", "--body", "x")
     run("disable", "q", stdin="pw\n")
     ran = run("doctor", "--deep")
-    assert (ran.code, ran.err) == (1, "1 problem(s) found\n")
+    assert (ran.code, ran.err) == (1, "1 warning(s)\n")
     told = "warning  holds       q: on hold (full), and 1 message(s) wait in it\n"
     advice = told + " " * 21 + "→ postroom enable q\n"
     assert advice in ran.out

@@ -24,6 +24,10 @@ class Level(StrEnum):
         return self is Level.OK
 
     @property
+    def is_wrong(self) -> bool:
+        return self is Level.WRONG
+
+    @property
     def is_problem(self) -> bool:
         return self in (Level.WARNING, Level.WRONG)
 

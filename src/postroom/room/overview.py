@@ -28,6 +28,7 @@ class QueueSeen:
     """One queue; the rates are messages per second since the picture before."""
 
     name: str
+    path: str  # in the tree; empty if it has only a name
     waiting: int
     processed: int
     hold: str
@@ -137,4 +138,5 @@ def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float) -> Queu
     if before is not None and seconds > 0:
         rates = (queue.arrivals - before.arrived) / seconds, (queue.departed - before.departed) / seconds
     hold = Hold(queue.hold).label
-    return QueueSeen(queue.name, queue.unprocessed, queue.processed, hold, queue.arrivals, queue.departed, *rates)
+    path = " ".join(queue.names) if queue.path != queue.name else ""
+    return QueueSeen(queue.name, path, queue.unprocessed, queue.processed, hold, queue.arrivals, queue.departed, *rates)

@@ -11,7 +11,7 @@ from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, opened, settings
 from postroom.model.definitions import nearest
 
-counter_app = Commands(help="Where messages of queues become mail, and mail goes into queues.")
+counter_app = Commands(help="Where messages of queues become mail, and mail theirs.")
 
 CounterArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a counter.", show_default=False)]
 

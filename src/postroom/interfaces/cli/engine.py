@@ -20,7 +20,7 @@ from postroom.interfaces.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from postroom.engine.runner import Outcome, Progress, Totals
@@ -112,18 +112,28 @@ class _Reporter:
 
 @contextmanager
 def _progress(it: Postroom) -> Iterator[Progress | None]:
-    """One line that lives on a terminal; elsewhere a line per second with the figures by name."""
+    """A line per second with the figures by name; on a terminal, one that lives below them."""
     if settings.json:
         yield None
-        return
-    began = monotonic()
-    if sys.stderr.isatty():
+    elif sys.stderr.isatty():
         from rich.console import Console
         from rich.live import Live
 
-        with Live(console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
-            yield lambda totals: live.update(_line(totals, monotonic() - began, it.lag()))
-        return
+        began, waiting = monotonic(), it.lag()
+        first = f"{waiting} waiting; Spark is started, which takes some seconds" if waiting else "nothing waits"
+        with Live(first, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
+            log = _log(it, lambda line: live.console.print(line, highlight=False, soft_wrap=True))
+
+            def show(totals: Totals) -> None:
+                log(totals)
+                live.update(_line(totals, monotonic() - began, it.lag()))
+
+            yield show
+    else:
+        yield _log(it, output.note)
+
+
+def _log(it: Postroom, say: Callable[[str], None]) -> Progress:
     told = 0.0
 
     def log(totals: Totals) -> None:
@@ -131,15 +141,15 @@ def _progress(it: Postroom) -> Iterator[Progress | None]:
         if monotonic() - told >= 1 and totals.last is not None:
             told = monotonic()
             spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
-            output.note(
+            say(
                 f"step={totals.steps} messages={totals.messages} created={totals.created} failures={totals.failures} "
                 f"lag={it.lag()} {spent}"
             )
 
-    yield log
+    return log
 
 
 def _line(totals: Totals, seconds: float, lag: int) -> str:
-    rate = totals.steps / seconds if seconds else 0.0
+    rate = f", {totals.messages / seconds:.1f} a second" if totals.messages and seconds else ""
     failed = f", {totals.failures} failed" if totals.failures else ""
-    return f"{totals.messages} messages{failed}, {rate:.1f} steps/s, {lag} waiting"
+    return f"{totals.messages} processed{failed}{rate}; {lag} waiting"

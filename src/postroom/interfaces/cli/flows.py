@@ -96,7 +96,9 @@ def subscribe(
     durable: Annotated[bool, typer.Option("--durable", help="Keep what comes while disconnected.")] = False,
     broker: BrokerOption = None,
 ) -> None:
-    """Have what is published in a space from now on, or what of it matches, delivered to a space of your own.
+    """Have what is published in a space delivered to you.
+
+    From now on, all of it or what matches a pattern, into a space of your own.
 
     Adds the client's space, if it has none yet, and a select arc to it. Read it with: postroom receive CLIENT
 
@@ -149,7 +151,9 @@ def connect(
     client: ClientOption,
     broker: BrokerOption = None,
 ) -> None:
-    """Enable a client's arcs; durable ones deliver what they kept.
+    """Enable a client's arcs.
+
+    Durable ones deliver what they kept.
 
     \b
     Example:
@@ -198,7 +202,7 @@ def graph(
         str | None, typer.Option("--svg", metavar="FILE", help="Draw it into a file.", show_default=False)
     ] = None,
 ) -> None:
-    """Show the flow graph: domains and what they allow, spaces, arcs and tables.
+    """Show the flow graph: domains, spaces, arcs and tables.
 
     \b
     Examples:

@@ -162,7 +162,7 @@ def station_remove(name: StationArgument) -> None:
 def login(
     station: Annotated[str, typer.Argument(metavar="STATION", help="The name of a station.", show_default=False)],
 ) -> None:
-    """Act for a station from now on, without --as and its password.
+    """Act for a station from now on, without --as.
 
     Lasts for 12 hours, or until logout. What proves it is kept in $XDG_STATE_HOME/postroom/logins.json, by default
     below ~/.local/state, and only you can read it.

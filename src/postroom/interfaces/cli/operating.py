@@ -18,11 +18,11 @@ from postroom.limits import TOP_SECONDS
 from postroom.model.moment import to_iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
-    from postroom.diagnosis.finding import Finding
+    from postroom.diagnosis.finding import Finding, Level
     from postroom.room import Postroom
     from postroom.room.overview import Picture, QueueSeen, StepSeen
 
@@ -40,7 +40,9 @@ def top(
         ),
     ] = None,
 ) -> None:
-    """Watch the room at work: queues, what waits, the engine and its last steps, errors, spheres, outbox.
+    """Watch the room at work.
+
+    Queues, what waits, the engine and its last steps, errors, spheres, outbox.
 
     "in/s" and "out/s" are messages per second since the picture before. On a terminal the picture is drawn anew until
     Ctrl-C; in a pipe one is printed, or with --every one after another. With --json it is always one.
@@ -94,12 +96,13 @@ def _sections(picture: Picture) -> Iterator[tuple[list[str], Rows]]:
     if errors:
         yield ["errors in", "messages"], errors
     if picture.spheres:
-        yield list(picture.spheres), [[str(count) for count in picture.spheres.values()]]
+        yield [f"spheres {state}" for state in picture.spheres], [[str(count) for count in picture.spheres.values()]]
 
 
 def _cells(queue: QueueSeen) -> list[str]:
     rates = ["" if rate is None else f"{rate:.1f}" for rate in (queue.rate_in, queue.rate_out)]
-    return [queue.name, str(queue.waiting), str(queue.processed), *rates, "held" if queue.hold else ""]
+    name = f"{queue.name} ({queue.path})" if queue.path else queue.name
+    return [name, str(queue.waiting), str(queue.processed), *rates, "held" if queue.hold else ""]
 
 
 def _at_least(step: StepSeen) -> str:
@@ -147,7 +150,7 @@ def doctor(
     ] = False,
     brief: Annotated[bool, typer.Option("--brief", help="Leave out what is in order.")] = False,
 ) -> None:
-    """Say what is wrong with the room or this machine, and what to do.
+    """Say what is wrong with the room or machine, and what to do.
 
     Looks at Python, packages, Java and disk space; at the database, its settings and its schema; at messages and the
     journal; at the engine and what waits for it; at queues on hold, errors, locks, nodes and spheres. Nothing is
@@ -165,9 +168,16 @@ def doctor(
         output.as_json({"status": "99" if problems else "00", "findings": [finding.as_dict() for finding in found]})
     else:
         _say(found)
-        output.note(f"{len(problems)} problem(s) found" if problems else "nothing is wrong")
+        output.note(_summary([finding.level for finding in problems]))
     if problems:
         raise typer.Exit(1)
+
+
+def _summary(problems: Sequence[Level]) -> str:
+    wrong = sum(level.is_wrong for level in problems)
+    said = [f"{wrong} wrong"] if wrong else []
+    said += [f"{len(problems) - wrong} warning(s)"] if len(problems) > wrong else []
+    return ", ".join(said) or "nothing is wrong"
 
 
 def _findings(deep: bool) -> list[Finding]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from postroom.model.message import Message
 
 
+_WHOLE = ("key", "message", "time")  # columns whose cells someone copies: on a narrow terminal others are folded
+
+
 def as_json(document: Any) -> None:
     json.dump(document, sys.stdout, ensure_ascii=False)
     sys.stdout.write("\n")
@@ -98,7 +101,7 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
     grid = Table(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False)
     for heading in headings:
-        grid.add_column(heading, overflow="fold")
+        grid.add_column(heading, overflow="fold", no_wrap=heading in _WHOLE)
     for row in rows:
         grid.add_row(*(Text(one_line(cell), style="yellow" if cell == "held" else "") for cell in row))
     return grid

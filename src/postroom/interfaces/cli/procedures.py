@@ -98,7 +98,9 @@ def waiting(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most this many, the oldest.")] = WAITING_MAX,
 ) -> None:
-    """Say which working sets are not complete: what they have, what they wait for, since when.
+    """Say which working sets are not complete, and why.
+
+    What they have, what they wait for, and since when.
 
     It is as the engine has seen it; what has come since then is looked at by postroom run.
 

@@ -55,7 +55,7 @@ def query(
     conf: ConfOption = None,
     station: StationOption = None,
 ) -> None:
-    """Find messages by example: a condition for each field that matters.
+    """Find messages by example, a condition for each field.
 
     A condition is a value, a comparison (>10, <>10), a range (10..20), or a pattern (off*); of several, any. Without
     one, standard input has a form with conditions in its fields; if that is empty too, all messages of the type are
@@ -169,7 +169,7 @@ def sql(
     conf: ConfOption = None,
     station: StationOption = None,
 ) -> None:
-    """Ask the temporary tables of this station in SQL; starts Spark.
+    """Ask the temporary tables of this station in SQL.
 
     Columns are key, place, and the fields of the type, with _ for blanks.
 

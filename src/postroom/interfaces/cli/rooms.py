@@ -192,7 +192,7 @@ def locate(key: KeyArgument) -> None:
 
 
 def show(key: KeyArgument) -> None:
-    """Show one message with its properties and its cause, or its filled form.
+    """Show one message, or its filled form.
 
     \b
     Example:

@@ -29,7 +29,7 @@ def catalog(
         str | None, typer.Argument(metavar="[NAME]", help="Only what has this name.", show_default=False)
     ] = None,
 ) -> None:
-    """List what is defined: what it is, where it was written, since when.
+    """List what is defined, and where it was written.
 
     \b
     Examples:
@@ -209,7 +209,9 @@ def try_(
         typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
     ] = None,
 ) -> None:
-    """Show what proposed rules, arcs, procedures or counters would do with the messages that are stored.
+    """Show what proposed definitions would do.
+
+    Rules, arcs, procedures or counters, with the messages that are stored.
 
     Nothing is changed. Arcs and procedures are tried on Spark, which is started for it. Of procedures, the working sets
     are shown that would be complete with what their stations hold, each by the message that completes it. Counters are

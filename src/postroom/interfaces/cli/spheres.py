@@ -35,7 +35,9 @@ def spheres(
         ),
     ] = None,
 ) -> None:
-    """List the spheres: who owns them, since when, how much they have sent, why they failed.
+    """List the spheres, and who owns them.
+
+    Since when, how much they have sent, and why they failed.
 
     \b
     Examples:
@@ -149,7 +151,7 @@ def compensate(
         ),
     ] = None,
 ) -> None:
-    """Run the compensation engine until stopped: undo spheres whose owner has ended.
+    """Undo spheres whose owner has ended, until stopped.
 
     An owner whose heartbeat has not changed in two looks an interval apart has ended; its spheres are aborted, and what
     they sent is withdrawn or compensated. Compensations that wait for their queue are tried again. Several engines may

@@ -102,7 +102,9 @@ def copy(
     count: Annotated[int, typer.Argument(metavar="N", help="How many.")] = 1,
     station: StationOption = None,
 ) -> None:
-    """Make copies of a message of this station; prints their keys.
+    """Make copies of a message of this station.
+
+    Prints their keys.
 
     \b
     Examples:
@@ -141,7 +143,7 @@ def list_(
     limit: LimitOption = None,
     station: StationOption = None,
 ) -> None:
-    """List the messages of this station in the order of their keys.
+    """List the messages of this station by their keys.
 
     \b
     Examples:
@@ -158,7 +160,7 @@ def next_(
     after: AfterOption = None,
     station: StationOption = None,
 ) -> None:
-    """Show the next message of this station: its key, and its form.
+    """Show the next message of this station.
 
     \b
     Examples:
@@ -197,7 +199,7 @@ def ship(
     to: Annotated[str, typer.Argument(metavar="STATION", help="Who gets them.", show_default=False)],
     station: StationOption = None,
 ) -> None:
-    """Ship messages into the mailbox of another station, all or none.
+    """Ship messages into the mailbox of another station.
 
     They leave this station, and its dossiers. If the way is cut, they are delivered later.
 
@@ -223,7 +225,9 @@ def get(
     limit: LimitOption = None,
     station: StationOption = None,
 ) -> None:
-    """Bring in the mail that waits, oldest first; prints its keys.
+    """Bring in the mail that waits, oldest first.
+
+    Prints its keys.
 
     \b
     Examples:
