@@ -311,6 +311,8 @@ class _Query:
                 why, advice = one_line(failure[0]), "ask again"
                 raise SparkUnavailable(master=spark.sparkContext.master, why=why, advice=advice) from failure[0]
             raise failure[0]
+        if progress is not None:
+            progress(total, total)  # what Spark tells of its tasks may come later than what they bring
         return result[0]
 
     def _name_the_silent(self) -> None:
