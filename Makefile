@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 CLASSES := $(VENV)/spark.jsa
+# On a terminal it shows what it is at.
+PIP = quiet=; test -t 1 || quiet=--quiet; $(BIN)/python -m pip install $$quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-cluster test coverage test-all lint types house reference docs bench lock clean
@@ -15,10 +17,12 @@ setup: $(STAMP) ## Make .venv with everything the project needs (done once)
 
 $(STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postroom needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "setting up $(VENV): some minutes, once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --requirement requirements.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
+	@echo "$(VENV) is set up"
 
 demo: $(STAMP) ## Take the tour
 	@$(BIN)/python examples/tour.py

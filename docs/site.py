@@ -303,13 +303,13 @@ def rendered(page: Page, all_pages: Sequence[Page]) -> str:
 
 
 def index(all_pages: Sequence[Page]) -> dict[str, object]:
-    """Every section with its page, title and text's beginning, and for each word the sections that have it."""
+    """Every section with its page, title and text, and for each word the sections that have it."""
     entries: list[list[str]] = []
     words: dict[str, list[int]] = {}
     for page in all_pages:
         for section in page.sections:
             number = len(entries)
-            entries.append([f"{page.target}#{section.anchor}", page.title, section.title, section.text[:160]])
+            entries.append([f"{page.target}#{section.anchor}", page.title, section.title, section.text])
             for word in sorted(_words(f"{page.title} {section.title} {section.text}")):
                 words.setdefault(word, []).append(number)
     return {"sections": entries, "words": dict(sorted(words.items()))}
@@ -332,7 +332,7 @@ def build(target: Path, folder: Path = DOCS) -> list[Page]:
         place = target / page.target
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(rendered(page, all_pages))
-    for file in ("site.css", "search.js"):
+    for file in ("site.css", "search.js", "menu.js"):
         shutil.copy(LOOKS / file, target / file)
     for picture in (*folder.rglob("*.svg"), *folder.rglob("*.png")):
         copied = target / picture.relative_to(folder)

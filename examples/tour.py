@@ -362,8 +362,10 @@ def main(wanted: Sequence[str]) -> None:
             print(f"\n{title}\n{'=' * len(title)}")
             with tempfile.TemporaryDirectory(prefix="postroom-tour-") as folder, shell_in(Path(folder)) as shell:
                 chapter(shell, Path(folder))
-    guides = ", ".join(f"{name}.md" for name in CHAPTERS if name != "claims")
-    print(f"\nThe tour is over; its rooms are gone. Next, in docs/guide: {guides}")
+    pages = {file.stem for file in (EXAMPLES.parent / "docs" / "guide").glob("*.md")}
+    guides = [name for name in CHAPTERS if name in pages] + sorted(pages - set(CHAPTERS))
+    print("\nThe tour is over; its rooms are gone. Next: docs/tutorial.md, to type it yourself.")
+    print(f"Then docs/guide: {', '.join(f'{name}.md' for name in guides)}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,18 @@
 // Search in INDEX, which words.js has: the sections of all pages, and for each word the sections that have it.
 "use strict";
 
+const LITTLE = new Set("a an and are can do does for how i in is it my of or the to what when where which why with".split(" "));
+
+/** The words of a question; the little ones only if it has no others. */
+function wordsOf(asked) {
+  const words = asked.toLowerCase().match(/[\p{L}\p{N}_][\p{L}\p{N}_.-]*/gu) || [];
+  const telling = words.filter((word) => !LITTLE.has(word));
+  return telling.length ? telling : words;
+}
+
 /** Sections that have most of the words asked for, the last one perhaps as a beginning; the best first. */
 function search(index, asked, most = 20) {
-  const words = asked.toLowerCase().match(/[\p{L}\p{N}_][\p{L}\p{N}_.-]*/gu) || [];
+  const words = wordsOf(asked);
   const scores = new Map();
   words.forEach((word, place) => {
     const here = new Map();
@@ -14,7 +23,7 @@ function search(index, asked, most = 20) {
     if (place === words.length - 1 && word.length > 1)
       for (const known in index.words) if (known !== word && known.startsWith(word)) add(known, 1);
     for (const [number, weight] of here) {
-      const [, page, title] = index.sections[number].map((text) => text.toLowerCase());
+      const [page, title] = index.sections[number].slice(1, 3).map((text) => text.toLowerCase());
       const named = (title === word ? 10 : title.includes(word) ? 4 : 0) + (page.includes(word) ? 1 : 0);
       const [count, score] = scores.get(number) || [0, 0];
       scores.set(number, [count + 1, score + weight + named]);
@@ -24,6 +33,22 @@ function search(index, asked, most = 20) {
   return [...scores].sort(order).slice(0, most).map(([number]) => index.sections[number]);
 }
 
+/** Some words of a text around the first that was asked for: pieces, each with whether it is one of those. */
+function excerpt(text, asked, most = 160) {
+  const escaped = wordsOf(asked).map((word) => word.replaceAll(".", "\\.")).sort((one, two) => two.length - one.length);
+  const sought = new RegExp(`(?<![\\p{L}\\p{N}])(${escaped.join("|")})`, "giu");
+  const places = escaped.length ? [...text.matchAll(sought)] : [];
+  const best = places.find((place) => place[0].length === Math.max(...places.map((each) => each[0].length)));
+  let from = Math.max((best ? best.index : 0) - 50, 0);
+  if (from) from = Math.min(text.indexOf(" ", from) + 1 || best.index, best.index);
+  let until = Math.min(from + most, text.length);
+  if (until < text.length) until = Math.max(text.lastIndexOf(" ", until), best ? best.index + best[0].length : 0);
+  const pieces = text.slice(from, until).split(sought).map((piece, number) => [piece, number % 2 === 1]);
+  if (from) pieces.unshift(["… ", false]);
+  if (until < text.length) pieces.push([" …", false]);
+  return pieces.filter(([piece]) => piece);
+}
+
 function show() {
   const asked = document.getElementById("asked"), found = document.getElementById("found");
   const sections = search(INDEX, asked.value);
@@ -31,7 +56,12 @@ function show() {
     const item = document.createElement("li"), link = document.createElement("a"), said = document.createElement("p");
     link.href = document.body.dataset.root + place;
     link.textContent = title === page ? page : `${page}: ${title}`;
-    said.textContent = text;
+    said.append(...excerpt(text, asked.value).map(([piece, sought]) => {
+      if (!sought) return piece;
+      const mark = document.createElement("mark");
+      mark.textContent = piece;
+      return mark;
+    }));
     item.append(link, said);
     return item;
   }));

@@ -33,7 +33,7 @@ def commands() -> str:
 
 def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     context = command.make_context(name, [], resilient_parsing=True)
-    context.max_content_width, context.terminal_width = 100, 100
+    context.max_content_width, context.terminal_width = 84, 84  # what the site shows without scrolling
     yield name, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
     if isinstance(command, TyperGroup):
         for word in command.list_commands(context):  # in the order of the help

@@ -64,7 +64,10 @@ ADVICE: Final[dict[str, str]] = {
     "query-overtaken": "Ask again.",
     "query-too-large": "Ask for more in the conditions, or only for the number with `--count`.",
     "queue-held": "Wait, or enable the level that is named, with its password.",
-    "queue-in-use": "Receive the messages, or keep the queue in what you load.",
+    "queue-in-use": (
+        "Receive the messages, or keep the queue in what you load. A `.qdl` load replaces the room's whole "
+        "description; for another tree use another room: `--room other.db`."
+    ),
     "queue-locked": "Wait until the other has received its last segment, or until its lease ends.",
     "queue-not-single": "Name one of the queues below.",
     "queue-owned": "Use the verbs of its owner: a station's queue is reached by its station, a sphere's by its sphere.",

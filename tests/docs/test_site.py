@@ -78,7 +78,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path, trees: dict[Path, etree._
         for each in [*tree.iterfind(".//script"), *tree.iterfind(".//link"), *tree.iterfind(".//img")]:
             target = each.get("src") or each.get("href")
             assert (file.parent / target).is_file(), f"{file.name}: {target}"
-    for name in ("site.css", "search.js"):
+    for name in ("site.css", "search.js", "menu.js"):
         assert not re.search(r"https?:|url\((?!#)|@import|fetch\(", (site / name).read_text()), name
 
 
@@ -149,3 +149,33 @@ def test_the_search_finds_the_best_section_first(site: Path) -> None:
     assert "reference/errors.html#errors" in found["queue-held"]
     assert "guide/queues.html#receive" in found["how do I receive"][:5]
     assert found["toString"] == found[""] == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="the script is tried where there is something to run it")
+@pytest.mark.parametrize(
+    ("text", "asked", "shown"),
+    [
+        ("A queue on hold takes nothing.", "hold", "A queue on [hold] takes nothing."),
+        (f"{'before ' * 40}the heartbeat {'after ' * 40}", "heartb", "[heartb]eat"),
+        ("Held is queue-held, and queue.", "queue-held queue", "Held is [queue-held], and [queue]."),
+        ("a b c", "", "a b c"),
+        ("x" * 500 + " end", "end", "… [end]"),
+        ("a " + "x" * 500 + "/end", "end", "… [end]"),
+    ],
+)
+def test_what_is_found_is_shown_around_the_word(site: Path, text: str, asked: str, shown: str) -> None:
+    script = (site / "search.js").read_text()
+    script += f"console.log(JSON.stringify(excerpt({json.dumps(text)}, {json.dumps(asked)})))"
+    ran = subprocess.run(["node", "-"], input=script, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    pieces = "".join(f"[{piece}]" if marked else piece for piece, marked in json.loads(ran.stdout))
+    assert shown in pieces
+    assert len(pieces) < 180
+    for piece in pieces.removeprefix("… ").removesuffix(" …").split():
+        assert piece.strip("[],.") in text.replace(",", "").replace(".", "").split() or "[" in piece, "whole words"
+
+
+def test_a_narrow_screen_has_one_folded_menu_and_results_under_the_search(trees: dict[Path, etree._Element]) -> None:
+    for tree in trees.values():
+        assert [each.get("id") for each in tree.findall(".//nav/details")] == ["pages"]
+        assert [each.get("id") for each in tree.iterfind('.//form[@id="search"]/*')] == ["asked", "found"]

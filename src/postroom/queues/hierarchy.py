@@ -177,7 +177,10 @@ def _retire(tx: Transaction, stale: Queue) -> str:
         raise QueueInUse(
             queue=f"{queue.name} ({queue.path.replace('/', ' ')})",
             count=queue.unprocessed,
-            where=" in the description",
+            where=(
+                " in the description. A .qdl load replaces the room's whole description; "
+                "for another tree use another room: --room other.db"
+            ),
         )
     tx.queues.retire(queue)
     return queue.name
