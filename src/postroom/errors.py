@@ -415,7 +415,7 @@ class PasswordMissing(QueueError):
 
 class PasswordWrong(QueueError):
     code = "password-wrong"
-    template = "wrong password for {queue}"
+    template = "wrong password for {queue}{source}"
     status = "40"
 
 

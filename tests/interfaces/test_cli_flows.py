@@ -107,6 +107,8 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     token = desk("principal", "add", "service", "--token", "--json").json["token"]
     monkeypatch.setenv("POSTROOM_PASSWORD", token)
     assert desk("subscribe", "NYSE", "--as", "service").code == 0
+    refused = desk("publish", "meta:trading", 'EnableArc: ["big"]', "--as", "operator", stdin="secret\n")
+    assert "(the password came from $POSTROOM_PASSWORD; unset it to be asked, or to give it on" in refused.err
     assert desk("principal", "add", "operator", stdin="other\n").out == "operator has another password now\n"
     assert desk("principal", "list", "--json").json == {"principals": ["operator", "service"]}
     assert desk("principal", "remove", "service").out == "service is no longer registered\n"

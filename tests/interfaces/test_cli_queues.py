@@ -112,6 +112,21 @@ def test_disable_and_enable_take_the_password_from_the_environment_or_standard_i
     assert "input held" in tree("accept").out
 
 
+def test_a_refused_password_says_that_it_came_from_the_environment(tree: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = tree("disable", "MASTER-QUE", stdin="nope\n")
+    assert wrong.err == "postroom: password-wrong: wrong password for MASTER-QUE\n"
+    monkeypatch.setenv("POSTROOM_PASSWORD", "exported")
+    source = "(it came from $POSTROOM_PASSWORD; unset it to be asked, or to give it on standard input)"
+    said = f"wrong password for MASTER-QUE {source}"
+    wrong = tree("disable", "MASTER-QUE", "--json", stdin="MASTER\n")
+    assert (wrong.code, wrong.err) == (1, f"postroom: password-wrong: {said}\n")
+    assert wrong.json["error"] == {"code": "password-wrong", "message": said, "happened": "no"}
+    assert source in tree("queue", "password", "MASTER-QUE").err
+    assert "POSTROOM_PASSWORD" not in tree("receive", "nowhere").err, "only a refused password is told"
+    monkeypatch.delenv("POSTROOM_PASSWORD")
+    assert tree("disable", "MASTER-QUE", stdin="MASTER\n").code == 0
+
+
 def test_hierarchy_prints_what_loads_to_the_same(tree: Run, tmp_path: Path) -> None:
     printed = tree("hierarchy").out
     assert printed.startswith('01 INPUT-QUEUE (MASTER-QUE) PASSWORD HASH IS "$argon2id$')

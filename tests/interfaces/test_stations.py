@@ -376,6 +376,10 @@ def test_a_message_on_standard_input_is_not_taken_for_a_password(
     monkeypatch.setenv("POSTROOM_PASSWORD", "s")
     for words in commands:
         assert office(*words, "--as", "Simon", stdin=sketch(Payer="IBM")).code == 0
+    monkeypatch.setenv("POSTROOM_PASSWORD", "other")
+    for words in commands:
+        refused = office(*words, "--as", "Simon", stdin=sketch(Payer="IBM")).err
+        assert refused.endswith("(the password came from $POSTROOM_PASSWORD; unset it to be asked on the terminal)\n")
 
 
 def test_a_password_is_typed_beside_a_message_on_standard_input(

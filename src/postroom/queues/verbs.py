@@ -374,11 +374,11 @@ class Verbs:
             raise PasswordMissing(queue=shown(names), advice=advice)
         if not verify_password(secret, password().rstrip(" ")):
             self._store.transact("hold", lambda tx: self._denied(tx, names))
-            raise PasswordWrong(queue=shown(names))
+            raise PasswordWrong(queue=shown(names), source="")
 
         def work(tx: Transaction) -> Held:
             if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
-                raise PasswordWrong(queue=shown(names))  # it was changed while we checked
+                raise PasswordWrong(queue=shown(names), source="")  # it was changed while we checked
             changed = []
             for candidate in queues_of(tx, names):
                 queue = holdable(tx, candidate, names)

@@ -219,8 +219,8 @@ def disable(
 ) -> None:
     """Put a queue or level on hold.
 
-    It then neither accepts nor releases messages. The password of the level named is asked for on the terminal,
-    or taken from POSTROOM_PASSWORD or standard input.
+    It then neither accepts nor releases messages. The password of the level named comes from $POSTROOM_PASSWORD,
+    else from the terminal, else from a line of standard input.
 
     \b
     Example:
