@@ -446,6 +446,7 @@ class QueueOwned(QueueError):
 class QueueUnknown(QueueError):
     code = "queue-unknown"
     template = "there is no queue {queue}{nearest}"
+    listing: ClassVar[str] = "; list the queues with: postroom accept"  # for a name that is like no other
     status = "20"
 
 

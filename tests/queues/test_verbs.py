@@ -104,7 +104,7 @@ def test_long_listings_are_read_a_page_at_a_time(room: Postroom) -> None:
         (("master-queue",), "MASTER-QUEUE"),
         (("QUE6",), "MASTER-QUEUE SUBQ-3 QUE6"),
         (("MASTER-QUEUE", "QUE6"), "MASTER-QUEUE SUBQ-3 QUE6"),
-        (("INP_0009",), "INP_0003"),
+        (("INP_0009",), "INP_0002"),
         (("MASTER-QUEUE", "SUBQ-2"), "MASTER-QUEUE SUBQ-1"),
     ],
 )
