@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from postroom.errors import ArgumentInvalid, PasswordWrong, PostroomError, PrincipalRefused
+from postroom.interfaces.cli.guesses import Guesses
 
 if TYPE_CHECKING:
     from postroom.room import Postroom
@@ -82,7 +83,7 @@ class Commands(typer.Typer):
     """Commands that all know ``--room`` and ``--json``. What these say is in the settings."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(no_args_is_help=True, rich_markup_mode=None, **options)
+        super().__init__(no_args_is_help=True, rich_markup_mode=None, **{"cls": Guesses} | options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
         add = super().command(name, **options)
