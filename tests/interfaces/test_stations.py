@@ -191,6 +191,11 @@ def test_a_login_stands_for_its_station_until_it_ends(office: Run, state: Path, 
     assert office("list", "--as", "Dennis").code == 0
     assert office("list", "--as", "Simon").err.startswith("postroom: argument-invalid: password: set POSTROOM_PASSWORD")
     assert office("list", "--as", "Simon", stdin="wrong\n").err.startswith("postroom: principal-refused: Simon:")
+    unknown = office("get", "--as", "Bob", stdin="b\n")
+    assert unknown.err == (
+        "postroom: principal-refused: Bob: there is no such principal, or the password is not its own; "
+        "postroom station list tells the stations\n"
+    )
     assert office("list", "--as", "Simon", stdin="s\n").err == "no message\n"
     with postroom.open(tmp_path / "postroom.db") as room:
         room.logout(*Login(**kept[str(tmp_path / "postroom.db")]))
@@ -578,7 +583,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
         (["FEE", ">1"], "", "argument-invalid: FIELD=CONDITION: '>1' is not a field with a condition"),
         (["FEE", "Fee>1", "Fee<3"], "", "argument-invalid: Fee: this field is named twice"),
         (["FEE", "Fee>x"], "", "form-invalid: Fee:1:2: field 'Fee' takes a number"),
-        (["FEE", "Fe>1"], "", "form-invalid: Fe:1:1: type FEE has no field 'Fe'"),
+        (["FEE", "Fe>1"], "", "form-invalid: field Fe: type FEE has no field 'Fe'"),
         (["FE", "Fee>1"], "", "type-unknown:"),
         (["FEE"], "hello", "argument-invalid: standard input: it is not the form FEE; print it with: postroom form"),
         (["FEE", "Fee>1", "--into", "a b"], "", "argument-invalid: into: 'a b' is not a name"),
