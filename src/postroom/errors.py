@@ -162,7 +162,7 @@ class CollectionUnknown(DefinitionError):
 
 class DefinitionUnknown(DefinitionError):
     code = "definition-unknown"
-    template = "nothing named {name} is defined here{nearest}; list everything with: postroom catalog"
+    template = "there is no {name} (postroom catalog lists everything){nearest}"
 
 
 class DescriptionInvalid(DefinitionError):
