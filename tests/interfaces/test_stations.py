@@ -582,7 +582,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
         (["FEE", "Fee"], "", "argument-invalid: FIELD=CONDITION: 'Fee' is not a field with a condition"),
         (["FEE", ">1"], "", "argument-invalid: FIELD=CONDITION: '>1' is not a field with a condition"),
         (["FEE", "Fee>1", "Fee<3"], "", "argument-invalid: Fee: this field is named twice"),
-        (["FEE", "Fee>x"], "", "form-invalid: Fee:1:2: field 'Fee' takes a number"),
+        (["FEE", "Fee>x"], "", "form-invalid: field Fee, character 2: field 'Fee' takes a number"),
         (["FEE", "Fe>1"], "", "form-invalid: field Fe: type FEE has no field 'Fe'"),
         (["FE", "Fee>1"], "", "type-unknown:"),
         (["FEE"], "hello", "argument-invalid: standard input: it is not the form FEE; print it with: postroom form"),
