@@ -162,7 +162,7 @@ class CollectionUnknown(DefinitionError):
 
 class DefinitionUnknown(DefinitionError):
     code = "definition-unknown"
-    template = "nothing named {name} is defined here{nearest}; list everything with: postroom catalog"
+    template = "there is no {name} (postroom catalog lists everything){nearest}"
 
 
 class DescriptionInvalid(DefinitionError):
@@ -415,7 +415,7 @@ class PasswordMissing(QueueError):
 
 class PasswordWrong(QueueError):
     code = "password-wrong"
-    template = "wrong password for {queue}"
+    template = "wrong password for {queue}{source}"
     status = "40"
 
 
@@ -446,6 +446,7 @@ class QueueOwned(QueueError):
 class QueueUnknown(QueueError):
     code = "queue-unknown"
     template = "there is no queue {queue}{nearest}"
+    listing: ClassVar[str] = "; list the queues with: postroom accept"  # for a name that is like no other
     status = "20"
 
 

@@ -95,7 +95,9 @@ def test_a_space_of_another_type_needs_another_client(room: Postroom) -> None:
 
 def test_what_cannot_be_subscribed_to_is_refused(room: Postroom) -> None:
     desk = room.client("desk")
-    with pytest.raises(DefinitionUnknown, match="space NYES is defined here; did you mean NYSE"):
+    with pytest.raises(
+        DefinitionUnknown, match=r"there is no space NYES \(postroom catalog lists everything\); did you mean NYSE"
+    ):
         desk.subscribe("NYES")
     with pytest.raises(FlowInvalid, match="pattern:1"):
         desk.subscribe("NYSE", "[price: >")

@@ -65,7 +65,9 @@ def test_an_arc_is_explained_by_types_variables_and_sql(room: Postroom, load: Lo
     assert told.result is not None
     assert "try_multiply" in told.result
     assert room.explain_arc("ab").condition == "event.`n` > 1L AND event.`n` < 10L"
-    with pytest.raises(DefinitionUnknown, match="arc b_c is defined here; did you mean bc"):
+    with pytest.raises(
+        DefinitionUnknown, match=r"there is no arc b_c \(postroom catalog lists everything\); did you mean bc"
+    ):
         room.explain_arc("b_c")
 
 

@@ -59,9 +59,15 @@ def test_publish_takes_literals_json_files_and_standard_input(desk: Run, tmp_pat
     ("words", "said"),
     [
         (["NYSE", '["IBM", "x"]'], "postroom: event-invalid: price: a value of type int is wanted."),
-        (["NYES", "[1]"], "postroom: definition-unknown: nothing named space NYES is defined here; did you mean NYSE?"),
+        (
+            ["NYES", "[1]"],
+            "definition-unknown: there is no space NYES (postroom catalog lists everything); did you mean NYSE?\n",
+        ),
         (["NYSE", "x", "--file", "y"], "postroom: argument-invalid: --file: give an event or a file, not both"),
-        (["NYSE", "--file", "none.txt"], "postroom: file-unreadable: cannot read none.txt: No such file"),
+        (
+            ["NYSE", "--file", "none.txt"],
+            "postroom: file-unreadable: cannot read none.txt: No such file or directory (looked for in /",
+        ),
         (["NYSE", "--idempotency-key", "k"], "postroom: argument-invalid: --idempotency-key"),
         (["meta:trading", 'DisableArc: ["big"]'], "may not disableArc in the domain trading; allowed to: operator"),
         (["meta:trading", 'Boom: ["big"]'], "postroom: event-invalid: there is no tag Boom"),
@@ -103,10 +109,13 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     assert desk("principal", "add", "operator", stdin="secret\n").out == "operator is registered\n"
     refused = desk("publish", "meta:trading", 'DisableArc: ["big"]', "--as", "operator", stdin="guess\n")
     assert refused.err.startswith("postroom: principal-refused: operator: there is no such principal, or")
+    assert refused.err.endswith("; postroom principal list tells the names\n")
     assert desk("publish", "meta:trading", 'DisableArc: ["big"]', "--as", "operator", stdin="secret\n").code == 0
     token = desk("principal", "add", "service", "--token", "--json").json["token"]
     monkeypatch.setenv("POSTROOM_PASSWORD", token)
     assert desk("subscribe", "NYSE", "--as", "service").code == 0
+    refused = desk("publish", "meta:trading", 'EnableArc: ["big"]', "--as", "operator", stdin="secret\n")
+    assert "(the password came from $POSTROOM_PASSWORD; unset it to be asked, or to give it on" in refused.err
     assert desk("principal", "add", "operator", stdin="other\n").out == "operator has another password now\n"
     assert desk("principal", "list", "--json").json == {"principals": ["operator", "service"]}
     assert desk("principal", "remove", "service").out == "service is no longer registered\n"
@@ -137,7 +146,7 @@ def test_the_graph_is_listed_drawn_and_explained(desk: Run, tmp_path: Path) -> N
     told = desk("explain", "big", "--no-plan")
     assert "condition: event.`price` > 75L\n" in told.out
     assert desk("explain", "big", "--no-plan", "--json").json["binds"] == {"p": "int"}
-    assert "nothing named rule, arc or procedure none is defined here" in desk("explain", "none", "--no-plan").err
+    assert "there is no rule, arc or procedure none" in desk("explain", "none", "--no-plan").err
     assert desk("catalog", "big", "--json").json["definitions"][0]["name"] == "big in trading"
 
 

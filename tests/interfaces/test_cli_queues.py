@@ -112,6 +112,21 @@ def test_disable_and_enable_take_the_password_from_the_environment_or_standard_i
     assert "input held" in tree("accept").out
 
 
+def test_a_refused_password_says_that_it_came_from_the_environment(tree: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = tree("disable", "MASTER-QUE", stdin="nope\n")
+    assert wrong.err == "postroom: password-wrong: wrong password for MASTER-QUE\n"
+    monkeypatch.setenv("POSTROOM_PASSWORD", "exported")
+    source = "(it came from $POSTROOM_PASSWORD; unset it to be asked, or to give it on standard input)"
+    said = f"wrong password for MASTER-QUE {source}"
+    wrong = tree("disable", "MASTER-QUE", "--json", stdin="MASTER\n")
+    assert (wrong.code, wrong.err) == (1, f"postroom: password-wrong: {said}\n")
+    assert wrong.json["error"] == {"code": "password-wrong", "message": said, "happened": "no"}
+    assert source in tree("queue", "password", "MASTER-QUE").err
+    assert "POSTROOM_PASSWORD" not in tree("receive", "nowhere").err, "only a refused password is told"
+    monkeypatch.delenv("POSTROOM_PASSWORD")
+    assert tree("disable", "MASTER-QUE", stdin="MASTER\n").code == 0
+
+
 def test_hierarchy_prints_what_loads_to_the_same(tree: Run, tmp_path: Path) -> None:
     printed = tree("hierarchy").out
     assert printed.startswith('01 INPUT-QUEUE (MASTER-QUE) PASSWORD HASH IS "$argon2id$')
@@ -143,17 +158,61 @@ def test_unknown_queues_exit_with_1_and_wrong_usage_with_2(tree: Run) -> None:
 def test_receive_without_a_queue_names_some(tree: Run) -> None:
     asked = tree("receive")
     assert asked.code == 1
-    assert "MASTER-QUE, OQ3" in asked.err
+    assert asked.err.endswith("queue: say which queue to receive from, such as: MASTER-QUE, OQ3\n")
+    tree("queue", "create", "my queue")
+    tree("send", "my queue", "--body", "x")
+    assert tree("receive", "--follow").err.endswith("such as: 'my queue', MASTER-QUE, OQ3\n"), "messages wait there"
 
 
-def test_receive_in_an_empty_room_explains_what_to_do_next(run: Run) -> None:
+def test_receive_names_no_queue_that_refuses(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROOM_PASSWORD", "b")
+    run("station", "add", "Bob")
+    (tmp_path / "a.form").write_text("type MEMO\n| To: ____ |\nfield To string free\n")
+    assert run("load", "a.form").code == 0
+    key = run("create", "MEMO", "To=x", "--as", "Bob").out.strip()
+    assert run("ship", key, "Bob", "--as", "Bob").code == 0
+    (tmp_path / "a.flow").write_text("domain trading\nspace Jobs : [id: int]\n")
+    assert run("load", "a.flow").code == 0
+    (tmp_path / "a.demaq").write_text("create queue till kind basic mode persistent\n")
+    assert run("load", "a.demaq").code == 0
+    assert {"station:Bob", "mailbox:Bob", "meta:trading", "postroom-errors"} <= {
+        count["queue"] for count in run("accept", "--json").json["queues"]
+    }
+    assert run("receive").err.endswith("such as: Jobs, till\n")
+
+
+def test_an_unknown_queue_is_told_with_what_may_have_been_meant(run: Run) -> None:
+    run("queue", "create", "orders")
+    far = "; list the queues with: postroom accept\n"
+    assert run("receive", "desk").err == f"postroom: queue-unknown: there is no queue desk{far}"
+    assert run("receive", "ODERS").err.endswith("there is no queue ODERS; did you mean orders?\n")
+    assert run("receive", "your desk").err.endswith(f"there is no queue 'your desk'{far}")
+    run("queue", "create", "my queue")
+    assert run("send", "my", "queue", "--body", "x").err.endswith("no queue my queue; did you mean 'my queue'?\n")
+    assert run("receive", "my qeue").err.endswith("no queue 'my qeue'; did you mean 'my queue'?\n")
+
+
+def test_a_message_behind_the_queue_is_told_where_it_goes(tree: Run) -> None:
+    tree("queue", "create", "till")
+    said = "is a queue; the message goes with --body: postroom send"
+    told = tree("send", "till", '{"a":1}')
+    assert (told.code, told.err) == (1, f"postroom: argument-invalid: '{{\"a\":1}}': till {said} till --body …\n")
+    assert f"'a': till {said} till --body …" in tree("send", "till", "a", "b", "c/d", "e", "f").err
+    path = "MASTER-QUE SUBQ-1 QUE1A"
+    assert f"'hello': {path} {said} {path} --body …" in tree("send", *path.split(), "hello").err
+    assert tree("send", "MASTER-QUE", "hello", "--body", "x").err.startswith("postroom: queue-unknown")
+    assert tree("send", *path.split(), stdin="x").code == 0
+    assert tree("send", "MASTER-QUE/SUBQ-1", "QUE1A", stdin="one\ntwo").code == 0
+
+
+def test_receive_in_an_empty_room_explains_what_to_do_next(run: Run, tmp_path: Path) -> None:
     assert "postroom load FILE.qdl" in run("receive").err
     run("queue", "create", "q")
     run("queue", "remove", "q")
     for words in (("receive",), ("receive", "anything")):
         asked = run(*words)
         assert asked.code == 1
-        assert "this room has no queues yet" in asked.err
+        assert f"the room {tmp_path / 'postroom.db'} has no queues yet" in asked.err
         assert "postroom queue create NAME" in asked.err
 
 

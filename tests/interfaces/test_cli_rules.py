@@ -119,7 +119,9 @@ def test_catalog_lists_what_is_defined(shop: Run) -> None:
     one = shop("catalog", "pass")
     assert "body: if (/x) then do enqueue <y/> into b" in one.out
     assert [each["name"] for each in shop("catalog", "pass", "--json").json["definitions"]] == ["pass"]
-    assert shop("catalog", "nothing").err.startswith("postroom: definition-unknown: nothing named nothing")
+    assert shop("catalog", "nothing").err.startswith(
+        "postroom: definition-unknown: there is no definition nothing (postroom"
+    )
     assert shop("catalog", "nothing").code == 1
 
 

@@ -63,7 +63,9 @@ def test_counters_are_loaded_listed_shown_and_removed(desk: Run, tmp_path: Path)
         "front",
         "back",
     ]
-    assert desk("counter", "show", "fron").err.startswith("postroom: definition-unknown: nothing named counter fron")
+    assert desk("counter", "show", "fron").err.startswith(
+        "postroom: definition-unknown: there is no counter fron (postroom"
+    )
     assert desk("counter", "remove", "front").out == "removed front\n"
     assert desk("counter", "remove", "back", "--json").json == {"status": "00", "counter": "back"}
     gone = desk("counter", "remove", "front")

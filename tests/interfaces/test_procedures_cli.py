@@ -173,7 +173,7 @@ def test_explain_tells_what_a_procedure_became(desk: Run, tmp_path: Path) -> Non
     desk("load", "file.form")
     assert desk("explain", "keep").out.endswith("order of actions: there are none\n")
     unknown = desk("explain", "kep").err
-    assert unknown.startswith("postroom: definition-unknown: nothing named rule, arc or procedure kep is defined here;")
+    assert unknown.startswith("postroom: definition-unknown: there is no rule, arc or procedure kep (postroom")
     assert "did you mean keep?" in unknown
 
 

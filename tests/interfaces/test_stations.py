@@ -191,6 +191,11 @@ def test_a_login_stands_for_its_station_until_it_ends(office: Run, state: Path, 
     assert office("list", "--as", "Dennis").code == 0
     assert office("list", "--as", "Simon").err.startswith("postroom: argument-invalid: password: set POSTROOM_PASSWORD")
     assert office("list", "--as", "Simon", stdin="wrong\n").err.startswith("postroom: principal-refused: Simon:")
+    unknown = office("get", "--as", "Bob", stdin="b\n")
+    assert unknown.err == (
+        "postroom: principal-refused: Bob: there is no such principal, or the password is not its own; "
+        "postroom station list tells the stations\n"
+    )
     assert office("list", "--as", "Simon", stdin="s\n").err == "no message\n"
     with postroom.open(tmp_path / "postroom.db") as room:
         room.logout(*Login(**kept[str(tmp_path / "postroom.db")]))
@@ -376,6 +381,10 @@ def test_a_message_on_standard_input_is_not_taken_for_a_password(
     monkeypatch.setenv("POSTROOM_PASSWORD", "s")
     for words in commands:
         assert office(*words, "--as", "Simon", stdin=sketch(Payer="IBM")).code == 0
+    monkeypatch.setenv("POSTROOM_PASSWORD", "other")
+    for words in commands:
+        refused = office(*words, "--as", "Simon", stdin=sketch(Payer="IBM")).err
+        assert refused.endswith("(the password came from $POSTROOM_PASSWORD; unset it to be asked on the terminal)\n")
 
 
 def test_a_password_is_typed_beside_a_message_on_standard_input(
@@ -573,8 +582,8 @@ def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
         (["FEE", "Fee"], "", "argument-invalid: FIELD=CONDITION: 'Fee' is not a field with a condition"),
         (["FEE", ">1"], "", "argument-invalid: FIELD=CONDITION: '>1' is not a field with a condition"),
         (["FEE", "Fee>1", "Fee<3"], "", "argument-invalid: Fee: this field is named twice"),
-        (["FEE", "Fee>x"], "", "form-invalid: Fee:1:2: field 'Fee' takes a number"),
-        (["FEE", "Fe>1"], "", "form-invalid: Fe:1:1: type FEE has no field 'Fe'"),
+        (["FEE", "Fee>x"], "", "form-invalid: field Fee, character 2: field 'Fee' takes a number"),
+        (["FEE", "Fe>1"], "", "form-invalid: field Fe: type FEE has no field 'Fe'"),
         (["FE", "Fee>1"], "", "type-unknown:"),
         (["FEE"], "hello", "argument-invalid: standard input: it is not the form FEE; print it with: postroom form"),
         (["FEE", "Fee>1", "--into", "a b"], "", "argument-invalid: into: 'a b' is not a name"),

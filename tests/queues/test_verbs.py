@@ -16,6 +16,7 @@ from postroom.errors import (
 from postroom.model.types import Field, Kind, MessageType
 from postroom.queues.results import Received
 from postroom.room import Postroom
+from postroom.store import shown
 
 
 def body(received: Received) -> str:
@@ -104,7 +105,7 @@ def test_long_listings_are_read_a_page_at_a_time(room: Postroom) -> None:
         (("master-queue",), "MASTER-QUEUE"),
         (("QUE6",), "MASTER-QUEUE SUBQ-3 QUE6"),
         (("MASTER-QUEUE", "QUE6"), "MASTER-QUEUE SUBQ-3 QUE6"),
-        (("INP_0009",), "INP_0003"),
+        (("INP_0009",), "INP_0002"),
         (("MASTER-QUEUE", "SUBQ-2"), "MASTER-QUEUE SUBQ-1"),
     ],
 )
@@ -116,6 +117,16 @@ def test_an_unknown_queue_is_told_with_the_nearest_names(tree: Postroom, referen
         assert caught.value.status == "20"
     with pytest.raises(QueueUnknown):
         tree.send(reference, "x")
+
+
+def test_a_room_without_queues_says_where_it_is(room: Postroom, url: str) -> None:
+    place = shown(url)  # without a password
+    for verb in (room.receive, room.accept, room.info, room.history):
+        with pytest.raises(QueueUnknown) as caught:
+            verb("orders")
+        assert str(caught.value).startswith(f"there is no queue orders: the room {place} has no queues yet. Load")
+    with pytest.raises(QueueUnknown, match="there is no queue to receive from: the room"):
+        room.receive()
 
 
 def test_in_a_room_without_queues_the_error_says_what_to_do(room: Postroom) -> None:

@@ -140,14 +140,14 @@ def test_several_fields_must_all_agree_and_an_empty_sketch_finds_everything() ->
 @pytest.mark.parametrize(
     ("field", "said", "where", "rule"),
     [
-        ("Seats", "many", "Seats:1:1", "condition-type"),
-        ("Seats", ">8 < many", "Seats:1:6", "condition-type"),
-        ("Seats", "9*", "Seats:1:1", "condition-type"),
-        ("Date", "1981-08-01..", "Date:1:1", "condition-type"),
-        ("Date", "Aug. 21", "Date:1:1", "condition-type"),
-        ("Seats", ">", "Seats:1:1", "syntax"),
-        ("Seats", '"9', "Seats:1:1", "syntax"),
-        ("Nobody", "x", "Nobody:1:1", "field-unknown"),
+        ("Seats", "many", "field Seats", "condition-type"),
+        ("Seats", ">8 < many", "field Seats, character 6", "condition-type"),
+        ("Seats", "9*", "field Seats", "condition-type"),
+        ("Date", "1981-08-01..", "field Date", "condition-type"),
+        ("Date", "Aug. 21", "field Date", "condition-type"),
+        ("Seats", ">", "field Seats", "syntax"),
+        ("Seats", '"9', "field Seats", "syntax"),
+        ("Nobody", "x", "field Nobody", "field-unknown"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(field: str, said: str, where: str, rule: str) -> None:

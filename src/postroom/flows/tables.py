@@ -15,6 +15,7 @@ from postroom.flows.definitions import Table
 from postroom.flows.types import Tuple
 from postroom.flows.values import as_json, decimal_of, fitted, label
 from postroom.limits import COLLECTION_BYTES_MAX, TABLE_ROWS_MAX
+from postroom.model.paths import why_unread
 from postroom.model.xml import parse_xml
 
 Rows = tuple[tuple[Any, ...], ...]
@@ -30,7 +31,7 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
         kinds = ", ".join(_READERS)
         raise FileUnreadable(file=shown, why=f"a table is read from {kinds}, not from {file.suffix!r}") from None
     except OSError as error:
-        raise FileUnreadable(file=shown, why=error.strerror or str(error)) from None
+        raise FileUnreadable(file=shown, why=why_unread(file, error)) from None
     except RecursionError:
         raise FileUnreadable(file=shown, why="it is nested too deeply") from None
     except (ValueError, csv.Error) as error:  # what Arrow raises for a damaged file is one, too

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from postroom.errors import DefinitionError
+from postroom.model.spelling import close, written
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,8 +45,8 @@ def refuse(kind: type[DefinitionError], problems: Sequence[Problem]) -> NoReturn
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for whoever wrote a name that is not there."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    meant = close(name, known)
+    return f"; did you mean {written(meant[0])}?" if meant else ""
 
 
 @dataclass(frozen=True, slots=True)

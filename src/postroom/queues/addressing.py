@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import lru_cache
 
+from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueOwned, QueueUnknown
 from postroom.limits import HIERARCHY_LEVELS_MAX
-from postroom.store.queues import ALIVE, OWNED, STATE, UNDO, Queue
+from postroom.model.spelling import close, written
+from postroom.store.queues import ALIVE, CLOSED, OWNED, STATE, UNDO, Queue
 from postroom.store.transaction import Transaction
 
 Names = tuple[str, ...]
 
 PRINCIPAL = "queue"  # the kind of principal that a level with a password is
-
-NO_QUEUES = (
-    ": this room has no queues yet. "
-    "Load a description (postroom load FILE.qdl) or make one (postroom queue create NAME)"
-)
 
 
 @lru_cache(maxsize=4096)
@@ -123,16 +119,40 @@ def unknown(tx: Transaction, names: Names) -> QueueUnknown:
     """The error for a reference that means nothing, with what the user may have meant."""
     known = tx.queues.names()
     if not known:
-        return QueueUnknown(queue=shown(names), nearest=NO_QUEUES)
-    whole = [path for _, path in known]
-    inner = {shown(tuple(path.split("/"))) for path in whole if path.split("/")[-1] == names[-1]}
-    levels = {"/".join(path.split("/")[:depth]) for path in whole for depth in range(1, 5)}
-    spoken = {shown(tuple(path.split("/"))): None for path in [*sorted(levels), *(name for name, _ in known)]}
-    upper = {name.upper(): name for name in spoken}
-    near = [upper[match] for match in get_close_matches(shown(names).upper(), list(upper), n=3, cutoff=0.6)]
-    likely = [*sorted(inner - set(near)), *near][:3]
-    if any(" " in name for name in names):
-        return QueueUnknown(
-            queue=repr(shown(names)), nearest="; write a path as separate words, or with / between them"
-        )
-    return QueueUnknown(queue=shown(names), nearest=f"; did you mean {' or '.join(likely)}?" if likely else "")
+        return QueueUnknown(queue=spoken(names), nearest=no_queues(tx))
+    likely = _likely(names, known)
+    hint = f"; did you mean {' or '.join(likely)}?" if likely else QueueUnknown.listing
+    if shown(names) in likely and len(names) == 1:
+        hint = "; write a path as separate words, or with / between them"
+    return QueueUnknown(queue=spoken(names), nearest=hint)
+
+
+def spoken(names: Names) -> str:
+    """A path as it is typed: a name that has blanks is in quotes."""
+    return " ".join(map(written, names))
+
+
+def no_queues(tx: Transaction) -> str:
+    """What to do in a room without queues. It may be another than was meant, so it says which it is."""
+    return (
+        f": the room {tx.session.place} has no queues yet. "
+        "Load a description (postroom load FILE.qdl) or make one (postroom queue create NAME)"
+    )
+
+
+def receivable(tx: Transaction) -> list[str]:
+    """Top levels and queues that anyone may receive from, as they are typed; those where messages wait first."""
+    queues = [queue for queue in tx.queues.all() if queue.kind not in CLOSED and queue.name != SYSTEM_ERRORS]
+    waiting = sorted(queues, key=lambda queue: not queue.unprocessed)
+    return list(dict.fromkeys(written(queue.names[0]) for queue in waiting))
+
+
+def _likely(names: Names, known: list[tuple[str, str]]) -> list[str]:
+    """Up to three references that may have been meant: those that end in the same name, and those that are close."""
+    paths = [tuple(path.split("/")) for _, path in known]
+    inner = {spoken(path) for path in paths if path[-1] == names[-1]}
+    levels = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
+    every = [*sorted(levels), *((name,) for name, _ in known)]
+    typed = {shown(reference): spoken(reference) for reference in every}
+    near = [typed[each] for each in close(shown(names), typed, most=3)]
+    return [*sorted(inner - set(near)), *near][:3]

@@ -115,12 +115,12 @@ class Administration:
 
         path, present = self._store.read(look)
         if present is not None and (old is None or not verify_password(present, old.rstrip(" "))):
-            raise PasswordWrong(queue=shown(names))
+            raise PasswordWrong(queue=shown(names), source="")
         secret = hash_password(password.rstrip(" "))
 
         def work(tx: Transaction) -> None:
             if look(tx) != (path, present):
-                raise PasswordWrong(queue=shown(names))  # it was changed while we checked
+                raise PasswordWrong(queue=shown(names), source="")  # it was changed while we checked
             tx.principals.set_secret(PRINCIPAL, path, secret)
 
         self._store.transact("set-password", work)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
+from typing import NoReturn
 
 from postroom.errors import (
     ArgumentInvalid,
@@ -47,10 +48,12 @@ from postroom.queues.addressing import (
     keyed_level,
     live,
     names_of,
+    no_queues,
     one_queue,
     path_of,
     queues_even_retired,
     queues_of,
+    receivable,
     shown,
     unowned,
 )
@@ -188,6 +191,8 @@ class Verbs:
         """
         if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
+        if not queue:
+            self._refuse_nameless()
         known = self._known.get(queue)
         if known is not None and not segment and within is None:
             taken = self._store.receive_one(known)
@@ -210,6 +215,13 @@ class Verbs:
         if locked is not None:
             raise locked
         return received
+
+    def _refuse_nameless(self) -> NoReturn:
+        """Raise for a receive that names no queue, with queues that it may name."""
+        names, advice = self._store.read(lambda tx: (receivable(tx), no_queues(tx)))
+        if not names:
+            raise QueueUnknown(queue="to receive from", nearest=advice)
+        raise ArgumentInvalid(argument="queue", why=f"say which queue to receive from, such as: {', '.join(names[:8])}")
 
     def _try_receive(self, names: Names, segment: bool, within: Within | None) -> tuple[Received, QueueLocked | None]:
         label = "segment" if segment else "receive"
@@ -374,11 +386,11 @@ class Verbs:
             raise PasswordMissing(queue=shown(names), advice=advice)
         if not verify_password(secret, password().rstrip(" ")):
             self._store.transact("hold", lambda tx: self._denied(tx, names))
-            raise PasswordWrong(queue=shown(names))
+            raise PasswordWrong(queue=shown(names), source="")
 
         def work(tx: Transaction) -> Held:
             if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
-                raise PasswordWrong(queue=shown(names))  # it was changed while we checked
+                raise PasswordWrong(queue=shown(names), source="")  # it was changed while we checked
             changed = []
             for candidate in queues_of(tx, names):
                 queue = holdable(tx, candidate, names)

@@ -18,6 +18,7 @@ from postroom.flows.meta import By
 from postroom.flows.tables import Rows, rows_of_file
 from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
 from postroom.model.definitions import Loaded
+from postroom.model.paths import printable, why_unread
 from postroom.model.schema import compile_schema
 from postroom.queues import checks as checks_of_queues
 from postroom.queues import description, hierarchy
@@ -177,13 +178,8 @@ def text_of(file: Path, limit: int = DESCRIPTION_BYTES_MAX) -> str:
             raise FileUnreadable(file=printable(file), why=f"it is larger than {limit} bytes")
         return data.decode()
     except OSError as error:
-        raise FileUnreadable(file=printable(file), why=error.strerror or str(error)) from None
+        raise FileUnreadable(file=printable(file), why=why_unread(file, error)) from None
     except UnicodeDecodeError as error:
         raise FileUnreadable(file=printable(file), why=f"byte {error.start + 1} is not UTF-8") from None
     except ValueError as error:  # a NUL in the name
         raise FileUnreadable(file=printable(file), why=str(error)) from None
-
-
-def printable(name: str | Path) -> str:
-    """A file's name as text, also where the file system has bytes that are none."""
-    return str(name).encode(errors="surrogateescape").decode(errors="replace")

@@ -70,7 +70,7 @@ class StationsFace(Parts):
         ``master`` and ``conf`` are for the queries that run on Spark.
         """
         if token is None:
-            self._registry.verify(name, password or "")
+            self._registry.verify(name, password or "", "postroom station list tells the stations")
         elif not self._registry.admits(name, token):
             raise PrincipalRefused(principal=name, why="this login has ended; log in again with: postroom login")
         return self._station(name, master, conf)

@@ -76,6 +76,13 @@ class Condition:
 Sketch = Mapping[str, tuple[Condition, ...]]
 
 
+class Place(Position):
+    """A place in what is written into a field; ``file`` is the field."""
+
+    def __str__(self) -> str:
+        return f"field {self.file}" if self.column == 1 else f"field {self.file}, character {self.column}"
+
+
 def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Condition, ...]]:
     """The conditions of a partly filled form; raises with the place in the text that is none."""
     found = {}
@@ -172,4 +179,4 @@ def _fits(part: str, value: str, at: int) -> bool:
 
 
 def _fail(field: str, column: int, what: str, rule: str) -> NoReturn:
-    refuse(FormInvalid, [Problem(Position(field, 1, column), what, rule)])
+    refuse(FormInvalid, [Problem(Place(field, 1, column), what, rule)])

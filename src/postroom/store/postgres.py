@@ -99,8 +99,9 @@ def _adapt(statement: str) -> sql.SQL:
 class PostgresSession(Session):
     compares_json_numbers = False
 
-    def __init__(self, connection: psycopg.Connection[Row], clock: Clock) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], clock: Clock, place: str) -> None:
         self.connection = connection
+        self.place = place
         self.clock = clock
         self.now = 0
 
@@ -166,7 +167,7 @@ class PostgresStore(Store):
         except BaseException as error:
             connection.close()
             raise _ours(error) from error
-        super().__init__(PostgresSession(connection, clock), actor)
+        super().__init__(PostgresSession(connection, clock, public_url(url)), actor)
 
     @property
     def address(self) -> str:

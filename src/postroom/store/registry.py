@@ -56,11 +56,15 @@ class Registry:
     def knows(self, name: str) -> bool:
         return is_text(name) and self._store.read(lambda tx: tx.principals.secret(KIND, name)) is not None
 
-    def verify(self, name: str, password: str) -> None:
-        """Raise unless a principal shows its secret. A wrong one and an unknown name look the same."""
+    def verify(self, name: str, password: str, names: str = "postroom principal list tells the names") -> None:
+        """Raise unless a principal shows its secret. A wrong one and an unknown name look the same.
+
+        ``names`` is said to whoever is refused: how to look for the name.
+        """
         secret = self._store.read(lambda tx: tx.principals.secret(KIND, name)) if is_text(name) else None
         if not verify_password(secret or _NOBODY, password) or secret is None:
-            raise PrincipalRefused(principal=name, why="there is no such principal, or the password is not its own")
+            why = f"there is no such principal, or the password is not its own; {names}"
+            raise PrincipalRefused(principal=name, why=why)
 
     # --- logins ---
 

@@ -30,6 +30,7 @@ class Session(ABC):
     """
 
     compares_json_numbers: bool  # whether what ``->>`` takes out of a JSON text is a number if it was one
+    place: str  # where the database is, as anyone may see it
     now: int  # microseconds; fixed when the transaction began, so one commit has one time
     clock: Clock
 

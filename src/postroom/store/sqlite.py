@@ -68,8 +68,9 @@ UPDATE queues SET departed = departed + 1, processed = processed + 1, arrived = 
 class SqliteSession(Session):
     compares_json_numbers = True
 
-    def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
+    def __init__(self, connection: apsw.Connection, clock: Clock, place: str) -> None:
         self.connection = connection
+        self.place = place
         self.execute = connection.cursor().execute  # one cursor for all: every answer is read to its end at once
         self.clock = clock
         self.now = 0
@@ -131,7 +132,7 @@ class SqliteStore(Store):
         except BaseException as error:
             connection.close()
             raise _ours(error, file) from error
-        super().__init__(SqliteSession(connection, clock), actor)
+        super().__init__(SqliteSession(connection, clock, str(file)), actor)
 
     def send_one(self, queue: int, draft: Draft) -> int | None:
         with self._mutex:

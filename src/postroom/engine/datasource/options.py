@@ -42,7 +42,7 @@ class Place:
             found = next((queue for queue in tx.queues.below(self.queue) if queue.path == self.queue), None)
         if found is None:
             known = [name for pair in tx.queues.names() for name in pair]
-            raise QueueUnknown(queue=self.queue, nearest=nearest(self.queue, known))
+            raise QueueUnknown(queue=self.queue, nearest=nearest(self.queue, known) or QueueUnknown.listing)
         return found
 
 

@@ -32,7 +32,7 @@ class Tail:
         def work(tx: Transaction) -> tuple[int, int | None]:
             queue = tx.queues.named(self._queue)
             if queue is None:
-                raise QueueUnknown(queue=self._queue, nearest="")
+                raise QueueUnknown(queue=self._queue, nearest=QueueUnknown.listing)
             newest = tx.journal.newest()
             return newest, tx.scans.last_arrival(queue, first, newest, limit)
 

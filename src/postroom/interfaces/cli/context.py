@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from postroom.errors import ArgumentInvalid, PostroomError
+from postroom.errors import ArgumentInvalid, PasswordWrong, PostroomError, PrincipalRefused
+from postroom.interfaces.cli.guesses import Guesses
 
 if TYPE_CHECKING:
     from postroom.room import Postroom
@@ -30,6 +31,7 @@ class Settings:
 
     room: str | None = None
     json: bool = False
+    password_source: str = ""  # said of a password that is refused and that nobody has typed
 
 
 settings = Settings()
@@ -81,7 +83,7 @@ class Commands(typer.Typer):
     """Commands that all know ``--room`` and ``--json``. What these say is in the settings."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(no_args_is_help=True, rich_markup_mode=None, **options)
+        super().__init__(no_args_is_help=True, rich_markup_mode=None, **{"cls": Guesses} | options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
         add = super().command(name, **options)
@@ -160,11 +162,31 @@ def spark_settings(words: list[str] | None) -> dict[str, str]:
     return found
 
 
+def exported_password(otherwise: str) -> str | None:
+    """The password of the environment, which comes before all others. If it is refused, the refusal says so."""
+    given = os.environ.get("POSTROOM_PASSWORD")
+    if given is not None:
+        settings.password_source = f"came from $POSTROOM_PASSWORD; unset it to {otherwise}"
+    return given
+
+
+def with_password_source(error: PostroomError) -> PostroomError:
+    """A refusal that names where the password came from: whoever typed another one would look in vain."""
+    if not settings.password_source:
+        return error
+    if isinstance(error, PasswordWrong):
+        return PasswordWrong(**error.facts | {"source": f" (it {settings.password_source})"})
+    if isinstance(error, PrincipalRefused):
+        why = f"{error.facts['why']} (the password {settings.password_source})"
+        return PrincipalRefused(**error.facts | {"why": why})
+    return error
+
+
 def password_source(prompt: str) -> Callable[[], str]:
     """Where a password comes from: the environment, the terminal, or a line of standard input. Never an argument."""
 
     def ask() -> str:
-        given = os.environ.get("POSTROOM_PASSWORD")
+        given = exported_password("be asked, or to give it on standard input")
         if given is not None:
             return given
         if sys.stdin is not None and sys.stdin.isatty():

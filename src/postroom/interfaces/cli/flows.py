@@ -11,6 +11,7 @@ import typer
 from postroom.errors import ArgumentInvalid, FileUnreadable
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, new_password, opened, password_source, settings
+from postroom.model.paths import why_unread
 
 if TYPE_CHECKING:
     from postroom.flows.clients import Subscription
@@ -335,7 +336,7 @@ def _lines(file: str | None) -> list[str]:
             data = sys.stdin.buffer.read()
         return [line for line in data.decode().splitlines() if line.strip()]
     except OSError as error:
-        raise FileUnreadable(file=str(file), why=error.strerror or str(error)) from None
+        raise FileUnreadable(file=str(file), why=why_unread(file or "", error)) from None
     except UnicodeDecodeError as error:
         raise FileUnreadable(file=file or "standard input", why=f"byte {error.start + 1} is not UTF-8") from None
 

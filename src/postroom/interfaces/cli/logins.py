@@ -16,7 +16,7 @@ import typer
 
 from postroom.errors import ArgumentInvalid, PrincipalRefused
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import password_source
+from postroom.interfaces.cli.context import exported_password, password_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def acting(it: Postroom, name: str | None, *, stdin: bool = True, **spark: Any) 
 
 def _typed(prompt: str) -> str:
     """A password from the environment or the terminal, wherever standard input comes from."""
-    given = os.environ.get("POSTROOM_PASSWORD")
+    given = exported_password("be asked on the terminal")
     if given is not None:
         return given
     try:

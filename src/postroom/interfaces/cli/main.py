@@ -25,7 +25,7 @@ from postroom.interfaces.cli import (
     spheres,
     stations,
 )
-from postroom.interfaces.cli.context import Commands, JsonOption, RoomOption, settings
+from postroom.interfaces.cli.context import Commands, JsonOption, RoomOption, settings, with_password_source
 from postroom.interfaces.cli.panels import Panels
 
 app = Commands(
@@ -128,7 +128,7 @@ app.add_typer(spheres.sphere_app, name="sphere")
 
 def main() -> None:
     """Run one command. Refusals exit with 1 and one line, wrong usage with 2."""
-    settings.room, settings.json = None, False
+    settings.room, settings.json, settings.password_source = None, False, ""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not cost anyone a message
@@ -139,7 +139,7 @@ def main() -> None:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a failure can still be told
     except PostroomError as error:
-        output.failure(error)
+        output.failure(with_password_source(error))
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output left; nothing more to say
         output.silence()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from functools import partial
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.errors import ArgumentInvalid, QueueUnknown
+from postroom.errors import ArgumentInvalid, QueueLocked, QueueUnknown
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
     Commands,
@@ -24,6 +25,7 @@ from postroom.interfaces.cli.context import (
 from postroom.limits import FOLLOW_SECONDS
 from postroom.model.body import Format
 from postroom.model.moment import to_iso
+from postroom.model.spelling import written
 from postroom.queues import status
 
 if TYPE_CHECKING:
@@ -81,9 +83,11 @@ def send(
       postroom send orders --format json --body '{"id": 17}' --property customer=Oscar
       postroom send OQ3 --also OQ4 --body "closing time"
     """
-    text = _standard_input() if body is None else body
     properties = _properties(property or [])
     with opened() as it:
+        if not also:
+            _refuse_message(it, queue)
+        text = _standard_input() if body is None else body
         if also:
             for option, given in (("--idempotency-key", idempotency_key), ("--cause", cause)):
                 if given is not None:
@@ -129,12 +133,10 @@ def receive(
       while postroom receive INP_0002 --or-fail; do :; done
     """
     with opened() as it:
-        if not queue:
-            raise _which_queue([count.path[0] for count in it.accept().queues])
         if follow:
-            _follow(it, queue, wait)
+            _follow(it, queue or [], wait)
             return
-        received = it.receive(*queue, segment=segment, wait=wait)
+        received = it.receive(*(queue or ()), segment=segment, wait=wait)
         if not settings.json:
             _show_received(received, segment)
         elif received.message is not None:
@@ -167,8 +169,12 @@ def accept(queue: OptionalQueueArgument = None) -> None:
       postroom accept
       postroom accept MASTER-QUEUE SUBQ-3
     """
+    _show_counts(queue or [])
+
+
+def _show_counts(queue: list[str]) -> None:
     with opened() as it:
-        accepted = it.accept(*(queue or ()))
+        accepted = it.accept(*queue)
     if settings.json:
         output.as_json(accepted.as_dict())
     elif not accepted.queues:
@@ -219,8 +225,8 @@ def disable(
 ) -> None:
     """Put a queue or level on hold.
 
-    It then neither accepts nor releases messages. The password of the level named is asked for on the terminal,
-    or taken from POSTROOM_PASSWORD or standard input.
+    It then neither accepts nor releases messages. The password of the level named comes from $POSTROOM_PASSWORD,
+    else from the terminal, else from a line of standard input.
 
     \b
     Example:
@@ -298,6 +304,17 @@ def queue_create(
     output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"made {name}")
 
 
+@queue_app.command("list")
+def queue_list() -> None:
+    """List the queues of the room with their counts, as postroom accept does.
+
+    \b
+    Example:
+      postroom queue list
+    """
+    _show_counts([])
+
+
 @queue_app.command("remove")
 def queue_remove(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
@@ -349,6 +366,28 @@ def queue_password(queue: QueueArgument) -> None:
     output.as_json({"status": status.DONE}) if settings.json else output.say("password set")
 
 
+def _refuse_message(it: Postroom, words: list[str]) -> None:
+    """Raise if a queue is followed by words that are not below it: they were meant as the message."""
+    if len(words) == 1 or _is_there(it, words):
+        return
+    known = {name for count in it.accept().queues for name in (count.queue, "/".join(count.path))}
+    for place in range(len(words) - 1, 0, -1):
+        if "/".join(words[:place]) in known:
+            queue = " ".join(map(written, words[:place]))
+            why = f"{queue} is a queue; the message goes with --body: postroom send {queue} --body …"
+            raise ArgumentInvalid(argument=shortened(words[place]), why=why)
+
+
+def _is_there(it: Postroom, words: list[str]) -> bool:
+    try:
+        it.accept(*words)
+    except (ArgumentInvalid, QueueUnknown):
+        return False
+    except QueueLocked:
+        return True
+    return True
+
+
 def _standard_input() -> str:
     if sys.stdin is None:
         raise ArgumentInvalid(argument="standard input", why="it is closed; give the message with --body")
@@ -378,14 +417,6 @@ def _properties(given: list[str]) -> dict[str, Value]:
             raise ArgumentInvalid(argument="--property", why=f"{pair!r} is not NAME=VALUE")
         found[name] = value
     return found
-
-
-def _which_queue(names: list[str]) -> QueueUnknown:
-    from postroom.queues.addressing import NO_QUEUES
-
-    tops = list(dict.fromkeys(names))[:8]
-    hint = f" unless you name one, such as: {', '.join(tops)}" if tops else NO_QUEUES
-    return QueueUnknown(queue="to receive from", nearest=hint)
 
 
 def _show(listing: Listing, nothing: str) -> None:

@@ -39,9 +39,10 @@ def catalog(
     with opened() as it:
         entries = it.catalog()
     if name is not None:
+        names = [entry.name for entry in entries]
         entries = [entry for entry in entries if entry.name == name or entry.name.startswith(f"{name} in ")]
         if not entries:
-            raise DefinitionUnknown(name=name, nearest="")
+            raise DefinitionUnknown(name=f"definition {name}", nearest=nearest(name, names))
     if settings.json:
         output.as_json({"definitions": [entry.as_dict() for entry in entries]})
     elif entries:

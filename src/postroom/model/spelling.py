@@ -1,0 +1,48 @@
+"""Names that were misspelt: which of those that are there was meant, and how it is written."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+_SHORT = 4  # of so few letters only one may be wrong
+
+
+def close(name: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """The names that are a slip or two away, the closest first. Large and small letters are the same."""
+    folded = name.casefold()
+    found = []
+    for place, each in enumerate(dict.fromkeys(known)):
+        slips = _slips(folded, each.casefold(), _allowed(folded, each))
+        if slips is not None:
+            found.append((slips, place, each))
+    return [each for _, _, each in sorted(found)[:most]]
+
+
+def written(name: str) -> str:
+    """A name as a shell takes it: in quotes if it has blanks."""
+    return shlex.quote(name) if " " in name else name
+
+
+def _allowed(one: str, other: str) -> int:
+    """How many slips make one name of another; never all of its letters."""
+    longer = max(len(one), len(other))
+    return min(1, longer - 1) if longer <= _SHORT else max(2, longer // 6)
+
+
+def _slips(one: str, other: str, most: int) -> int | None:
+    """How many letters are wrong, missing, too many, or swapped with their neighbour; None if more than ``most``."""
+    if abs(len(one) - len(other)) > most:
+        return None
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        older, before, row = before, row, [at]
+        for place, theirs in enumerate(other, 1):
+            slips = min(before[place] + 1, row[-1] + 1, before[place - 1] + (letter != theirs))
+            if at > 1 and place > 1 and letter == other[place - 2] and one[at - 2] == theirs:
+                slips = min(slips, older[place - 2] + 1)
+            row.append(slips)
+        if min(row) > most:
+            return None
+    return row[-1] if row[-1] <= most else None

@@ -1,0 +1,56 @@
+"""What is said to words that are no commands: those that people know from elsewhere, and those that are misspelt."""
+
+from __future__ import annotations
+
+import pytest
+import typer.main
+from tests.interfaces.conftest import Run
+
+from postroom.interfaces.cli.guesses import ELSEWHERE
+from postroom.interfaces.cli.main import app
+
+
+@pytest.mark.parametrize("words", ELSEWHERE)
+def test_a_word_from_elsewhere_is_answered_with_what_to_type(run: Run, words: str) -> None:
+    told = run(*words.split())
+    assert (told.code, told.out) == (2, "")
+    assert told.err.endswith(f"Error: No such command {words.split()[-1]!r}; {ELSEWHERE[words]}\n")
+
+
+def test_what_is_to_be_typed_is_there(run: Run) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for words, answer in ELSEWHERE.items():
+        assert words not in commands, "a command needs no answer"
+        for named in answer.split("postroom ")[1:]:
+            assert named.split()[0] in {*commands, "--version"}
+
+
+@pytest.mark.parametrize("word", ["nonsense", "replays-it", "stat", "desk"])
+def test_a_word_that_is_like_no_command_leads_to_no_guess(run: Run, word: str) -> None:
+    told = run(word)
+    assert told.code == 2
+    assert told.err.endswith(f"Error: No such command {word!r}.\n")
+
+
+def test_a_slip_is_understood_in_every_group(run: Run) -> None:
+    assert "No such command 'sned'. Did you mean 'send'?" in run("sned").err
+    assert "No such command 'crate'. Did you mean 'create'?" in run("queue", "crate").err
+    assert "No such command 'shwo'. Did you mean 'show'?" in run("sphere", "shwo").err
+    assert run("--bogus").code == 2
+
+
+def test_help_is_a_word_too(run: Run) -> None:
+    for words in ([], ["send"], ["queue"], ["queue", "create"], ["sphere", "show"]):
+        wanted = run(*words, "--help").out
+        told = run("help", *words)
+        assert (told.code, told.out, told.err) == (0, wanted, "")
+    assert run("queue", "help", "create").out == run("queue", "create", "--help").out
+    assert run("queue", "help").out == run("queue", "--help").out
+    assert run("help", "nonsense").code == 2
+
+
+def test_queue_list_prints_what_accept_prints(run: Run) -> None:
+    run("queue", "create", "orders")
+    assert run("queue", "list").out == run("accept").out != ""
+    assert run("queue", "list", "--json").json == run("accept", "--json").json
+    assert "as postroom accept does" in run("help", "queue", "list").out
