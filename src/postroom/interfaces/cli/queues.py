@@ -381,10 +381,10 @@ def _refuse_message(it: Postroom, words: list[str]) -> None:
 def _is_there(it: Postroom, words: list[str]) -> bool:
     try:
         it.accept(*words)
+    except QueueLocked:
+        pass  # by someone who reads a message of it
     except (ArgumentInvalid, QueueUnknown):
         return False
-    except QueueLocked:
-        return True
     return True
 
 
