@@ -16,7 +16,7 @@ from typing import IO
 
 ROOT = Path(__file__).parents[1]
 #: One half: tests that mostly wait for programs they start. The other half is whatever is not named here.
-FIRST = ("tests/docs", "tests/faults", "tests/interfaces")
+FIRST = ("tests/docs", "tests/faults")
 HALVES = (FIRST, tuple(f"--ignore={folder}" for folder in FIRST))
 
 
