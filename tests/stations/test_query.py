@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.stations.world import desk, network
 
+from postroom.engine.arrow import PACKED
 from postroom.errors import (
     ArgumentInvalid,
     NodeDown,
@@ -128,7 +129,7 @@ def test_a_node_that_falls_silent_costs_its_own_query_only(
 
 
 def frame_of(read: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[SparkSession, int], DataFrame]:
-    return lambda spark, parts: spark.range(0, parts, 1, parts).mapInArrow(read, queries._SCHEMA)
+    return lambda spark, parts: spark.range(0, parts, 1, parts).mapInArrow(read, PACKED)
 
 
 def test_a_query_that_takes_too_long_ends(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
@@ -13,15 +13,12 @@ from postroom.engine.depot import Ticket
 from postroom.engine.effects import Arrival
 from postroom.engine.garbage import collector_off
 from postroom.engine.serial import Timeline
-from postroom.engine.worker import Bounds
+from postroom.engine.worker import Answering, Bounds
 from postroom.model.message import Stored
 from postroom.rules.chunks import Base, answer_of, chunk_of, number_of
 from postroom.rules.evaluate import evaluate_chunk
 from postroom.rules.plan import Plan
 from postroom.rules.xquery import saxon
-
-#: The answer to a chunk, worked out within bounds.
-Answering = Callable[[bytes, Bounds], bytes]
 
 
 def work(answer: Answering, bounds: Bounds, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from postroom.engine.arrow import stream
+from postroom.engine.arrow import packed_rows, stream
 from postroom.errors import PostroomError, QueryExpired
 from postroom.stations.names import place_of
 from postroom.stations.reading import Plan, form_version, read_mailboxes, read_stations
@@ -103,8 +103,7 @@ def _batch(*columns: Sequence[Any]) -> pyarrow.RecordBatch:
 
 def packed(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     """An answer in one cell: Java would take each row apart and put it together."""
-    cell = pyarrow.array([stream(rows)], pyarrow.binary())
-    return pyarrow.RecordBatch.from_arrays([cell], names=["packed"])
+    return packed_rows([stream(rows)])
 
 
 def unpacked(column: pyarrow.ChunkedArray) -> pyarrow.Table:

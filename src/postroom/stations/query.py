@@ -21,6 +21,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from postroom.engine.arrow import PACKED
 from postroom.engine.garbage import collector_off, set_loaded_apart
 from postroom.engine.launch import one_line
 from postroom.errors import (
@@ -56,7 +57,6 @@ _serial = itertools.count(1)
 T = TypeVar("T")
 _PROPERTY = "postroom.query"
 _FRAMES_MAX = 16  # of different numbers of parts, whose plans are kept
-_SCHEMA = "packed binary"  # an answer in one cell
 
 
 class Scope(NamedTuple):
@@ -345,7 +345,7 @@ class _Query:
 @lru_cache(maxsize=_FRAMES_MAX)
 def _frame(spark: SparkSession, parts: int) -> DataFrame:
     """Planned once for all queries over so many nodes: what is asked comes as a property of the job."""
-    return spark.range(0, parts, 1, parts).mapInArrow(_read, _SCHEMA)
+    return spark.range(0, parts, 1, parts).mapInArrow(_read, PACKED)
 
 
 def _done(spark: SparkSession, group: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 from postroom.engine.arrow import PACKED, packed_frame, packed_rows, packed_values
 from postroom.engine.depot import Receipt, Ticket
 from postroom.engine.isolation import isolated, reason
-from postroom.engine.worker import Bounds
+from postroom.engine.worker import Answering, Bounds
 from postroom.model.message import Stored
 from postroom.stations import functions
 from postroom.stations.procedures.actions import Bench, Complete, Made, Member, Outcome
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHUNK_MIN = 64  # fewer working sets are not worth a second task
-
-#: The answer to a chunk, worked out within bounds.
-Answering = Callable[[bytes, Bounds], bytes]
 
 
 def evaluate(
