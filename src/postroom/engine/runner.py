@@ -32,7 +32,6 @@ from postroom.model.moment import in_microseconds
 from postroom.store.base import Store
 from postroom.store.batch import Admit, Stale, admit_nothing
 from postroom.store.outbox import Effect
-from postroom.store.queues import Hold
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -347,4 +346,4 @@ class Runner:
 
 def _is_held(tx: Transaction, name: str) -> bool:
     queue = tx.queues.named_to_read(name)
-    return queue is not None and (queue.hold != Hold.NONE or in_use(tx, queue))
+    return queue is not None and (not queue.accepts or in_use(tx, queue))

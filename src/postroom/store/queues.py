@@ -18,15 +18,24 @@ from postroom.store.session import Session
 
 
 class Hold(IntEnum):
-    """What a held queue refuses."""
+    """What a held queue refuses. Those that release nothing are the highest: statements compare with FULL."""
 
     NONE = 0
     INPUT = 1  # accepts nothing, still releases (the ANSI meaning of DISABLE INPUT)
     FULL = 2  # neither accepts nor releases (the Multics meaning)
+    OUTPUT = 3  # accepts, releases nothing (the ANSI meaning of DISABLE OUTPUT)
 
     @property
     def label(self) -> str:
-        return ("", "input only", "full")[self]
+        return ("", "input only", "full", "output only")[self]
+
+    @property
+    def accepts(self) -> bool:
+        return self in (Hold.NONE, Hold.OUTPUT)
+
+    @property
+    def releases(self) -> bool:
+        return self < Hold.FULL
 
 
 class Keep(IntEnum):
@@ -77,6 +86,16 @@ class Queue(NamedTuple):
     @property
     def unprocessed(self) -> int:
         return self.arrivals - self.departed
+
+    @property
+    def accepts(self) -> bool:
+        """Whether its hold lets messages in."""
+        return Hold(self.hold).accepts
+
+    @property
+    def releases(self) -> bool:
+        """Whether its hold lets messages out."""
+        return Hold(self.hold).releases
 
     @property
     def names(self) -> tuple[str, ...]:
