@@ -279,6 +279,7 @@ def hierarchy() -> None:
                 "role": level.role,
                 "queue": level.leaf,
                 "command": level.command,
+                "timeout": level.timeout,
                 "password": level.password,
             }
             for level in levels
