@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -331,7 +331,7 @@ def test_effects_of_one_destination_keep_their_order(
         assert [turn for name, turn in tried if name == queue] == [1, 1, 2, 3]
 
 
-def _add(tx: Transaction, payload: dict[str, object]) -> int:
+def _add(tx: Transaction, payload: Mapping[str, object]) -> int:
     return tx.outbox.add("command", payload, str(payload["queue"]))
 
 
