@@ -136,7 +136,7 @@ def test_what_is_given_back_counts_how_often_it_was_given_out_and_keeps_its_plac
             assert message.body == "before"
             sphere.abort()
         assert waiting(work) == ["before", "two"]
-    returns = [event for event in work.trace(message.key) if event.verb == "give-back"]
+    returns = [event for event in work.trace(work.info("work").messages[0].key) if event.verb == "give-back"]
     assert [(event.detail or {})["attempts"] for event in returns] == [1, 2, 3]
     assert len({message.key for message in work.info("work")}) == 2
     over(work)
