@@ -65,6 +65,8 @@ LABELS = (
     "distribute",
     "receive",
     "segment",
+    "confirm",
+    "give-back",
     "unlock",
     "hold",
     "mode",

@@ -66,6 +66,8 @@ SELECT seq, at, verb, message, prior, source, target, detail FROM journal WHERE 
 #: What may happen to a message that stays where and as it is. Any other line but ``take`` and ``set-aside`` brings it
 #: to the end of its target, or lets it go if there is none.
 NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
+#: By this line a message that was taken is in its place again.
+GIVE_BACK = "give-back"
 
 
 class Line(NamedTuple):

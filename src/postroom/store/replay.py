@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from postroom.model.key import key_text
-from postroom.store.journal import NOTES, Line
+from postroom.store.journal import GIVE_BACK, NOTES, Line
 from postroom.store.messages import State
 from postroom.store.queues import Hold
 
@@ -144,6 +144,9 @@ class _Replay:
         known = told.departed.get(key) if place is None else place.last
         if line.prior != known:
             self._break(line, f"{line.verb} of {key_text(key)} follows line {line.prior}, and its last was {known}")
+        if line.verb == GIVE_BACK:
+            self._give_back(line, key, place)
+            return
         if place is None:
             if line.source is not None or line.target is None:
                 self._break(line, f"{line.verb} of {key_text(key)}, which is nowhere")
@@ -211,6 +214,18 @@ class _Replay:
         self._leave(line, line.message, place)
         about = place._replace(state=State.SET_ASIDE, position=line.seq, last=line.seq)
         self.told.messages[line.message] = about
+
+    def _give_back(self, line: Line, key: int, place: Place | None) -> None:
+        """It was taken, and is in its place again."""
+        told, said, queue = self.told, _said(line), _queue(line.target)
+        if place is None and told.departed.pop(key, None) is None:
+            self._break(line, f"{line.verb} of {key_text(key)}, which was never there")
+        if place is not None and (place.state != State.PROCESSED or place.queue != queue):
+            self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {queue}")
+        told.messages[key] = Place(queue, State.UNPROCESSED, said["position"], said["number"], line.seq, None)
+        counts = told.counts.get(queue, Counts())
+        kept = counts.processed - (place is not None)
+        told.counts[queue] = counts._replace(departed=counts.departed - 1, processed=kept)
 
     def _note(self, line: Line, place: Place) -> None:
         """It stays where it is."""

@@ -56,6 +56,7 @@ SELECT m.key, q.name, m.created, ?, m.type, m.format, m.body, m.hash, m.properti
 FROM queues q CROSS JOIN messages m ON m.queue = q.id AND m.state = 1
 WHERE q.id = ? AND q.hold < 2 AND q.retired = 0 AND q.keep = 1
     AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
+    AND NOT EXISTS (SELECT 1 FROM handouts h WHERE h.queue = q.id)
 ORDER BY m.position LIMIT 1
 """
 _TAKE_ONE = """

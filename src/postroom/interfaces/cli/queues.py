@@ -136,13 +136,11 @@ def receive(
         if follow:
             _follow(it, queue or [], wait)
             return
-        received = it.receive(*(queue or ()), segment=segment, wait=wait)
-        if not settings.json:
+        received = it.receive(
+            *(queue or ()), segment=segment, wait=wait, deliver=partial(_show_received, segment=segment)
+        )
+        if received.message is None:
             _show_received(received, segment)
-        elif received.message is not None:
-            output.deliver(received.message, lambda: output.as_json(received.as_dict()))
-        else:
-            output.as_json(received.as_dict())
     if or_fail and received.message is None:
         raise typer.Exit(3)
 
@@ -151,12 +149,9 @@ def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
     """Each message as it comes; with --json a document a line. With --wait until none has come for so long."""
     try:
         while True:
-            message = it.receive(*queue, wait=FOLLOW_SECONDS if wait is None else wait).message
-            if message is None and wait is not None:
+            received = it.receive(*queue, wait=FOLLOW_SECONDS if wait is None else wait, deliver=_show_message)
+            if received.message is None and wait is not None:
                 return
-            if message is not None:
-                say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
-                output.deliver(message, say)
     except KeyboardInterrupt:
         output.note("")
 
@@ -430,12 +425,23 @@ def _show(listing: Listing, nothing: str) -> None:
         output.note(nothing)
 
 
+def _show_message(received: Received) -> None:
+    message = received.message
+    assert message is not None
+    say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
+    output.deliver(message, say)
+
+
 def _show_received(received: Received, segment: bool) -> None:
+    message = received.message
+    if settings.json:
+        write = partial(output.as_json, received.as_dict())
+        write() if message is None else output.deliver(message, write)
+        return
     for name in received.passed:
         output.note(f"no unprocessed message in {name}")
     for name in received.held:
         output.note(f"{name} is on hold")
-    message = received.message
     if message is not None:
         output.deliver(message, lambda: output.say(message.body))
     if segment and received.end_of_message:
