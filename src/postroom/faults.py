@@ -67,6 +67,7 @@ LABELS = (
     "segment",
     "confirm",
     "give-back",
+    "mend",
     "unlock",
     "hold",
     "mode",

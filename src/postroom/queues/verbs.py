@@ -75,7 +75,7 @@ from postroom.queues.returning import Deliver, Returns, Taken
 from postroom.store.base import Store
 from postroom.store.batch import Admit, Batch, admit_nothing
 from postroom.store.handouts import Handout
-from postroom.store.messages import State
+from postroom.store.messages import MEND, State
 from postroom.store.owner import process_token
 from postroom.store.queues import CLOSED, Hold, Queue
 from postroom.store.transaction import Transaction
@@ -338,6 +338,7 @@ class Verbs:
             if queue.hold == Hold.FULL:
                 held.append(queue.name)
             elif not queue.unprocessed and not restored:
+                _check_empty(tx, queue)
                 passed.append(queue.name)
             else:
                 return self._release(tx, queue, asked, tuple(passed), tuple(held))
@@ -380,7 +381,7 @@ class Verbs:
         queue = locks.enter(tx, queue, self._user)
         stored = tx.messages.head(queue)
         if stored is None:
-            raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none")
+            raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none. {MEND}")
         if not stored.sound:
             tx.messages.set_aside(queue, stored)
             _unlock(tx, queue)
@@ -549,6 +550,13 @@ def _spoken_level(tx: Transaction, path: str) -> str | None:
     """The nearest level with a password, as it is typed."""
     level = keyed_level(tx, path)
     return None if level is None else shown(tuple(level.split("/")))
+
+
+def _check_empty(tx: Transaction, queue: Queue) -> None:
+    """Raise if a queue that counts no message has one."""
+    left = tx.messages.head(queue)
+    if left is not None:
+        raise StoreCorrupt(why=f"{queue.name} counts no message and has {key_text(left.key)}. {MEND}")
 
 
 def _unlock(tx: Transaction, queue: Queue) -> None:

@@ -2,14 +2,16 @@
 
 The events of one message are a chain: each knows the number of the one before it, and the message (or, once it is gone,
 its row in ``departed``) the number of the last. So a trace costs its own length, and writing needs no second index.
+Every line carries a digest of what it says: a changed one is noticed by whoever verifies (``store/audit.py``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
@@ -17,23 +19,20 @@ from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.session import Row, Session
 
-#: For many lines whose numbers were reserved.
+#: For many lines whose numbers were reserved, each made by ``numbered``.
 APPEND_NUMBERED = """
-INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail, digest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_APPEND = (
-    "INSERT INTO journal (at, verb, message, prior, source, target, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_ARRIVED = """
-INSERT INTO journal (seq, at, verb, message, source, target, actor)
-SELECT position, ?, ?, key, ?, queue, ? FROM messages WHERE queue = ? AND state = 1 AND position >= ?
+_APPEND = """
+INSERT INTO journal (at, verb, message, prior, source, target, actor, detail, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal"
 _LAST_OF = "SELECT coalesce(last, position) FROM messages WHERE key = ?"
 _LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
 _SET_LAST = "UPDATE messages SET last = ? WHERE key = ?"
 _SELECT = """
-SELECT j.seq, j.at, j.verb, j.message, s.name, t.name, j.actor, j.detail
+SELECT j.seq, j.at, j.verb, j.message, j.prior, j.source, j.target, j.detail, j.actor, j.digest, s.name, t.name
 FROM journal j LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
 """
 _CHAIN = """
@@ -41,7 +40,7 @@ WITH RECURSIVE chain (seq, prior) AS (
     SELECT seq, prior FROM journal WHERE seq = ?
     UNION ALL SELECT older.seq, older.prior FROM journal older JOIN chain ON older.seq = chain.prior
 )
-SELECT j.seq, j.at, j.verb, j.message, s.name, t.name, j.actor, j.detail
+SELECT j.seq, j.at, j.verb, j.message, j.prior, j.source, j.target, j.detail, j.actor, j.digest, s.name, t.name
 FROM chain JOIN journal j ON j.seq = chain.seq
      LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
 ORDER BY chain.seq
@@ -60,7 +59,8 @@ _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
 _LINES = """
-SELECT seq, at, verb, message, prior, source, target, detail FROM journal WHERE seq > ? ORDER BY seq LIMIT ?
+SELECT seq, at, verb, message, prior, source, target, detail, actor, digest FROM journal
+WHERE seq > ? ORDER BY seq LIMIT ?
 """
 
 #: What may happen to a message that stays where and as it is. Any other line but ``take`` and ``set-aside`` brings it
@@ -81,6 +81,50 @@ class Line(NamedTuple):
     source: int | None
     target: int | None
     detail: str | None
+    actor: str
+    digest: bytes | None  # None if the line is older than digests
+
+    @property
+    def sound(self) -> bool:
+        """Whether the line still says what was written; one without a digest cannot tell."""
+        _, at, verb, message, prior, source, target, detail, actor, digest = self
+        if digest is None:
+            return True
+        try:
+            return bytes(digest) == line_digest(at, verb, message, prior, source, target, actor, detail)
+        except (UnicodeEncodeError, TypeError, ValueError):  # rot can change a value's very type
+            return False
+
+
+def line_digest(
+    at: int,
+    verb: str,
+    message: int | None,
+    prior: int | None,
+    source: int | None,
+    target: int | None,
+    actor: str,
+    detail: str | None = None,
+) -> bytes:
+    """All that a line says, in 8 bytes. Its number is not among it: the database chooses that last."""
+    said = f"{message}\0{prior}\0{at}\0{verb}\0{source}\0{target}\0{actor}\0{detail}"
+    return blake2b(said.encode(), digest_size=8).digest()
+
+
+def numbered(
+    seq: int,
+    at: int,
+    verb: str,
+    message: int | None,
+    prior: int | None,
+    source: int | None,
+    target: int | None,
+    actor: str,
+    detail: str | None = None,
+) -> Row:
+    """The values of one line for ``APPEND_NUMBERED``."""
+    digest = line_digest(at, verb, message, prior, source, target, actor, detail)
+    return (seq, at, verb, message, prior, source, target, actor, detail, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +139,7 @@ class Event:
     target: str | None
     by: str
     detail: Mapping[str, Any] | None
+    damaged: bool = False  # it no longer says what was written, and may not be believed
 
     def as_dict(self) -> dict[str, Any]:
         shape: dict[str, Any] = {
@@ -106,6 +151,8 @@ class Event:
         }
         if self.detail is not None:
             shape["detail"] = dict(self.detail)
+        if self.damaged:
+            shape["damaged"] = True
         return shape
 
 
@@ -136,7 +183,8 @@ class Journal:
         """Append one event; its number is also the position of a message that arrived by it."""
         session = self._session
         said = None if detail is None else json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
-        return session.append(_APPEND, (session.now, verb, message, prior, source, target, self.actor, said))
+        about = (session.now, verb, message, prior, source, target, self.actor, said)
+        return session.append(_APPEND, (*about, line_digest(*about)))
 
     def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
         """An event that leaves the message where it is; one of ``NOTES``."""
@@ -144,9 +192,15 @@ class Journal:
         seq = self.add(verb, message=message, prior=prior, source=queue, target=queue, detail=detail)
         self._session.run(_SET_LAST, (seq, message))
 
-    def add_arrivals(self, verb: str, *, target: int, since: int, source: int | None = None) -> None:
-        """One event for each message that lies in a queue from a position on; inside the database, set at a time."""
-        self._session.run(_ARRIVED, (self._session.now, verb, source, self.actor, target, since))
+    def add_arrivals(self, verb: str, numbers: Sequence[int], keys: Iterable[int], target: int) -> None:
+        """One event for each of many new messages, whose numbers were reserved."""
+        at, actor, one = self._session.now, self.actor, blake2b
+        alike = f"\0None\0{at}\0{verb}\0None\0{target}\0{actor}\0None"  # they differ in the message alone
+        lines = (
+            (seq, at, verb, key, None, None, target, actor, None, one(f"{key}{alike}".encode(), digest_size=8).digest())
+            for seq, key in zip(numbers, keys, strict=False)
+        )
+        self._session.many(APPEND_NUMBERED, lines)
 
     def trace(self, message: int) -> list[Event]:
         """Everything that happened to one message, oldest first."""
@@ -195,14 +249,23 @@ class Journal:
 
 
 def _event(row: Row) -> Event:
-    seq, at, verb, message, source, target, actor, detail = row
+    *columns, source, target = row
+    line = Line(*columns)
+    if not line.sound:
+        return _damaged(line)
     return Event(
-        seq=seq,
-        time=to_datetime(at),
-        verb=verb,
-        key=None if message is None else key_text(message),
+        seq=line.seq,
+        time=to_datetime(line.at),
+        verb=line.verb,
+        key=None if line.message is None else key_text(line.message),
         source=source,
         target=target,
-        by=actor,
-        detail=None if detail is None else json.loads(detail),
+        by=line.actor,
+        detail=None if line.detail is None else json.loads(line.detail),
     )
+
+
+def _damaged(line: Line) -> Event:
+    """What can be shown of a line that no longer says what was written: nothing that a program might believe."""
+    said = {"was": ascii((line.at, line.verb, line.message, line.source, line.target, line.actor, line.detail))}
+    return Event(line.seq, to_datetime(0), "damaged", None, None, None, "", said, damaged=True)

@@ -123,15 +123,17 @@ class _Replay:
 
     def hear(self, line: Line) -> None:
         self.told.lines += 1
-        if line.message is not None:
-            self._message(line, line.message)
-            return
-        heard = self._of_room.get(line.verb)
-        if heard is not None:
-            try:
+        try:
+            if line.message is not None:
+                self._message(line, line.message)
+                return
+            heard = self._of_room.get(line.verb)
+            if heard is not None:
                 heard(line, _said(line))
-            except KeyError as missing:  # it speaks of what is not there, or does not say what it must
-                self._break(line, f"{line.verb} without {missing}")
+        except KeyError as missing:  # it speaks of what is not there, or does not say what it must
+            self._break(line, f"{line.verb!a} without {missing}")
+        except (ValueError, TypeError, AssertionError, StopIteration) as nonsense:
+            self._break(line, f"{line.verb!a} makes no sense ({type(nonsense).__name__})")
 
     def _break(self, line: Line, why: str) -> None:
         self.told.broken.append(Broken(line.seq, why))
