@@ -15,7 +15,9 @@ from postroom.store.replay import Told, told
 from postroom.store.transaction import Transaction
 from postroom.store.verification import Difference
 
-_QUEUES = "SELECT id, name, kind, path, ordinal, keep, command, hold, retired, door, departed, processed FROM queues"
+_QUEUES = """
+SELECT id, arrived, name, kind, path, ordinal, keep, command, hold, retired, door, departed, processed FROM queues
+"""
 _SET_QUEUE = """
 UPDATE queues SET name = ?, kind = ?, path = ?, ordinal = ?, keep = ?, command = ?, hold = ?, retired = ?, door = ?,
     arrived = ?, departed = ?, processed = ? WHERE id = ?
@@ -70,11 +72,12 @@ def mend(tx: Transaction) -> Mended:
 
 def _set_queues(tx: Transaction, known: Told) -> int:
     changed = 0
-    for id, *found in tx.session.rows(_QUEUES):
+    for id, arrived, *found in tx.session.rows(_QUEUES):
         if id not in known.queues:
             continue
         settings, counts = known.queues[id], known.counts[id]
-        if tuple(found) != (*settings, counts.departed, counts.processed):
+        fits = isinstance(arrived, int) and arrived <= counts.arrivals  # sends do not touch it
+        if not fits or tuple(found) != (*settings, counts.departed, counts.processed):
             changed += tx.session.run(_SET_QUEUE, (*settings, *counts, id))
     return changed
 

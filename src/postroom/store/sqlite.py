@@ -400,6 +400,6 @@ def _ours(error: BaseException, file: Path | None = None) -> BaseException:
         return UrlInvalid(url=str(file), why="the file is not a SQLite database, or its head is damaged")
     if isinstance(error, apsw.NotADBError):
         return StoreCorrupt(why=why)
-    if isinstance(error, apsw.CorruptError):
+    if isinstance(error, (apsw.CorruptError, apsw.SQLError)):  # statements are constants: it is the schema that is not
         return StoreCorrupt(why=why)
     return StoreUnavailable(why=f"{why} ({type(error).__name__})")
