@@ -77,6 +77,11 @@ class Unread(Received):
             self._give_back()
 
 
+def is_main() -> bool:
+    """Whether this is the main thread, whose caller has what it returns."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
 class Returns:
     """Gives back what was dropped unread, in threads of their own: a dropping may happen in the midst of any call."""
 
@@ -87,8 +92,6 @@ class Returns:
 
     def watched(self, received: Received, taken: Taken) -> Received:
         """The answer for a caller who may be gone."""
-        if threading.current_thread() is threading.main_thread():
-            return received
         return Unread.of(received, partial(self._start, taken))
 
     def finish(self) -> None:

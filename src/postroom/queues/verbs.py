@@ -71,7 +71,7 @@ from postroom.queues.results import (
     Sent,
     SentMany,
 )
-from postroom.queues.returning import Deliver, Returns, Taken
+from postroom.queues.returning import Deliver, Returns, Taken, is_main
 from postroom.store.base import Store
 from postroom.store.batch import Admit, Batch, admit_nothing
 from postroom.store.handouts import Handout
@@ -216,8 +216,8 @@ class Verbs:
             if found is not None:
                 if bind is not None:
                     bind(found)
-                whole = Received(found, (), (), True)
-                return self._watched(whole, Taken(known, found._stored))
+                received = Received(found, (), (), True)
+                return received if is_main() else self._watched(received, Taken(known, found._stored))
         asked = _Asked(names_of(queue), segment, within, deliver is not None, [])
         received = self._wait(asked, wait)
         if not received or within is not None:
@@ -231,7 +231,7 @@ class Verbs:
         return received
 
     def _watched(self, received: Received, taken: Taken) -> Received:
-        return received if self._returns is None else self._returns.watched(received, taken)
+        return received if self._returns is None or is_main() else self._returns.watched(received, taken)
 
     def _wait(self, asked: _Asked, wait: float | None) -> Received:
         received, locked = self._try_receive(asked)

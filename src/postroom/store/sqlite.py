@@ -30,7 +30,7 @@ from postroom.model.message import Draft, Message, Stored, message_hash
 from postroom.model.moment import Clock, system_clock
 from postroom.store import wakeup
 from postroom.store.base import Conflict, Store, Waiter
-from postroom.store.journal import line_digest
+from postroom.store.journal import line_digest, put_digest
 from postroom.store.migrations import MIGRATIONS, for_sqlite
 from postroom.store.session import About, Row, Session
 
@@ -174,7 +174,7 @@ class SqliteStore(Store):
                     return None
                 now = self.session.clock()
                 actor, hash = transaction.journal.actor, message_hash(key, now, None, *draft)
-                digest = line_digest(now, "put", key, None, None, queue, actor)
+                digest = put_digest(now, key, queue, actor)
                 found: list[Any] = execute(_OPEN_ONE, (queue,)).fetchall()
                 if not found:
                     execute("ROLLBACK")
