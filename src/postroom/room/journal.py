@@ -81,8 +81,9 @@ class JournalFace(Parts):
         The database reads its own files; messages, definitions and lines of the journal are compared with their hashes;
         the journal is replayed from its beginning and compared with what is stored.
         """
-        found = self.store.read(damaged)
+        found: tuple[Difference, ...] = ()
         try:
+            found = self.store.read(damaged)
             told = self.store.read(verified)
         except StoreCorrupt as damage:  # what cannot be read at all is named, too
             return Verified(0, 0, 0, 0, (*found, Difference("the store", None, str(damage))))

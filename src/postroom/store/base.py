@@ -23,7 +23,7 @@ from postroom.errors import (
 )
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message
-from postroom.store.messages import MEND
+from postroom.store.queues import MEND
 from postroom.store.session import Session
 from postroom.store.transaction import Transaction
 from postroom.store.verification import verified

@@ -16,11 +16,12 @@ from postroom.store.transaction import Transaction
 from postroom.store.verification import Difference
 
 _QUEUES = """
-SELECT id, arrived, name, kind, path, ordinal, keep, command, hold, retired, door, departed, processed FROM queues
+SELECT id, arrived, name, kind, path, ordinal, keep, command, command_seconds, hold, retired, door, departed, processed
+FROM queues
 """
 _SET_QUEUE = """
-UPDATE queues SET name = ?, kind = ?, path = ?, ordinal = ?, keep = ?, command = ?, hold = ?, retired = ?, door = ?,
-    arrived = ?, departed = ?, processed = ? WHERE id = ?
+UPDATE queues SET name = ?, kind = ?, path = ?, ordinal = ?, keep = ?, command = ?, command_seconds = ?, hold = ?,
+    retired = ?, door = ?, arrived = ?, departed = ?, processed = ? WHERE id = ?
 """
 _PLACES = """
 SELECT key, queue, state, position, number, coalesce(last, position), processed FROM messages

@@ -15,11 +15,9 @@ from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
-from postroom.store.queues import UNLOCK, Keep, Queue
+from postroom.store.queues import MEND, UNLOCK, Keep, Queue
 from postroom.store.session import Row, Session
 from postroom.store.slices import Slices
-
-MEND = "postroom mend sets right what the rest of the store knows"
 
 
 class State(IntEnum):

@@ -16,17 +16,28 @@ from postroom.store.journal import Journal
 from postroom.store.owner import is_alive
 from postroom.store.session import Row, Session
 
+MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
+
 
 class Hold(IntEnum):
-    """What a held queue refuses."""
+    """What a held queue refuses. Those that release nothing are the highest: statements compare with FULL."""
 
     NONE = 0
     INPUT = 1  # accepts nothing, still releases (the ANSI meaning of DISABLE INPUT)
     FULL = 2  # neither accepts nor releases (the Multics meaning)
+    OUTPUT = 3  # accepts, releases nothing (the ANSI meaning of DISABLE OUTPUT)
 
     @property
     def label(self) -> str:
-        return ("", "input only", "full")[self]
+        return ("", "input only", "full", "output only")[self]
+
+    @property
+    def accepts(self) -> bool:
+        return self in (Hold.NONE, Hold.OUTPUT)
+
+    @property
+    def releases(self) -> bool:
+        return self < Hold.FULL
 
 
 class Keep(IntEnum):
@@ -63,6 +74,7 @@ class Queue(NamedTuple):
     hold: int
     retired: int
     command: str | None
+    command_seconds: int | None  # that it may take; None is the common limit
     arrivals: int  # how many ever came; the number of the newest
     departed: int
     processed: int  # how many of the departed are kept here
@@ -79,6 +91,16 @@ class Queue(NamedTuple):
         return self.arrivals - self.departed
 
     @property
+    def accepts(self) -> bool:
+        """Whether its hold lets messages in."""
+        return Hold(self.hold).accepts
+
+    @property
+    def releases(self) -> bool:
+        """Whether its hold lets messages out."""
+        return Hold(self.hold).releases
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.path.split("/"))
 
@@ -89,19 +111,19 @@ class Queue(NamedTuple):
 
 def _read(row: Row) -> Queue:
     """A queue as its row says; of one that says what no queue can say, nothing may be believed."""
-    id, name, kind, path, ordinal, keep, hold, retired, command, arrivals, departed, processed, door, *_ = row
+    id, name, kind, path, ordinal, keep, hold, retired, command, _, arrivals, departed, processed, door, *_ = row
     numbers = (id, ordinal, keep, hold, retired, arrivals, departed, processed, door)
     fits = all(isinstance(number, int) for number in numbers) and all(
         isinstance(text, str) and text.isprintable() for text in (name, kind, path, command or "")
     )
-    if not (fits and 0 <= hold <= 2 and 0 <= keep <= 2 and 0 <= retired <= 1):
+    if not (fits and 0 <= hold <= 3 and 0 <= keep <= 2 and 0 <= retired <= 1):
         raise StoreCorrupt(why=f"the row of queue {id} ({name!a}) says what no queue can say")
     return Queue(*row)
 
 
 _COLUMNS = """
 SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command,
-       max/*scalar*/(q.arrived, coalesce((
+       q.command_seconds, max/*scalar*/(q.arrived, coalesce((
            SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
        ), 0)), q.departed, q.processed, q.door,
        l.owner, l.actor, l.reference, l.message, l.segment, l.expires
@@ -122,11 +144,12 @@ _OWN = "SELECT count(*) FROM queues WHERE name IN (SELECT value FROM json_each(?
 _NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
 _OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?, ?, ?, ?, ?, ?, ?) ORDER BY ordinal, id"
 _INSERT = """
-INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, arrived, departed, processed)
-VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0, 0) RETURNING id
+INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, command_seconds, arrived, departed,
+    processed)
+VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?, 0, 0, 0) RETURNING id
 """
-_EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, retired = 0 WHERE id = ?"
-_RETIRE = "UPDATE queues SET retired = 1, command = NULL WHERE id = ?"
+_EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, command_seconds = ?, retired = 0 WHERE id = ?"
+_RETIRE = "UPDATE queues SET retired = 1, command = NULL, command_seconds = NULL WHERE id = ?"
 _HOLD = "UPDATE queues SET hold = ? WHERE id = ?"
 _DOOR = "UPDATE queues SET door = ? WHERE id = ?"
 _KEEP = "UPDATE queues SET keep = ? WHERE id = ?"
@@ -159,6 +182,8 @@ class Queues:
 
     def named_to_read(self, name: str) -> Queue | None:
         row = self._session.row(_BY_NAME, (name,))
+        if row is not None and row[1] != name:
+            raise StoreCorrupt(why=f"an index leads from {name} to the queue {row[1]!a}. {MEND}")
         return None if row is None else _read(row)
 
     def locked(self, id: int) -> Queue:
@@ -182,6 +207,8 @@ class Queues:
     def below(self, path: str) -> list[Queue]:
         """The queue at a symbolic path, or all queues under it, in the order of definition."""
         exact = self._session.row(_BY_PATH, (path,))
+        if exact is not None and exact[3] != path:
+            raise StoreCorrupt(why=f"an index leads from {path} to the queue {exact[1]!a}. {MEND}")
         if exact is not None:
             return [_read(exact)]
         # "0" is the character after "/": the range holds exactly the paths that start with path + "/".
@@ -208,11 +235,20 @@ class Queues:
     # --- changing ---
 
     def create(
-        self, name: str, kind: str, *, path: str, ordinal: int = 0, keep: int = Keep.ALL, command: str | None = None
+        self,
+        name: str,
+        kind: str,
+        *,
+        path: str,
+        ordinal: int = 0,
+        keep: int = Keep.ALL,
+        command: str | None = None,
+        command_seconds: int | None = None,
     ) -> int:
-        row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command))
+        row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command, command_seconds))
         assert row is not None
         about = {"name": name, "kind": kind, "path": path, "ordinal": ordinal, "keep": int(keep), "command": command}
+        about |= _limit_of(command_seconds)
         self._journal.add("create-queue", target=row[0], detail=about)
         return int(row[0])
 
@@ -237,10 +273,13 @@ class Queues:
         row = self._session.row(_OWN, (json.dumps(names, ensure_ascii=False), kind))
         return row is not None and row[0] == len(names)
 
-    def evolve(self, queue: Queue, *, path: str, ordinal: int, command: str | None) -> None:
-        if (queue.path, queue.ordinal, queue.command, queue.retired) != (path, ordinal, command, 0):
-            self._session.run(_EVOLVE, (path, ordinal, command, queue.id))
-            about = {"path": path, "ordinal": ordinal, "command": command}
+    def evolve(
+        self, queue: Queue, *, path: str, ordinal: int, command: str | None, command_seconds: int | None = None
+    ) -> None:
+        present = (queue.path, queue.ordinal, queue.command, queue.command_seconds, queue.retired)
+        if present != (path, ordinal, command, command_seconds, 0):
+            self._session.run(_EVOLVE, (path, ordinal, command, command_seconds, queue.id))
+            about = {"path": path, "ordinal": ordinal, "command": command, **_limit_of(command_seconds)}
             self._journal.add("change-queue", target=queue.id, detail=about)
 
     def retire(self, queue: Queue) -> None:
@@ -295,3 +334,8 @@ class Queues:
     def count(self, id: int, *, departed: int, processed: int, arrived: int) -> None:
         """Note departures, and the highest number that is known to have arrived."""
         self._session.run(_COUNT, (departed, processed, arrived, id))
+
+
+def _limit_of(seconds: int | None) -> dict[str, int]:
+    """What the journal says of a command's own time limit."""
+    return {} if seconds is None else {"command_seconds": seconds}
