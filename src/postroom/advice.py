@@ -53,7 +53,7 @@ ADVICE: Final[dict[str, str]] = {
     "not-allowed": "Ask someone whom the domain allows it, or change the `allow` statements of its flow.",
     "not-in-sphere": "Acknowledge only messages that have the property `sphere`.",
     "outbox-unknown": "Look at the numbers with `postroom outbox list`; what was done is no longer there.",
-    "output-failed": "The message is taken. Show it with `postroom show KEY`, and mend what was written to.",
+    "output-failed": "Mend what was written to, and receive again: the message is where it was.",
     "participant-in-doubt": "Call `room.settle(participant)` as soon as it answers: it then commits, too.",
     "password-missing": "Name a level that has a password, or give this one a password with `postroom queue password`.",
     "password-wrong": "Give the password of the level that you name, not of one above or below it.",

@@ -84,7 +84,7 @@
     │   ├── JavaMissing            java-missing
     │   └── SparkUnavailable       spark-unavailable
     ├── OutboxUnknown              outbox-unknown
-    ├── OutputFailed               output-failed       (happened: yes)
+    ├── OutputFailed               output-failed
     └── StoreError
         ├── CommitUnknown          commit-unknown      (happened: unknown)
         ├── JournalDiffers         journal-differs
@@ -640,11 +640,7 @@ class OutboxUnknown(PostroomError):
 
 class OutputFailed(PostroomError):
     code = "output-failed"
-    template = (
-        "message {key} was received from {queue} and could not be written out: {why}; "
-        "if the queue keeps its processed messages: postroom show {key}"
-    )
-    happened = "yes"
+    template = "message {key} of {queue} could not be written out: {why}; it is back in its place, to be received again"
 
 
 # --- stores ------------------------------------------------------------------------------------------------------

@@ -236,7 +236,8 @@ def lost_lines_are_found(room: Postroom) -> None:
     verbs = {row[0]: row[1] for row in rows}
     assert verbs.keys() >= UNHEARD
     for verb, seq in verbs.items():
-        found = after(room, "DELETE FROM journal WHERE seq = ?", seq).differences
+        differences = after(room, "DELETE FROM journal WHERE seq = ?", seq).differences
+        found = [each for each in differences if "the line before it has" not in str(each.journal)]  # a mere gap
         assert bool(found) == (verb not in UNHEARD), f"{verb}: {found}"
 
 
@@ -279,7 +280,7 @@ def test_a_journal_of_an_earlier_version_is_not_called_damaged(room: Postroom) -
     room.create_queue("q")
     room.send("q", "x")
     first = next(event.seq for event in room.journal(10) if event.verb == "create-queue")
-    change = "UPDATE journal SET detail = NULL WHERE verb = 'create-queue'"
+    change = "UPDATE journal SET digest = NULL, detail = CASE WHEN verb = 'create-queue' THEN NULL ELSE detail END"
     room.store.transact("send", lambda tx: tx.session.run(change))
     with pytest.raises(JournalTooOld, match=f"line {first} of the journal"):
         room.verify()

@@ -16,7 +16,7 @@ from postroom.errors import NotInSphere, PropertyInvalid, TextInvalid
 from postroom.limits import PROPERTIES_MAX, PROPERTY_BYTES_MAX
 from postroom.model.body import Format, check_body, check_text, is_text, json_text, parse_json
 from postroom.model.key import key_number, key_text
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import is_moment, to_datetime, to_iso
 
 #: A property is a typed atomic value, fixed for the message's lifetime.
 Value = str | int | float | bool | None
@@ -101,7 +101,9 @@ class Stored(NamedTuple):
     @property
     def sound(self) -> bool:
         """Whether the row still says what was sent."""
-        key, _, created, _, type, form, body, hash, properties, cause, _, _, _ = self
+        key, _, created, processed, type, form, body, hash, properties, cause, _, _, _ = self
+        if processed is not None and not (isinstance(processed, int) and is_moment(processed)):
+            return False
         try:
             return message_hash(key, created, cause, body, form, type, properties) == hash
         except (UnicodeEncodeError, TypeError):  # rot can change a value's very type

@@ -11,6 +11,7 @@ Clock = Callable[[], int]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST, _LAST = ((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND for year in (1, 9999))
 
 
 def system_clock() -> int:
@@ -37,3 +38,8 @@ def to_iso(moment: datetime) -> str:
     '1970-01-01T00:00:00.000000Z'
     """
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def is_moment(microseconds: int) -> bool:
+    """Whether a number is a time that a clock can tell."""
+    return _FIRST <= microseconds <= _LAST

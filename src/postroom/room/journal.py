@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, overload
 
-from postroom.errors import ArgumentInvalid
-from postroom.limits import JOURNAL_ROWS_MAX
+from postroom.errors import ArgumentInvalid, StoreCorrupt
+from postroom.limits import DIFFERENCES_MAX, JOURNAL_ROWS_MAX
 from postroom.model.message import Message
 from postroom.model.types import FieldValue
 from postroom.model.views import record
@@ -14,8 +15,9 @@ from postroom.rules import retention
 from postroom.stations import whereabouts
 from postroom.stations.story import Story, story
 from postroom.store.journal import Event
+from postroom.store.mending import Mended, mend
 from postroom.store.types import find_type
-from postroom.store.verification import Verified, verified
+from postroom.store.verification import Difference, Verified, damaged, verified
 
 
 class JournalFace(Parts):
@@ -65,6 +67,24 @@ class JournalFace(Parts):
         """The messages of a slice's current lifetime, in the order of their arrival."""
         return retention.slice(self.store, self._programs, slicing, key)
 
+    def mend(self) -> Mended:
+        """Set right what the rest of the store knows: indexes by their tables, places and counts by the journal.
+
+        Messages that no longer say what was sent are set aside. What the answer names as ``left`` a backup must mend.
+        """
+        mended = self.store.transact("mend", mend)
+        return replace(mended, left=self.verify().differences)
+
     def verify(self) -> Verified:
-        """Replay the journal from its beginning, and compare what it comes to with what is stored."""
-        return self.store.read(verified)
+        """Look whether everything is as it was written, and differs in nothing from what the journal comes to.
+
+        The database reads its own files; messages, definitions and lines of the journal are compared with their hashes;
+        the journal is replayed from its beginning and compared with what is stored.
+        """
+        found: tuple[Difference, ...] = ()
+        try:
+            found = self.store.read(damaged)
+            told = self.store.read(verified)
+        except StoreCorrupt as damage:  # what cannot be read at all is named, too
+            return Verified(0, 0, 0, 0, (*found, Difference("the store", None, str(damage))))
+        return replace(told, differences=(*found, *told.differences)[:DIFFERENCES_MAX])

@@ -53,10 +53,10 @@ class Parts:
         self._charts = Charts()
         self._by = By(actor, broker or broker_name())
         self._doors = Doors(self._programs, self._charts, self._by)
-        self._verbs = Verbs(store, User(self._owner, actor), self._doors)
+        again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
+        self._verbs = Verbs(store, User(self._owner, actor), self._doors, again)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
-        again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
         self._monitor = Monitor(store, again, Entrance(self._verbs, self._network.forms))
         self._administration = Administration(store)
         gateways = [CommandGateway(absolute(url))]

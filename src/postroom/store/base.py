@@ -12,13 +12,25 @@ from functools import partial
 from typing import NoReturn, Protocol, TypeVar
 
 from postroom import faults
-from postroom.errors import CommitUnknown, PostroomError, RoomForked, RoomReentered, StoreBusy, StoreStopped
+from postroom.errors import (
+    CommitUnknown,
+    PostroomError,
+    RoomForked,
+    RoomReentered,
+    StoreBusy,
+    StoreCorrupt,
+    StoreStopped,
+)
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message
+from postroom.store.queues import MEND
 from postroom.store.session import Session
 from postroom.store.transaction import Transaction
+from postroom.store.verification import verified
 
 T = TypeVar("T")
+#: What a program raises that is given something else than was written.
+_OF_DAMAGE = (ValueError, TypeError, LookupError, OverflowError, AssertionError, AttributeError)
 
 
 class Conflict(Exception):
@@ -167,9 +179,22 @@ class Store(ABC):
 
     def _raise_ours(self, error: BaseException) -> NoReturn:
         ours = self._translated(error)
-        if ours is error:
-            raise error
-        raise ours from error
+        if ours is not error:
+            raise ours from error
+        if isinstance(error, _OF_DAMAGE) and self._is_damaged():
+            raise StoreCorrupt(why=f"what was read makes no sense ({type(error).__name__}: {error}). {MEND}") from error
+        raise error
+
+    def _is_damaged(self) -> bool:
+        """Whether the store is not what its journal comes to. Asked after an error that nobody has foreseen."""
+        self._rollback()
+        try:
+            self._begin_reading()
+            return bool(self.session.damage() or verified(self._transaction).differences)
+        except Exception as failure:  # whatever it is: a sound store can be read
+            return isinstance(failure, _OF_DAMAGE) or isinstance(self._translated(failure), StoreCorrupt)
+        finally:
+            self._rollback()
 
     @contextmanager
     def _entered(self) -> Iterator[None]:

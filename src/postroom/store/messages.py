@@ -15,8 +15,8 @@ from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
-from postroom.store.queues import UNLOCK, Keep, Queue
-from postroom.store.session import Session
+from postroom.store.queues import MEND, UNLOCK, Keep, Queue
+from postroom.store.session import Row, Session
 from postroom.store.slices import Slices
 
 
@@ -42,7 +42,15 @@ INSERT INTO messages
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 """
 _COLUMNS = "SELECT " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
-_HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
+# The index leads to the key, and the row itself says where it is and in which state: so a damaged index is noticed.
+_HEAD = (
+    "SELECT m.queue, m.state, "  # noqa: S608  # constants alone
+    + STORED
+    + """
+FROM messages m JOIN queues q ON q.id = m.queue
+WHERE m.key = (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 ORDER BY i.position LIMIT 1)
+"""
+)
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
 _FIND_MANY = _COLUMNS + "WHERE m.key IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
@@ -117,7 +125,7 @@ class Messages:
                 )
             ),
         )
-        self._journal.add_arrivals("put", target=id, since=positions[0])
+        self._journal.add_arrivals("put", positions, keys, id)
         return keys
 
     def take(self, queue: Queue, stored: Stored) -> None:
@@ -219,7 +227,12 @@ class Messages:
     def head(self, queue: Queue) -> Stored | None:
         """The next unprocessed message of a queue."""
         row = self._session.row(_HEAD, (queue.id,))
-        return None if row is None else Stored(*row)
+        if row is None:
+            return None
+        stored = Stored(*row[2:])
+        if row[:2] != (queue.id, State.UNPROCESSED) or not _is_next(stored, queue):
+            raise StoreCorrupt(why=f"the order of {queue.name} is not that of its messages. {MEND}")
+        return stored
 
     def find(self, key: int) -> Stored | None:
         row = self._session.row(_FIND, (key,))
@@ -240,22 +253,36 @@ class Messages:
 
     def next_of(self, queue: str, after: int, limit: int) -> list[Stored]:
         """The next unprocessed messages of a queue, which may not be there, from behind a position."""
-        rows = self._session.rows(_NEXT_OF, (queue, after, limit))
+        rows = _unprocessed(self._session.rows(_NEXT_OF, (queue, after, limit)))
         return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
 
     def between(self, queue: Queue, after: int, last: int) -> list[Stored]:
         """The unprocessed messages of a queue from behind a position up to another, oldest first."""
-        rows = self._session.rows(_BETWEEN, (queue.id, after, last))
+        rows = _unprocessed(self._session.rows(_BETWEEN, (queue.id, after, last)))
         return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
 
     def outlines(self, queue: Queue, after: int, last: int) -> list[tuple[Stored, int]]:
         """As ``between``, without the bodies: instead of each the number of its bytes."""
-        rows = self._session.rows(_OUTLINES, (queue.id, after, last))
+        rows = _unprocessed(self._session.rows(_OUTLINES, (queue.id, after, last)))
         return [(tuple.__new__(Stored, row[:-1]), row[-1]) for row in rows]
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""
         return [Stored(*row) for row in self._session.rows(_PAGE, (queue.id, int(state), after, limit))]
+
+
+def _is_next(stored: Stored, queue: Queue) -> bool:
+    """Whether all that came to a queue before a message have left it: else one of them was passed over."""
+    number = stored.number
+    return isinstance(number, int) and number <= queue.departed + 1
+
+
+def _unprocessed(rows: list[Row]) -> list[Row]:
+    """Rows that the index calls unprocessed; what a row itself says wins."""
+    for row in rows:
+        if row[3] is not None:
+            raise StoreCorrupt(why=f"message {key_text(row[0])} is processed, and an index has it otherwise. {MEND}")
+    return rows
 
 
 def check_one(changed: int, stored: Stored) -> None:

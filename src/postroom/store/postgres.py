@@ -66,6 +66,7 @@ _WORDS = {
     "max/*scalar*/(": "greatest(",
     "/*for update*/": "FOR NO KEY UPDATE",
     "/*for share*/": "FOR SHARE",
+    "NOT INDEXED": "",
     "json_valid(m.body)": "true",
     "/*json*/": "::jsonb",
     "m.key IN (SELECT value FROM json_each(%s))": "m.key IN (SELECT json_array_elements_text(%s::json)::bigint)",
@@ -115,6 +116,7 @@ def _adapt(statement: str) -> sql.SQL:
 
 class PostgresSession(Session):
     compares_json_numbers = False
+    numbers_without_gaps = False
 
     def __init__(self, connection: psycopg.Connection[Row], clock: Clock, place: str) -> None:
         self.connection = connection
@@ -171,6 +173,9 @@ class PostgresSession(Session):
 
     def damage(self) -> None:
         return None  # its tools for that are the server's, and need more rights than a room has
+
+    def rebuild_indexes(self) -> None:
+        pass  # pg_amcheck finds a damaged one, and REINDEX is the server's
 
     def journal_numbers(self, count: int) -> Sequence[int]:
         return sorted(row[0] for row in self.connection.execute(_MANY_NUMBERS, (count,)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from postroom.model.key import key_text
-from postroom.store.journal import NOTES, Line
+from postroom.store.journal import NOTES, RETURN, Line
 from postroom.store.messages import State
 from postroom.store.queues import Hold
 
@@ -126,15 +126,17 @@ class _Replay:
 
     def hear(self, line: Line) -> None:
         self.told.lines += 1
-        if line.message is not None:
-            self._message(line, line.message)
-            return
-        heard = self._of_room.get(line.verb)
-        if heard is not None:
-            try:
+        try:
+            if line.message is not None:
+                self._message(line, line.message)
+                return
+            heard = self._of_room.get(line.verb)
+            if heard is not None:
                 heard(line, _said(line))
-            except KeyError as missing:  # it speaks of what is not there, or does not say what it must
-                self._break(line, f"{line.verb} without {missing}")
+        except KeyError as missing:  # it speaks of what is not there, or does not say what it must
+            self._break(line, f"{line.verb!a} without {missing}")
+        except (ValueError, TypeError, AssertionError, StopIteration) as nonsense:
+            self._break(line, f"{line.verb!a} makes no sense ({type(nonsense).__name__})")
 
     def _break(self, line: Line, why: str) -> None:
         self.told.broken.append(Broken(line.seq, why))
@@ -147,6 +149,9 @@ class _Replay:
         known = told.departed.get(key) if place is None else place.last
         if line.prior != known:
             self._break(line, f"{line.verb} of {key_text(key)} follows line {line.prior}, and its last was {known}")
+        if line.verb == RETURN:
+            self._return(line, key, place)
+            return
         if place is None:
             if line.source is not None or line.target is None:
                 self._break(line, f"{line.verb} of {key_text(key)}, which is nowhere")
@@ -231,6 +236,18 @@ class _Replay:
         self._leave(line, line.message, place)
         about = place._replace(state=State.SET_ASIDE, position=line.seq, last=line.seq)
         self.told.messages[line.message] = about
+
+    def _return(self, line: Line, key: int, place: Place | None) -> None:
+        """It was taken, and is in its place again."""
+        told, said, queue = self.told, _said(line), _queue(line.target)
+        if place is None and told.departed.pop(key, None) is None:
+            self._break(line, f"{line.verb} of {key_text(key)}, which was never there")
+        if place is not None and (place.state != State.PROCESSED or place.queue != queue):
+            self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {queue}")
+        told.messages[key] = Place(queue, State.UNPROCESSED, said["position"], said["number"], line.seq, None)
+        counts = told.counts.get(queue, Counts())
+        kept = counts.processed - (place is not None)
+        told.counts[queue] = counts._replace(departed=counts.departed - 1, processed=kept)
 
     def _note(self, line: Line, place: Place) -> None:
         """It stays where it is."""

@@ -37,7 +37,8 @@ SELECT j.message FROM journal j WHERE j.seq > ? AND j.prior IS NOT NULL
 ORDER BY j.seq LIMIT ?
 """
 _SINCE = "SELECT count(*) FROM messages WHERE queue = ? AND state = 1 AND created > ?"
-_COUNTED = "SELECT queue, state, count(*) FROM messages WHERE state < 2 GROUP BY queue, state"
+# By the rows themselves: an index that has lost one would count it out.
+_COUNTED = "SELECT queue, state, count(*) FROM messages NOT INDEXED WHERE state < 2 GROUP BY queue, state"
 
 
 class Place(NamedTuple):

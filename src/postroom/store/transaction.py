@@ -11,6 +11,7 @@ from postroom.store.dossiers import Dossiers
 from postroom.store.epochs import Epochs
 from postroom.store.filings import Filings
 from postroom.store.handling import Handling
+from postroom.store.handouts import Handouts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
 from postroom.store.leases import Leases
@@ -66,6 +67,7 @@ class Transaction:
         self.spheres = Spheres(session)
         self.staging = Staging(session)
         self.handling = Handling(session, self.counts, self.spheres)
+        self.handouts = Handouts(session, self.journal, self.queues, self.counts)
         self._wake = False
 
     @property

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from postroom.errors import JournalTooOld
 from postroom.limits import DIFFERENCES_MAX, JOURNAL_PAGE_ROWS
 from postroom.model.key import key_text
-from postroom.store.replay import Counts, Place, Settings, Told, told
+from postroom.store.audit import Audit
+from postroom.store.replay import Broken, Counts, Place, Settings, Told, told
 from postroom.store.session import Row
 from postroom.store.transaction import Transaction
 
@@ -56,9 +57,11 @@ class Verified:
     departed: int
     queues: int
     differences: tuple[Difference, ...]
+    uncovered: int = 0  # lines from before digests: what they say is not checked
 
     def as_dict(self) -> dict[str, Any]:
         return {
+            "uncovered": self.uncovered,
             "lines": self.lines,
             "messages": self.messages,
             "departed": self.departed,
@@ -69,16 +72,34 @@ class Verified:
 
 def verified(tx: Transaction) -> Verified:
     """Replay the journal and compare; ``tx`` must be one unchanging picture of the store."""
-    known = told(tx.journal.lines())
-    if known.older is not None:
+    audit = Audit(tx.session.numbers_without_gaps)
+    known = told(audit.of(tx.journal.lines()))
+    if known.older is not None and not audit.broken:
         raise JournalTooOld(line=known.older)
     size = (known.lines, len(known.messages), len(known.departed), len(known.queues))
-    return Verified(*size, tuple(islice(_differences(tx, known), DIFFERENCES_MAX)))
+    found = chain(_of_lines([*audit.broken, *known.broken]), _unsound(tx), _differences(tx, known))
+    return Verified(*size, tuple(islice(found, DIFFERENCES_MAX)), audit.uncovered)
+
+
+def damaged(tx: Transaction) -> tuple[Difference, ...]:
+    """What the database finds wrong with its own files, indexes among them."""
+    return tuple(Difference("the file", None, said) for said in tx.session.damage() or ())
+
+
+def _of_lines(broken: Iterable[Broken]) -> Iterator[Difference]:
+    for line, why in broken:
+        yield Difference(f"line {line}", why, None)
+
+
+def _unsound(tx: Transaction) -> Iterator[Difference]:
+    """What no longer matches its hash or its digest."""
+    for key, _ in tx.soundness.unsound(None, DIFFERENCES_MAX)[1]:
+        yield Difference(f"message {key_text(key)}", None, "it no longer says what was sent")
+    for definition in tx.definitions.unsound():
+        yield Difference(f"definition {definition}", None, "it no longer says what was loaded")
 
 
 def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
-    for line, why in known.broken:
-        yield Difference(f"line {line}", why, None)
     session = tx.session
     yield from _compared("queue", known.queues, ((row[0], Settings(*row[1:])) for row in session.rows(_QUEUES)))
     yield from _compared("counts of queue", known.counts, ((row[0], Counts(*row[1:])) for row in session.rows(_COUNTS)))

@@ -79,6 +79,7 @@ for command in (
     rooms.show,
     rooms.journal,
     rooms.verify,
+    rooms.mend,
     engine.run,
     rules.catalog,
     rules.explain,

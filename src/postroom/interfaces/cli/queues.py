@@ -141,13 +141,11 @@ def receive(
             follow_one = _follow_state if it.is_state(queue or ()) else _follow
             follow_one(it, queue or [], wait)
             return
-        received = it.receive(*(queue or ()), segment=segment, wait=wait)
-        if not settings.json:
+        received = it.receive(
+            *(queue or ()), segment=segment, wait=wait, deliver=partial(_show_received, segment=segment)
+        )
+        if received.message is None:
             _show_received(received, segment)
-        elif received.message is not None:
-            output.deliver(received.message, lambda: output.as_json(received.as_dict()))
-        else:
-            output.as_json(received.as_dict())
     if or_fail and received.message is None:
         raise typer.Exit(3)
 
@@ -157,14 +155,12 @@ def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
     try:
         while True:
             try:
-                message = it.receive(*queue, wait=FOLLOW_SECONDS if wait is None else wait).message
+                seconds = FOLLOW_SECONDS if wait is None else wait
+                received = it.receive(*queue, wait=seconds, deliver=_show_message).message
             except QueueHeld:  # whoever follows goes on when the queue is enabled
-                message = None
-            if message is None and wait is not None:
+                received = None
+            if received is None and wait is not None:
                 return
-            if message is not None:
-                say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
-                output.deliver(message, say)
     except KeyboardInterrupt:
         output.note("")
 
@@ -464,12 +460,23 @@ def _show(listing: Listing, nothing: str) -> None:
         output.note(nothing)
 
 
+def _show_message(received: Received) -> None:
+    message = received.message
+    assert message is not None
+    say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
+    output.deliver(message, say)
+
+
 def _show_received(received: Received, segment: bool) -> None:
+    message = received.message
+    if settings.json:
+        write = partial(output.as_json, received.as_dict())
+        write() if message is None else output.deliver(message, write)
+        return
     for name in received.passed:
         output.note(f"no unprocessed message in {name}")
     for name in received.held:
         output.note(f"{name} is on hold")
-    message = received.message
     if message is not None:
         output.deliver(message, lambda: output.say(message.body))
     if segment and received.end_of_message:

@@ -17,6 +17,7 @@ from postroom.store.migrations import (
     m0008_staging,
     m0009_effects,
     m0010_undo,
+    m0011_confirmation,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -31,6 +32,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0008_staging.STATEMENTS,
     m0009_effects.STATEMENTS,
     m0010_undo.STATEMENTS,
+    m0011_confirmation.STATEMENTS,
 )
 
 _SQLITE = {
