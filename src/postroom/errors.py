@@ -86,12 +86,19 @@
     ├── OutboxUnknown              outbox-unknown
     ├── OutputFailed               output-failed       (happened: yes)
     └── StoreError
+        ├── ArchiveDamaged         archive-damaged
+        ├── ArchiveMissing         archive-missing
+        ├── ArchiveTaken           archive-taken
+        ├── BackupExists           backup-exists
+        ├── BackupInvalid          backup-invalid
         ├── CommitUnknown          commit-unknown      (happened: unknown)
+        ├── JournalArchived        journal-archived
         ├── JournalDiffers         journal-differs
         ├── JournalTooOld          journal-too-old
         ├── LeaseHeld              lease-held
         ├── LeaseLost              lease-lost
         ├── RoomForked             room-forked
+        ├── RoomInUse              room-in-use
         ├── RoomMissing            room-missing
         ├── RoomReentered          room-reentered
         ├── StoreBusy              store-busy
@@ -654,6 +661,33 @@ class StoreError(PostroomError):
     """The disk or the database server said no, or said nothing."""
 
 
+class ArchiveDamaged(StoreError):
+    code = "archive-damaged"
+    template = "the archive {folder} cannot be used: {why}; restore the folder from a copy"
+
+
+class ArchiveMissing(StoreError):
+    """Whoever asks for what is in the archive; everything else goes on."""
+
+    code = "archive-missing"
+    template = "the archive {folder} is not there ({why}); if it was moved: postroom archive --moved FOLDER"
+
+
+class ArchiveTaken(StoreError):
+    code = "archive-taken"
+    template = "{folder} is there already and holds other lines; remove it, or choose another folder"
+
+
+class BackupExists(StoreError):
+    code = "backup-exists"
+    template = "{file} is there already; choose another name, or say that it may be replaced: --replace"
+
+
+class BackupInvalid(StoreError):
+    code = "backup-invalid"
+    template = "{file} is no sound backup of a room: {why}"
+
+
 class CommitUnknown(StoreError):
     """The commit was sent and no clear answer came back. The change is there in full, or not at all."""
 
@@ -663,6 +697,16 @@ class CommitUnknown(StoreError):
         "reopen the room and look, or repeat the call with the same idempotency key"
     )
     happened = "unknown"
+
+
+class JournalArchived(StoreError):
+    """A stream of Spark that would begin before the journal does."""
+
+    code = "journal-archived"
+    template = (
+        "what came after line {line} cannot be read as a stream: the journal up to line {end} is in an archive; "
+        "read the queue as a batch, and begin a stream with startingOffset latest"
+    )
 
 
 class JournalDiffers(StoreError):
@@ -693,6 +737,11 @@ class LeaseLost(StoreError):
 class RoomForked(StoreError):
     code = "room-forked"
     template = "this room was opened in process {opened} and used in {used}; open it again after a fork"
+
+
+class RoomInUse(StoreError):
+    code = "room-in-use"
+    template = "{room} cannot be restored into: {why}"
 
 
 class RoomMissing(StoreError):

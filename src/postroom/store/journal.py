@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
+from postroom.store.archives import Archives
+from postroom.store.columns import LINE
 from postroom.store.session import Row, Session
 
 #: For many lines whose numbers were reserved.
@@ -41,7 +43,7 @@ WITH RECURSIVE chain (seq, prior) AS (
     SELECT seq, prior FROM journal WHERE seq = ?
     UNION ALL SELECT older.seq, older.prior FROM journal older JOIN chain ON older.seq = chain.prior
 )
-SELECT j.seq, j.at, j.verb, j.message, s.name, t.name, j.actor, j.detail
+SELECT j.seq, j.at, j.verb, j.message, s.name, t.name, j.actor, j.detail, j.prior
 FROM chain JOIN journal j ON j.seq = chain.seq
      LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
 ORDER BY chain.seq
@@ -59,10 +61,12 @@ _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
-_LINES = """
-SELECT seq, at, verb, message, prior, source, target, detail FROM journal WHERE seq > ? ORDER BY seq LIMIT ?
-"""
+_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants
+_ALL_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants alone
+_QUEUE_NAMES = "SELECT id, name FROM queues"
 
+#: By this line a message goes that nobody needs any more, with what it stood for.
+FORGET = "forget"
 #: What may happen to a message that stays where and as it is. Any other line but ``take`` and ``set-aside`` brings it
 #: to the end of its target, or lets it go if there is none.
 NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
@@ -78,6 +82,7 @@ class Line(NamedTuple):
     prior: int | None
     source: int | None
     target: int | None
+    actor: str
     detail: str | None
 
 
@@ -119,6 +124,7 @@ class Commit(NamedTuple):
 class Journal:
     def __init__(self, session: Session, actor: str) -> None:
         self._session = session
+        self.archives = Archives(session)  # where its older lines are
         self.actor = actor  # whoever acts; a rule or a station may stand in for the room's user
 
     def add(
@@ -147,14 +153,32 @@ class Journal:
         self._session.run(_ARRIVED, (self._session.now, verb, source, self.actor, target, since))
 
     def trace(self, message: int) -> list[Event]:
-        """Everything that happened to one message, oldest first."""
+        """Everything that happened to one message, oldest first; what was archived is read there."""
         last = self._last_number(message)
-        return [] if last is None else [_event(row) for row in self._session.rows(_CHAIN, (last,))]
+        rows = [] if last is None else self._session.rows(_CHAIN, (last,))
+        behind = rows[0][-1] if rows else last  # the line before those that are here
+        if rows and behind is None:
+            return [_event(row[:-1]) for row in rows]
+        end = self.archives.end()
+        archived = self._archived(message) if end and (behind is None or behind <= end) else []
+        return [*archived, *(_event(row[:-1]) for row in rows)]
+
+    def _archived(self, message: int) -> list[Event]:
+        rows = self.archives.lines_of(message)
+        names = dict(self._session.rows(_QUEUE_NAMES)) if rows else {}
+        lines = [Line(*row) for row in rows]
+        return [
+            _event((*line[:4], names.get(line.source), names.get(line.target), line.actor, line.detail))
+            for line in lines
+        ]
 
     def last(self, message: int) -> Event | None:
         last = self._last_number(message)
         row = None if last is None else self._session.row(_ONE, (last,))
-        return None if row is None else _event(row)
+        if row is not None:
+            return _event(row)
+        archived = self._archived(message) if self.archives.end() else []
+        return archived[-1] if archived else None
 
     def _last_number(self, message: int) -> int | None:
         row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
@@ -165,9 +189,9 @@ class Journal:
         return self._session.row(_FIRST, (seq,)) is not None
 
     def time_of(self, seq: int) -> int | None:
-        """When an event was, by its number."""
+        """When an event was, by its number; of one that was archived, when it was at the latest."""
         row = self._session.row(_TIME_OF, (seq,))
-        return None if row is None else int(row[0])
+        return self.archives.time_of(seq) if row is None else int(row[0])
 
     def newest(self) -> int:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""
@@ -182,11 +206,15 @@ class Journal:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]
 
     def lines(self) -> Iterator[Line]:
-        """The whole journal as it is written."""
+        """The whole journal as it is written, but for what was archived."""
         after = 0
-        while page := self._session.rows(_LINES, (after, JOURNAL_PAGE_ROWS)):
+        while page := self._session.rows(_ALL_LINES, (after, JOURNAL_PAGE_ROWS)):
             yield from (tuple.__new__(Line, row) for row in page)
             after = page[-1][0]
+
+    def page(self, after: int, last: int, limit: int) -> list[Row]:
+        """The next lines up to a number, every column of them."""
+        return self._session.rows(_LINES, (after, last, limit))
 
     def tail(self, count: int) -> Iterator[Event]:
         return (_event(row) for row in reversed(self._session.rows(_TAIL, (count,))))

@@ -42,6 +42,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 """
 _COLUMNS = "SELECT " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
 _HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
+_IS_SET_ASIDE = "SELECT 1 FROM messages WHERE key = ? AND state = 2"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
 _FIND_MANY = _COLUMNS + "WHERE m.key IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
@@ -184,6 +185,10 @@ class Messages:
         """Those of these keys that are there."""
         rows = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
         return {row[0]: tuple.__new__(Stored, row) for row in rows}
+
+    def is_set_aside(self, key: int) -> bool:
+        """Whether a message was found damaged before."""
+        return self._session.row(_IS_SET_ASIDE, (key,)) is not None
 
     def any(self) -> bool:
         """Whether there is a message at all."""

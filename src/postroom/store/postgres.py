@@ -27,6 +27,7 @@ from postroom.errors import (
 )
 from postroom.limits import BUSY_SECONDS, RECHECK_SECONDS
 from postroom.model.moment import Clock, system_clock
+from postroom.store.archives import REMOVE_DEPARTED
 from postroom.store.base import Conflict, Store, Waiter
 from postroom.store.messages import DISCARD, MARK
 from postroom.store.migrations import MIGRATIONS, for_postgres
@@ -71,6 +72,7 @@ _SETWISE: dict[str, LiteralString] = {
         DELETE FROM messages m USING unnest(%s::bigint[], %s::bigint[]) AS v (key, queue)
         WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
     """,
+    REMOVE_DEPARTED: "DELETE FROM departed d USING unnest(%s::bigint[]) AS v (key) WHERE d.key = v.key",
     SPEND: """
         INSERT INTO spent (message) SELECT m.key FROM messages m JOIN unnest(%s::bigint[]) AS v (key) ON m.key = v.key
         WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from postroom.model.key import key_text
-from postroom.store.journal import NOTES, Line
+from postroom.store.journal import FORGET, NOTES, Line
 from postroom.store.messages import State
 from postroom.store.queues import Hold
+from postroom.store.transfers import HANDED_OVER
 
 
 class Place(NamedTuple):
@@ -73,21 +74,26 @@ class Told:
     stations: dict[str, str] = field(default_factory=dict)
     principals: set[tuple[str, str]] = field(default_factory=set)
     version: int = 0
+    handed: set[int] = field(default_factory=set)  # of the departed, those that went to another store
+    archives: dict[int, str] = field(default_factory=dict)  # by the number of their last line: digest
+    retentions: dict[str, int] = field(default_factory=dict)
     older: int | None = None  # the first line that an earlier version wrote, which did not name a new queue
     broken: list[Broken] = field(default_factory=list)
 
 
-def told(lines: Iterable[Line]) -> Told:
-    """Hear a whole journal."""
-    replay = _Replay()
+def told(lines: Iterable[Line], begin: Told | None = None) -> Told:
+    """Hear a whole journal, or one whose beginning is known."""
+    replay = Replay(begin)
     for line in lines:
         replay.hear(line)
     return replay.told
 
 
-class _Replay:
-    def __init__(self) -> None:
-        self.told = Told()
+class Replay:
+    """Hears lines one after another."""
+
+    def __init__(self, begin: Told | None = None) -> None:
+        self.told = Told() if begin is None else begin
         self._of_message: dict[str, Callable[[Line, Place], None]] = {
             "take": self._take,
             "set-aside": self._set_aside,
@@ -119,6 +125,9 @@ class _Replay:
             "password": self._password,
             "remove-password": self._remove_password,
             "load": self._load,
+            "beats": self._beats,
+            "archive": self._archive,
+            "retention": self._retention,
         }
 
     def hear(self, line: Line) -> None:
@@ -148,6 +157,7 @@ class _Replay:
             if line.source is not None or line.target is None:
                 self._break(line, f"{line.verb} of {key_text(key)}, which is nowhere")
             told.departed.pop(key, None)  # it has come back
+            told.handed.discard(key)
             if line.target is not None:
                 self._arrive(line, key, line.target)
             return
@@ -157,6 +167,7 @@ class _Replay:
             self._leave(line, key, place)
             del told.messages[key]
             told.departed[key] = line.seq
+            self._gone(line, key)
             return
         heard = self._of_message.get(line.verb)
         if heard is None:
@@ -165,6 +176,13 @@ class _Replay:
             if line.target != place.queue:
                 self._break(line, f"{line.verb} of {key_text(key)} brings it to queue {line.target}")
             heard(line, place)
+
+    def _gone(self, line: Line, key: int) -> None:
+        if line.verb == HANDED_OVER:
+            self.told.handed.add(key)
+        elif line.verb == FORGET and line.detail is not None:
+            said = _said(line)
+            self.told.tokens.pop((said["machine"], said["entity"]), None)
 
     def _arrive(self, line: Line, key: int, queue: int) -> None:
         told = self.told
@@ -249,6 +267,15 @@ class _Replay:
             counts = self.told.counts[place.queue]
             self.told.counts[place.queue] = counts._replace(processed=counts.processed - 1)
 
+    def _beats(self, line: Line, said: dict[str, Any]) -> None:
+        """All that was told of a queue of heartbeats before, in one line."""
+        told, queue = self.told, _queue(line.source)
+        for key in [key for key, place in told.messages.items() if place.queue == queue]:
+            del told.messages[key]
+        for key, last, number in said["hearts"]:
+            told.messages[key] = Place(queue, State.UNPROCESSED, last, number, last, None)
+        told.counts[queue] = Counts(said["arrivals"], said["departed"], 0)
+
     # --- queues ---
 
     def _create_queue(self, line: Line, said: dict[str, Any]) -> None:
@@ -322,6 +349,15 @@ class _Replay:
         if said["version"] != self.told.version + 1:
             self._break(line, f"version {said['version']} was loaded after {self.told.version}")
         self.told.version = said["version"]
+
+    def _archive(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.archives[said["last"]] = said["digest"]
+
+    def _retention(self, line: Line, said: dict[str, Any]) -> None:
+        if said["microseconds"] is None:
+            self.told.retentions.pop(said["kind"], None)
+        else:
+            self.told.retentions[said["kind"]] = said["microseconds"]
 
 
 def _said(line: Line) -> dict[str, Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from postroom.errors import JournalTooOld
 from postroom.limits import DIFFERENCES_MAX, JOURNAL_PAGE_ROWS
 from postroom.model.key import key_text
-from postroom.store.replay import Counts, Place, Settings, Told, told
+from postroom.store import snapshot
+from postroom.store.archives import Archive
+from postroom.store.journal import Line
+from postroom.store.replay import Counts, Place, Replay, Settings, Told, told
 from postroom.store.session import Row
+from postroom.store.shelf import Digest
 from postroom.store.transaction import Transaction
 
 _MESSAGES = """
@@ -33,6 +37,8 @@ _OUTBOX = "SELECT id, state, attempts FROM outbox"
 _NODES = "SELECT name FROM nodes"
 _STATIONS = "SELECT name, node FROM stations"
 _PRINCIPALS = "SELECT kind, name FROM principals"
+_ARCHIVES = "SELECT last, digest FROM archives"
+_RETENTIONS = "SELECT kind, microseconds FROM retentions"
 _VERSION = "SELECT coalesce(max(version), 0), count(*) FROM versions"
 
 
@@ -56,6 +62,7 @@ class Verified:
     departed: int
     queues: int
     differences: tuple[Difference, ...]
+    archived: int = 0  # of the lines
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -64,16 +71,71 @@ class Verified:
             "departed": self.departed,
             "queues": self.queues,
             "differences": [each.as_dict() for each in self.differences],
+            "archived": self.archived,
         }
 
 
-def verified(tx: Transaction) -> Verified:
-    """Replay the journal and compare; ``tx`` must be one unchanging picture of the store."""
-    known = told(tx.journal.lines())
+def verified(tx: Transaction, *, archives: bool = False) -> Verified:
+    """Replay the journal and compare; ``tx`` must be one unchanging picture of the store.
+
+    What was archived is taken as it was when the archive was written; with ``archives`` it is read and replayed, too.
+    """
+    reading = _Reading(tx)
+    begin = reading.archives() if archives else beginning(tx)
+    known = told(tx.journal.lines(), begin)
     if known.older is not None:
         raise JournalTooOld(line=known.older)
-    size = (known.lines, len(known.messages), len(known.departed), len(known.queues))
-    return Verified(*size, tuple(islice(_differences(tx, known), DIFFERENCES_MAX)))
+    return compared(tx, known, reading.differences)
+
+
+def beginning(tx: Transaction) -> Told | None:
+    """What the archived lines come to; None if there are none."""
+    state = tx.journal.archives.state()
+    return None if state is None else snapshot.read(state)
+
+
+def compared(tx: Transaction, known: Told, before: Sequence[Difference] = ()) -> Verified:
+    """Compare what a journal comes to with the tables."""
+    archived = tx.journal.archives.all()
+    gone = len(known.departed) + sum(archive.departed for archive in archived)
+    size = (known.lines, len(known.messages), gone, len(known.queues))
+    differences = tuple(islice(chain(before, _differences(tx, known)), DIFFERENCES_MAX))
+    return Verified(*size, differences, sum(archive.lines for archive in archived))
+
+
+class _Reading:
+    """The archives, read from their beginning: whether they are whole, and come to what is noted of them."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self.differences: list[Difference] = []
+
+    def archives(self) -> Told:
+        replay = Replay()
+        for archive in self._tx.journal.archives.all():
+            shelf, digest = archive.shelf(), Digest()
+            for rows in shelf.every("lines"):
+                digest.add(rows)
+                for row in shelf.lines(rows):
+                    replay.hear(Line(*row))
+            self._departed(replay.told, archive, digest)
+            if digest.text() != archive.digest:
+                self._differ(f"archive {archive.folder}", archive.digest, digest.text())
+        noted = self._tx.journal.archives.state()
+        if noted is not None and snapshot.written(replay.told) != noted:
+            self._differ(f"line {archive.last}", "what the archives come to", "what is noted of them")
+        return replay.told
+
+    def _departed(self, told: Told, archive: Archive, digest: Digest) -> None:
+        """What an archive says of messages that were gone by its end; they are in no table now."""
+        for rows in archive.shelf().every("departed"):
+            digest.add(rows)
+            for key, last, *_ in rows:
+                if told.departed.pop(key, None) != last:
+                    self._differ(f"departed message {key_text(key)}", None, f"{last} in {archive.folder}")
+
+    def _differ(self, what: str, journal: str | None, tables: str | None) -> None:
+        self.differences.append(Difference(what, journal, tables))
 
 
 def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
@@ -96,6 +158,9 @@ def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     principals = dict.fromkeys(known.principals)
     yield from _compared("principal", principals, ((row, None) for row in session.rows(_PRINCIPALS)))
     versions = {"highest": known.version, "count": known.version}
+    archives = ((row[0], row[1]) for row in session.rows(_ARCHIVES))
+    yield from _compared("archive that ends with line", known.archives, archives)
+    yield from _compared("retention of", known.retentions, session.rows(_RETENTIONS))
     found = session.row(_VERSION) or (0, 0)
     yield from _compared("versions", versions, zip(("highest", "count"), found, strict=True))
 
