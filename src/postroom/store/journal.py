@@ -139,8 +139,13 @@ class Journal:
     ) -> int:
         """Append one event; its number is also the position of a message that arrived by it."""
         session = self._session
-        said = None if detail is None else json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
+        said = None if detail is None else self.spoken(detail)
         return session.append(_APPEND, (session.now, verb, message, prior, source, target, self.actor, said))
+
+    @staticmethod
+    def spoken(detail: Mapping[str, Any]) -> str:
+        """The detail of a line, as it is written."""
+        return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
 
     def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
         """An event that leaves the message where it is; one of ``NOTES``."""

@@ -141,9 +141,9 @@ class Messages:
         check_one(changed, stored)
         self._counts.depart(source, stored.number, kept=False)
 
-    def remove(self, queue: Queue, stored: Stored, verb: str) -> None:
+    def remove(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
         """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
-        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id)
+        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id, detail=detail)
         self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
         changed = self._session.run(DISCARD, (stored.key, queue.id))
         check_one(changed, stored)

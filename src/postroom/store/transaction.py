@@ -31,6 +31,7 @@ from postroom.store.timers import Timers
 from postroom.store.tokens import Tokens
 from postroom.store.tracking import Tracking
 from postroom.store.transfers import Transfers
+from postroom.store.upkeep import Upkeep
 
 
 class Transaction:
@@ -55,6 +56,7 @@ class Transaction:
         self.scans = Scans(session, self.journal.archives)
         self.soundness = Soundness(session)
         self.retention = Retention(session, self.journal, self.queues, self.counts)
+        self.upkeep = Upkeep(session, self.journal, self.queues, self.messages, self.retention)
         self.nodes = Nodes(session, self.journal)
         self.filings = Filings(session)
         self.transfers = Transfers(session, self.journal, self.queues, self.counts)
