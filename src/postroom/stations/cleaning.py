@@ -64,7 +64,7 @@ def _swept(store: Store, kind: Kind, before: int, pending: Collection[int]) -> i
     work = partial(_sweep, kind=kind, before=before, pending=pending)
     while gone := store.transact("upkeep", work):
         removed += gone
-        if gone < UPKEEP_ROWS or kind is Kind.HEARTBEATS:
+        if gone < UPKEEP_ROWS and kind is not Kind.HEARTBEATS:
             break
     return removed
 

@@ -249,8 +249,11 @@ class Upkeep:
         return self._number(_COUNT_BEATS, self._beats_done(), last, alive.id, alive.id)
 
     def _sweep_beats(self, before: int) -> int:
-        """Forget whoever has not beaten for so long and owns nothing, and then older beats of those who live."""
-        return self._sweep_silent(before) + self._sweep_lines(before)
+        """Forget whoever has not beaten for so long and owns nothing; if there is none, older beats of those who live.
+
+        One after another: what lines come to is known when the departures before them are counted.
+        """
+        return self._sweep_silent(before) or self._sweep_lines(before)
 
     def _sweep_silent(self, before: int) -> int:
         silent = [row[0] for row in self._session.rows(_SILENT, (before,))]
@@ -265,7 +268,8 @@ class Upkeep:
         """One line in the place of the last that goes says what all lines of heartbeats up to it came to."""
         alive = self._queues.named(ALIVE_QUEUE)  # its lock: nobody beats now
         last = None if alive is None or alive.kind != ALIVE else self._last_beat(alive.id, before)
-        if alive is None or last is None or not self._beats(before):
+        count = self._beats(before)
+        if alive is None or last is None or not count:
             return 0
         later = self._session.rows(_LATER, (last, alive.id, alive.id))
         hearts = [list(row) for row in self._session.rows(_HEARTS, (alive.id, last))]
@@ -280,10 +284,10 @@ class Upkeep:
         }
         at = self._journal.time_of(last)
         self._session.run(_STILLED, (last, alive.id))
-        gone = self._session.run(_REMOVE_BEATS, (self._beats_done(), last, alive.id, alive.id))
+        self._session.run(_REMOVE_BEATS, (self._beats_done(), last, alive.id, alive.id))
         self._session.run(_BEATS_LINE, (last, at, alive.id, self._journal.actor, self._journal.spoken(about)))
         self._session.run(_SET_BEATS_DONE, (last,))
-        return gone - 1
+        return count
 
     def _last_beat(self, alive: int, before: int) -> int | None:
         row = self._session.row(_LAST_BEAT, (self._beats_done(), before, alive, alive))
