@@ -78,7 +78,11 @@ class EngineFace(Parts):
         These are messages that are processed and that no slice holds, and what was kept as long as ``set_retention``
         says. ``sweepable`` says before how much that is.
         """
-        return self._sweep() + sum(each.count for each in self._cleaning.sweep())
+        return sum(self.sweep_by_kind().values())
+
+    def sweep_by_kind(self) -> dict[str, int]:
+        """As ``sweep``, and answers with how much of each kind went."""
+        return {"messages": self._sweep(), **{each.kind: each.count for each in self._cleaning.sweep()}}
 
     def sweepable(self) -> dict[str, int]:
         """How much of each kind ``sweep`` would remove now; of the kinds that are kept for ever nothing is said."""

@@ -248,18 +248,21 @@ def journal(
         _show_events(events)
 
 
-def verify() -> None:
+def verify(
+    archives: Annotated[bool, typer.Option("--archives", help="Read the archived part of the journal, too.")] = False,
+) -> None:
     """Compare the room with its journal.
 
     The journal is replayed from its beginning: where each message must be and in which state, counts, holds, locks,
-    tokens, timers. Exits with 1 if something is stored otherwise.
+    tokens, timers. Of the archived part it is known what it comes to. Exits with 1 if something is stored otherwise.
 
     \b
-    Example:
+    Examples:
       postroom verify
+      postroom verify --archives
     """
     with opened() as it:
-        found = it.verify()
+        found = it.verify(archives=archives)
     if settings.json:
         output.as_json(found.as_dict())
     elif found.differences:
