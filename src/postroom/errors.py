@@ -719,7 +719,8 @@ class JournalDiffers(StoreError):
 class JournalTooOld(StoreError):
     code = "journal-too-old"
     template = (
-        "line {line} of the journal was written by an earlier version and says too little to be replayed; "
+        "line {line} of the journal was written by an earlier version and says too little to be replayed, and what it "
+        "did not say is no longer stored; "
         "look at messages and counts with: postroom doctor --deep"
     )
 

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from tests.conformance.life import live
 from tests.conformance.test_verification import ROWS, after
+from tests.faults.upkeep_workload import write_here
 
 import postroom
 from postroom import faults
@@ -35,13 +36,6 @@ from postroom.store.archives import Archive
 from postroom.store.transaction import Transaction
 
 NOW = timedelta(0)
-
-
-def write_here(table: pyarrow.Table, order: tuple[str, ...], place: Path) -> None:
-    """What Spark writes, without Spark: the same columns in one file of small pages."""
-    place.mkdir()
-    ordered = table.sort_by([(name, "ascending") for name in order])
-    pyarrow.parquet.write_table(ordered, place / "part-0.parquet", row_group_size=50)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from tests.conformance.test_archive import write_here
+from tests.faults.upkeep_workload import write_here
 
 import postroom
 from postroom.diagnosis import storage

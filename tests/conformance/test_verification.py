@@ -157,5 +157,9 @@ def test_a_journal_of_an_earlier_version_is_not_called_damaged(room: Postroom) -
     first = next(event.seq for event in room.journal(10) if event.verb == "create-queue")
     change = "UPDATE journal SET detail = NULL WHERE verb = 'create-queue'"
     room.store.transact("send", lambda tx: tx.session.run(change))
+    found = room.verify()
+    assert (found.older, found.differences) == (1, ())
+    assert after(room, "UPDATE messages SET number = 2").differences, "what it says is still compared"
+    room.store.transact("send", lambda tx: tx.session.run("DELETE FROM queues"))
     with pytest.raises(JournalTooOld, match=f"line {first} of the journal"):
         room.verify()

@@ -42,7 +42,7 @@ def test_spark_writes_what_is_read_back_line_by_line(
 
 
 def test_a_stream_that_is_behind_the_archive_is_told_so(room: Postroom, tmp_path: Path) -> None:
-    from tests.conformance.test_archive import write_here
+    from tests.faults.upkeep_workload import write_here
 
     from postroom.engine.datasource.tail import Tail
     from postroom.errors import JournalArchived

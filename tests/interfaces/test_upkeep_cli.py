@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conformance.test_archive import write_here
+from tests.faults.upkeep_workload import write_here
 
 from postroom.engine import archiving
 

@@ -37,7 +37,7 @@ from postroom.store.shelf import (
     read_manifest,
 )
 from postroom.store.transaction import Transaction
-from postroom.store.verification import beginning, compared
+from postroom.store.verification import beginning, compared, tables
 
 if TYPE_CHECKING:
     import pyarrow
@@ -131,7 +131,7 @@ def _cut(tx: Transaction, before: int, folder: Path) -> int | None:
 
 def _settled(tx: Transaction, cut: int) -> Settled:
     """The lines up to a number and what they come to; refused unless the whole journal agrees with what is stored."""
-    replay, state, departed = Replay(beginning(tx)), None, {}
+    replay, state, departed = Replay(beginning(tx), tables(tx)), None, {}
     for line in tx.journal.lines():
         if state is None and line.seq > cut:
             state, departed = snapshot.written(replay.told), _leaving(replay)

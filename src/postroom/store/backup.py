@@ -18,7 +18,6 @@ from postroom import faults
 from postroom.errors import (
     BackupExists,
     BackupInvalid,
-    JournalTooOld,
     PostroomError,
     RoomInUse,
     StoreNewer,
@@ -121,10 +120,7 @@ def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verifie
         at = copy.read(lambda tx: tx.session.row(_NEWEST) or (0,))[0]
         if prepare:
             copy.transact("restore", _prepared)
-        try:
-            found = copy.read(verified)
-        except JournalTooOld:  # nothing is known to be wrong
-            found = Verified(0, 0, 0, 0, ())
+        found = copy.read(verified)
         if found.differences and check:
             raise BackupInvalid(file=str(file), why=f"{len(found.differences)} thing(s) are not as its journal tells")
     return found, at

@@ -7,15 +7,17 @@ line that was forgotten, doubled or lost shows. What messages say is in their ro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from postroom.model.key import key_text
 from postroom.store.journal import FORGET, NOTES, Line
 from postroom.store.messages import State
 from postroom.store.queues import Hold
 from postroom.store.transfers import HANDED_OVER
+
+T = TypeVar("T")
 
 
 class Place(NamedTuple):
@@ -77,13 +79,22 @@ class Told:
     handed: set[int] = field(default_factory=set)  # of the departed, those that went to another store
     archives: dict[int, str] = field(default_factory=dict)  # by the number of their last line: digest
     retentions: dict[str, int] = field(default_factory=dict)
-    older: int | None = None  # the first line that an earlier version wrote, which did not name a new queue
+    older: list[int] = field(default_factory=list)  # lines of earlier versions that did not say all; tables filled in
+    unknown: int | None = None  # the first of these that no table could help
     broken: list[Broken] = field(default_factory=list)
 
 
-def told(lines: Iterable[Line], begin: Told | None = None) -> Told:
+class Tables(NamedTuple):
+    """What is stored, for lines of earlier versions that did not say it: a new queue, and what a sweep took."""
+
+    queues: Mapping[int, Settings]
+    departed: Callable[[], Mapping[int, int]]  # key and last line
+    tokens: Mapping[int, tuple[str, str]]  # by message
+
+
+def told(lines: Iterable[Line], begin: Told | None = None, tables: Tables | None = None) -> Told:
     """Hear a whole journal, or one whose beginning is known."""
-    replay = Replay(begin)
+    replay = Replay(begin, tables)
     for line in lines:
         replay.hear(line)
     return replay.told
@@ -92,8 +103,9 @@ def told(lines: Iterable[Line], begin: Told | None = None) -> Told:
 class Replay:
     """Hears lines one after another."""
 
-    def __init__(self, begin: Told | None = None) -> None:
+    def __init__(self, begin: Told | None = None, tables: Tables | None = None) -> None:
         self.told = Told() if begin is None else begin
+        self._tables = tables
         self._of_message: dict[str, Callable[[Line, Place], None]] = {
             "take": self._take,
             "set-aside": self._set_aside,
@@ -197,8 +209,10 @@ class Replay:
         said = _said(line)
         if "dossier" in said:
             self.told.dossiers.setdefault(key, set()).add((queue, said["dossier"]))
-        if line.verb == "put" and "machine" in said:
-            self.told.tokens[said["machine"], said["entity"]] = key
+        if line.verb == "put" and "entity" in said:
+            stored = None if self._tables is None else self._tables.tokens.get(key)
+            machine = said["machine"] if "machine" in said else stored[0] if stored is not None else ""
+            self.told.tokens[machine, said["entity"]] = key
 
     def _move(self, line: Line, place: Place) -> None:
         assert line.message is not None
@@ -252,7 +266,13 @@ class Replay:
         self._forget(line, said, gone)
 
     def _sweep(self, line: Line, said: dict[str, Any]) -> None:
-        self._forget(line, said, [key for first, last in said["keys"] for key in range(first, last + 1)])
+        if "keys" in said:
+            gone = [key for first, last in said["keys"] for key in range(first, last + 1)]
+        else:
+            departed = self._fill_in(line, lambda tables: tables.departed())
+            found = [(place.position, key) for key, place in self.told.messages.items() if place.queue == line.source]
+            gone = [key for _, key in sorted(found) if departed.get(key) == self.told.messages[key].last]
+        self._forget(line, said, gone[: said["messages"]])
 
     def _forget(self, line: Line, said: dict[str, Any], gone: list[int]) -> None:
         if len(gone) != said["messages"]:
@@ -279,16 +299,31 @@ class Replay:
     # --- queues ---
 
     def _create_queue(self, line: Line, said: dict[str, Any]) -> None:
-        if "name" not in said and self.told.older is None:
-            self.told.older = line.seq
-        settings = Settings(*(said[name] for name in ("name", "kind", "path", "ordinal", "keep", "command")))
+        names = ("name", "kind", "path", "ordinal", "keep", "command")
+        if "name" in said:
+            settings = Settings(*(said[name] for name in names))
+        else:
+            stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
+            settings = stored._replace(hold=Hold.NONE, retired=0)
         self.told.queues[_queue(line.target)] = settings
         self.told.counts.setdefault(_queue(line.target), Counts())
+
+    def _fill_in(self, line: Line, look: Callable[[Tables], T | None]) -> T:
+        """What a line of an earlier version did not say, as it is stored."""
+        self.told.older.append(line.seq)
+        found = None if self._tables is None else look(self._tables)
+        if found is None:
+            self.told.unknown = self.told.unknown or line.seq
+            raise KeyError("what it did not say")
+        return found
 
     def _set(self, queue: int | None, **changed: Any) -> None:
         self.told.queues[_queue(queue)] = self.told.queues[_queue(queue)]._replace(**changed)
 
     def _change_queue(self, line: Line, said: dict[str, Any]) -> None:
+        if "ordinal" not in said:
+            stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
+            said = {"path": stored.path, "ordinal": stored.ordinal, "command": stored.command, **said}
         self._set(line.target, path=said["path"], ordinal=said["ordinal"], command=said["command"], retired=0)
 
     def _retire_queue(self, line: Line, said: dict[str, Any]) -> None:

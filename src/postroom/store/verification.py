@@ -13,7 +13,7 @@ from postroom.model.key import key_text
 from postroom.store import snapshot
 from postroom.store.archives import Archive
 from postroom.store.journal import Line
-from postroom.store.replay import Counts, Place, Replay, Settings, Told, told
+from postroom.store.replay import Counts, Place, Replay, Settings, Tables, Told, told
 from postroom.store.session import Row
 from postroom.store.shelf import Digest
 from postroom.store.transaction import Transaction
@@ -63,6 +63,7 @@ class Verified:
     queues: int
     differences: tuple[Difference, ...]
     archived: int = 0  # of the lines
+    older: int = 0  # lines of earlier versions that did not say all: for the rest, the tables were believed
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -72,6 +73,7 @@ class Verified:
             "queues": self.queues,
             "differences": [each.as_dict() for each in self.differences],
             "archived": self.archived,
+            "older": self.older,
         }
 
 
@@ -82,10 +84,14 @@ def verified(tx: Transaction, *, archives: bool = False) -> Verified:
     """
     reading = _Reading(tx)
     begin = reading.archives() if archives else beginning(tx)
-    known = told(tx.journal.lines(), begin)
-    if known.older is not None:
-        raise JournalTooOld(line=known.older)
-    return compared(tx, known, reading.differences)
+    return compared(tx, told(tx.journal.lines(), begin, tables(tx)), reading.differences)
+
+
+def tables(tx: Transaction) -> Tables:
+    """What is stored, for lines that earlier versions wrote."""
+    queues = {row[0]: Settings(*row[1:]) for row in tx.session.rows(_QUEUES)}
+    tokens = {row[2]: (row[0], row[1]) for row in tx.session.rows(_TOKENS)}
+    return Tables(queues, lambda: dict(_pages(tx, _DEPARTED)), tokens)
 
 
 def beginning(tx: Transaction) -> Told | None:
@@ -96,11 +102,13 @@ def beginning(tx: Transaction) -> Told | None:
 
 def compared(tx: Transaction, known: Told, before: Sequence[Difference] = ()) -> Verified:
     """Compare what a journal comes to with the tables."""
+    if known.unknown is not None:
+        raise JournalTooOld(line=known.unknown)
     archived = tx.journal.archives.all()
     gone = len(known.departed) + sum(archive.departed for archive in archived)
     size = (known.lines, len(known.messages), gone, len(known.queues))
     differences = tuple(islice(chain(before, _differences(tx, known)), DIFFERENCES_MAX))
-    return Verified(*size, differences, sum(archive.lines for archive in archived))
+    return Verified(*size, differences, sum(archive.lines for archive in archived), len(known.older))
 
 
 class _Reading:
@@ -111,7 +119,7 @@ class _Reading:
         self.differences: list[Difference] = []
 
     def archives(self) -> Told:
-        replay = Replay()
+        replay = Replay(None, tables(self._tx))
         for archive in self._tx.journal.archives.all():
             shelf, digest = archive.shelf(), Digest()
             for rows in shelf.every("lines"):

@@ -44,8 +44,8 @@ def retention_set(
     """Say how long a kind of thing is kept.
 
     What is older goes with the next sweep, or by an engine that runs. What is still needed never goes: a sphere
-    that has not ended, a database in doubt, mail on its way. A receipt that is gone no longer recognises its idempotency
-    key: a retry after that makes a second message.
+    that has not ended, a database in doubt, mail on its way. A receipt that is gone no longer recognises its
+    idempotency key: a retry after that makes a second message.
 
     \b
     Examples:
@@ -67,8 +67,8 @@ def sweep(
 ) -> None:
     """Remove processed messages that no slice holds, and what was kept long enough.
 
-    How long things are kept is said with postroom retention. A running engine does the same by itself. The journal still
-    answers trace.
+    How long things are kept is said with postroom retention. A running engine does the same by itself. The journal
+    still answers trace.
 
     \b
     Examples:
@@ -102,8 +102,8 @@ def archive(
 ) -> None:
     """Move the older part of the journal into a folder, as Parquet by Spark.
 
-    It is read back and compared before a line is removed; killed at any moment, it has archived or not, and the next run
-    goes on. trace, locate and verify answer as before, as long as the folder is there. Without a time the archives are
+    It is read back and compared before a line is removed; killed at any moment, it has archived or not, and the next
+    run goes on. trace, locate and verify answer as before, as long as the folder is there. Without a time the archives are
     listed.
 
     \b
