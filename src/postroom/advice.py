@@ -9,9 +9,8 @@ from typing import Final
 
 ADVICE: Final[dict[str, str]] = {
     "album-unknown": "Look at the names with `postroom table list`, or keep a query's answer with `--into NAME`.",
-    "archive-damaged": "Restore the folder from a copy; what is not in it is answered as before.",
+    "archive-damaged": "Restore the folder from a copy, or archive into another one; all else is answered as before.",
     "archive-missing": "Put the folder back, or say where it is now with `postroom archive --moved FOLDER`.",
-    "archive-taken": "Remove the folder if nothing needs it, or archive into another one.",
     "argument-invalid": "Give what the message asks for; `postroom COMMAND --help` shows an example.",
     "backup-exists": "Choose another file, or give `--replace`.",
     "backup-invalid": "Restore another backup; this one is damaged, or of another program.",

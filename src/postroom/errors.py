@@ -88,7 +88,6 @@
     └── StoreError
         ├── ArchiveDamaged         archive-damaged
         ├── ArchiveMissing         archive-missing
-        ├── ArchiveTaken           archive-taken
         ├── BackupExists           backup-exists
         ├── BackupInvalid          backup-invalid
         ├── CommitUnknown          commit-unknown      (happened: unknown)
@@ -663,19 +662,12 @@ class StoreError(PostroomError):
 
 class ArchiveDamaged(StoreError):
     code = "archive-damaged"
-    template = "the archive {folder} cannot be used: {why}; restore the folder from a copy"
+    template = "the archive {folder} cannot be used: {why}"
 
 
 class ArchiveMissing(StoreError):
-    """Whoever asks for what is in the archive; everything else goes on."""
-
     code = "archive-missing"
     template = "the archive {folder} is not there ({why}); if it was moved: postroom archive --moved FOLDER"
-
-
-class ArchiveTaken(StoreError):
-    code = "archive-taken"
-    template = "{folder} is there already and holds other lines; remove it, or choose another folder"
 
 
 class BackupExists(StoreError):
@@ -700,13 +692,8 @@ class CommitUnknown(StoreError):
 
 
 class JournalArchived(StoreError):
-    """A stream of Spark that would begin before the journal does."""
-
     code = "journal-archived"
-    template = (
-        "what came after line {line} cannot be read as a stream: the journal up to line {end} is in an archive; "
-        "read the queue as a batch, and begin a stream with startingOffset latest"
-    )
+    template = "what came after line {line} is no stream: up to line {end} it is archived; use startingOffset latest"
 
 
 class JournalDiffers(StoreError):

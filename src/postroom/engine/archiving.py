@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from postroom import faults
-from postroom.errors import ArchiveDamaged, ArchiveMissing, ArchiveTaken, JournalDiffers, StoreBusy, StoreUnavailable
+from postroom.errors import ArchiveDamaged, ArchiveMissing, JournalDiffers, StoreBusy, StoreUnavailable
 from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
 from postroom.store import snapshot
 from postroom.store.archives import Archive
@@ -236,7 +236,7 @@ class _Archiving:
             digest.add(rows)
         digest.add(settled.gone)
         if manifest.digest != digest.text() or (manifest.first, manifest.last) != (settled.first, settled.last):
-            raise ArchiveTaken(folder=str(place))
+            raise ArchiveDamaged(folder=str(place), why="it holds other lines; remove it, or choose another folder")
         _check(place, manifest, self._counted(settled))
         return manifest
 
