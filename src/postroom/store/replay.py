@@ -194,7 +194,8 @@ class Replay:
             self.told.handed.add(key)
         elif line.verb == FORGET and line.detail is not None:
             said = _said(line)
-            self.told.tokens.pop((said["machine"], said["entity"]), None)
+            machine = said["machine"] if (said["machine"], said["entity"]) in self.told.tokens else ""
+            self.told.tokens.pop((machine, said["entity"]), None)  # lines of earlier versions did not say the machine
 
     def _arrive(self, line: Line, key: int, queue: int) -> None:
         told = self.told
