@@ -110,7 +110,7 @@ def works_on(room: Postroom) -> None:
     room.machine(["NEW", "PAID"], [("NEW", "PAID")]).start("another")
     with room.sphere("another") as sphere:
         sphere.send("plain", "book", compensation="cancel")
-    others = [room.store.transact("send", lambda tx: tx.outbox.add("command", {"command": "true"}))]
+    others = [room.store.transact("send", lambda tx: tx.outbox.add("command", {"command": "true"}, "q"))]
     room.drop_effect(others[0])
     assert room.verify().differences == ()
 

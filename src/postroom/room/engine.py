@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from postroom.engine.depot import exchange, settings_of_spark
-from postroom.engine.runner import Report, Totals
+from postroom.engine.dispatch import Report
+from postroom.engine.runner import Totals
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
 from postroom.room.parts import Parts, spark_session
@@ -116,8 +117,13 @@ class EngineFace(Parts):
         def work(tx: Transaction) -> None:
             found = self._effect(tx, effect)
             queue = tx.queues.named_to_read(found.payload.get("queue", ""))
-            command = queue.command if queue is not None and queue.command is not None else found.payload.get("command")
-            tx.outbox.revive(found, {**found.payload, "command": command})
+            payload = dict(found.payload)
+            if queue is not None and queue.command is not None:
+                payload["command"] = queue.command
+                payload.pop("seconds", None)
+                if queue.command_seconds is not None:
+                    payload["seconds"] = queue.command_seconds
+            tx.outbox.revive(found, payload)
             tx.wake()
 
         self.store.transact("outbox-retry", work)

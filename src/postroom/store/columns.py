@@ -6,5 +6,5 @@ STORED = """m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.h
        m.number, coalesce(m.last, m.position)"""
 
 #: An archive keeps every one of them.
-JOURNAL = ("seq", "at", "verb", "message", "prior", "source", "target", "actor", "detail")
+JOURNAL = ("seq", "at", "verb", "message", "prior", "source", "target", "detail", "actor")
 LINE = ", ".join(JOURNAL)

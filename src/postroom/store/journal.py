@@ -82,8 +82,8 @@ class Line(NamedTuple):
     prior: int | None
     source: int | None
     target: int | None
-    actor: str
     detail: str | None
+    actor: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Settings(NamedTuple):
     ordinal: int
     keep: int
     command: str | None
+    command_seconds: int | None = None
     hold: int = Hold.NONE
     retired: int = 0
     door: int = 0
@@ -302,7 +303,7 @@ class Replay:
     def _create_queue(self, line: Line, said: dict[str, Any]) -> None:
         names = ("name", "kind", "path", "ordinal", "keep", "command")
         if "name" in said:
-            settings = Settings(*(said[name] for name in names))
+            settings = Settings(*(said[name] for name in names))._replace(command_seconds=said.get("command_seconds"))
         else:
             stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
             settings = stored._replace(hold=Hold.NONE, retired=0)
@@ -326,9 +327,10 @@ class Replay:
             stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
             said = {"path": stored.path, "ordinal": stored.ordinal, "command": stored.command, **said}
         self._set(line.target, path=said["path"], ordinal=said["ordinal"], command=said["command"], retired=0)
+        self._set(line.target, command_seconds=said.get("command_seconds"))
 
     def _retire_queue(self, line: Line, said: dict[str, Any]) -> None:
-        self._set(line.source, retired=1, command=None)
+        self._set(line.source, retired=1, command=None, command_seconds=None)
 
     def _hold(self, line: Line, said: dict[str, Any]) -> None:
         self._set(line.target, hold=next(hold for hold in Hold if hold.label == said.get("hold", "")))

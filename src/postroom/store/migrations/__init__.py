@@ -15,7 +15,8 @@ from postroom.store.migrations import (
     m0006_spheres,
     m0007_causes,
     m0008_staging,
-    m0009_upkeep,
+    m0009_effects,
+    m0010_upkeep,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -28,7 +29,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0006_spheres.STATEMENTS,
     m0007_causes.STATEMENTS,
     m0008_staging.STATEMENTS,
-    m0009_upkeep.STATEMENTS,
+    m0009_effects.STATEMENTS,
+    m0010_upkeep.STATEMENTS,
 )
 
 _SQLITE = {
