@@ -35,7 +35,7 @@ def make(schema: int, commit: str, folder: Path) -> None:
     code, room = folder / f"code-{schema}", folder / f"room-{schema}.db"
     subprocess.run(["git", "worktree", "add", "--detach", "--quiet", code, commit], check=True, cwd=HERE)
     try:
-        words = [sys.executable, HERE / "life.py", str(schema), room]
+        words = [sys.executable, str(HERE / "life.py"), str(schema), str(room)]
         subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": str(code / "src")}, cwd=folder)
         file_of(schema).write_bytes(gzip.compress(room.read_bytes(), 9, mtime=0))
     finally:

@@ -83,12 +83,12 @@ class EngineFace(Parts):
 
     def sweep_by_kind(self) -> dict[str, int]:
         """As ``sweep``, and answers with how much of each kind went."""
-        return {"messages": self._sweep(), **{each.kind: each.count for each in self._cleaning.sweep()}}
+        return {"messages": self._sweep(), **{each.kind: each.number for each in self._cleaning.sweep()}}
 
     def sweepable(self) -> dict[str, int]:
         """How much of each kind ``sweep`` would remove now; of the kinds that are kept for ever nothing is said."""
         found = {"messages": retention.sweepable(self.store, self._programs)}
-        return {**found, **{each.kind: each.count for each in self._cleaning.sweepable()}}
+        return {**found, **{each.kind: each.number for each in self._cleaning.sweepable()}}
 
     def retentions(self) -> dict[str, timedelta | None]:
         """How long each kind of thing is kept that would else grow for ever; None is for ever."""

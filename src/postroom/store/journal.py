@@ -170,7 +170,7 @@ class Journal:
 
     def _archived(self, message: int) -> list[Event]:
         rows = self.archives.lines_of(message)
-        names = dict(self._session.rows(_QUEUE_NAMES)) if rows else {}
+        names: dict[int | None, str] = dict(self._session.rows(_QUEUE_NAMES)) if rows else {}
         lines = [Line(*row) for row in rows]
         return [
             _event((*line[:4], names.get(line.source), names.get(line.target), line.actor, line.detail))

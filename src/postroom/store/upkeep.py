@@ -132,7 +132,7 @@ class Swept(NamedTuple):
     """How much of a kind goes, or would go."""
 
     kind: str
-    count: int
+    number: int
 
 
 class Upkeep:
