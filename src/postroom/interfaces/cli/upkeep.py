@@ -65,8 +65,9 @@ def retention_set(
 def sweep(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
 ) -> None:
-    """Remove processed messages that no slice holds, and what was kept long enough.
+    """Remove what nothing needs any more.
 
+    These are processed messages that no slice holds, and what was kept long enough.
     How long things are kept is said with postroom retention. A running engine does the same by itself. The journal
     still answers trace.
 
@@ -100,11 +101,11 @@ def archive(
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
 ) -> None:
-    """Move the older part of the journal into a folder, as Parquet by Spark.
+    """Move the older part of the journal into a folder.
 
-    It is read back and compared before a line is removed; killed at any moment, it has archived or not, and the next
-    run goes on. trace, locate and verify answer as before, as long as the folder is there. Without a time the archives
-    are listed.
+    Spark writes it as Parquet. It is read back and compared before a line is removed; killed at any moment, it has
+    archived or not, and the next run goes on. trace, locate and verify answer as before, as long as the folder is there. Without
+    a time the archives are listed.
 
     \b
     Examples:
