@@ -48,6 +48,7 @@ class Archive(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "id"}
 
     def shelf(self) -> Shelf:
+        """Its files, to be read."""
         return Shelf(self.folder, self.digest)
 
 

@@ -104,8 +104,8 @@ def archive(
     """Move the older part of the journal into a folder.
 
     Spark writes it as Parquet. It is read back and compared before a line is removed; killed at any moment, it has
-    archived or not, and the next run goes on. trace, locate and verify answer as before, as long as the folder is there. Without
-    a time the archives are listed.
+    archived or not, and the next run goes on. trace, locate and verify answer as before, as long as the folder is
+    there. Without a time the archives are listed.
 
     \b
     Examples:
