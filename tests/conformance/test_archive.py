@@ -154,6 +154,8 @@ def test_only_what_is_older_goes(url: str, tmp_path: Path) -> None:
         time[0] += 60_000_000
         assert room.archive(timedelta(minutes=30), tmp_path / "old") == []
         assert len(room.archive(timedelta(seconds=30), tmp_path / "old")) == 1
+        time[0] += 60_000_000
+        assert len(room.archive(timedelta(days=-1), tmp_path / "old")) == 1, "a moment to come is now"
 
 
 def test_a_sphere_that_has_not_ended_keeps_its_lines(room: Postroom, tmp_path: Path) -> None:

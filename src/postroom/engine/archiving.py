@@ -80,6 +80,7 @@ def archive(store: Store, before: int, folder: Path, write: Write, progress: Pro
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _clear(folder)
+        before = min(before, store.read(lambda tx: tx.now))  # else the line that tells of an archive would be archived
         while (cut := store.read(partial(_cut, before=before, folder=folder))) is not None:
             settled = store.read(partial(_settled, cut=cut))
             made.append(_Archiving(store, folder, write, progress or _silent).one(settled))
