@@ -53,7 +53,7 @@ class Table(NamedTuple):
     def delete(self) -> str:
         return f"DELETE FROM {self.name}"  # noqa: S608  # of our own schema
 
-    def count(self) -> str:
+    def counted(self) -> str:
         return f"SELECT count(*) FROM {self.name}"  # noqa: S608  # of our own schema
 
 
@@ -83,7 +83,7 @@ def read(connection: psycopg.Connection[Row], file: Path, progress: Progress) ->
     """All rows of a room in a file, into the tables of a connection's room, in the place of what is there."""
     with closing(apsw.Connection(os.fspath(file))) as room:
         tables = _tables(room)
-        total = sum(room.execute(table.count()).get for table in tables)
+        total = sum(room.execute(table.counted()).get for table in tables)
         done = 0
         everything = sql.SQL(", ").join(sql.Identifier(table.name) for table in tables)
         connection.execute(sql.SQL("TRUNCATE {}").format(everything))
@@ -105,10 +105,10 @@ def _tables(room: apsw.Connection) -> list[Table]:
     found = []
     for (name,) in room.execute(_TABLES).fetchall():
         if name != _PASSING:
-            columns = room.execute(_COLUMNS, (name,)).fetchall()
+            columns = [(str(column), str(type)) for column, type in room.execute(_COLUMNS, (name,))]
             types = tuple(_PG_TYPES[type] for _, type in columns)
             numbered = bool(room.execute(_NUMBERED, (name,)).get)
-            found.append(Table(name, tuple(column for column, _ in columns), types, numbered))
+            found.append(Table(str(name), tuple(column for column, _ in columns), types, numbered))
     return found
 
 
