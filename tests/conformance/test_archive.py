@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("_without_spark")
 
 
 @pytest.fixture
-def lived(room: Postroom, tmp_path: Path) -> Iterator[Postroom]:
+def lived(room: Postroom, tmp_path: Path) -> Postroom:
     live(room, tmp_path)
     return room
 

@@ -23,11 +23,8 @@ def test_retentions_are_set_listed_and_taken_back(run: Run) -> None:
     assert run("retention", "list", "--json").json["retentions"]["receipts"] == "1w"
     assert run("retention", "set", "receipts", "forever").out == "receipts are kept for ever\n"
     assert "receipts     for ever" in run("retention", "list").out
-    for words in (("cats", "3d"), ("spheres", "soon"), ("spheres", "-1d"), ("spheres", "99999999999999999999d")):
-        refused = run("retention", "set", *words)
-        assert (refused.code, refused.err.split(":")[1]) == (2 if words[1] == "-1d" else 1, " argument-invalid") or (
-            words[1] == "-1d" and refused.code == 2
-        )
+    for words in (("cats", "3d"), ("spheres", "soon"), ("spheres", "99999999999999999999d")):
+        assert run("retention", "set", *words).err.startswith("postroom: argument-invalid: ")
 
 
 def test_a_sweep_says_what_it_would_remove(run: Run) -> None:
