@@ -73,14 +73,15 @@ _COUNT_META = "SELECT count(*) " + _META
 
 # Undecided spheres, and recipients that take part, need the hearts that they depend on.
 _SILENT = """
-SELECT m.key FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 LEFT JOIN journal j ON j.seq = m.position
-WHERE q.name = 'ALIVE.Q' AND coalesce(j.at, (SELECT min(a.until) FROM archives a WHERE a.last >= m.position), 0) < ?
+SELECT m.key FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 LEFT JOIN beats h ON h.owner = m.body
+WHERE q.name = 'ALIVE.Q' AND coalesce(h.at, m.created) < ?
     AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.owner = m.body AND p.done = 0)
     AND NOT EXISTS (
         SELECT 1 FROM spheres s JOIN messages t ON t.key = s.token JOIN queues w ON w.id = t.queue
         WHERE s.owner = m.body AND w.name NOT IN ('COMMITTED', 'ABORTED')
     )
 """
+_STILL = "DELETE FROM beats WHERE owner = ?"
 _BEATS_DONE = "SELECT value FROM counters WHERE name = 'beats'"
 _SET_BEATS_DONE = """
 INSERT INTO counters (name, value) VALUES ('beats', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
@@ -262,6 +263,7 @@ class Upkeep:
             stored = self._messages.find(key)
             if alive is not None and stored is not None:
                 self._messages.remove(alive, stored, FORGET)
+                self._session.run(_STILL, (stored.body,))
         return len(silent)
 
     def _sweep_lines(self, before: int) -> int:

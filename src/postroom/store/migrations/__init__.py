@@ -16,7 +16,8 @@ from postroom.store.migrations import (
     m0007_causes,
     m0008_staging,
     m0009_effects,
-    m0010_upkeep,
+    m0010_undo,
+    m0011_upkeep,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -30,7 +31,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0007_causes.STATEMENTS,
     m0008_staging.STATEMENTS,
     m0009_effects.STATEMENTS,
-    m0010_upkeep.STATEMENTS,
+    m0010_undo.STATEMENTS,
+    m0011_upkeep.STATEMENTS,
 )
 
 _SQLITE = {
