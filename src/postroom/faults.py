@@ -55,6 +55,8 @@ SPHERE_LABELS = (
 )
 #: That of executors, which leave their answers in the store.
 STAGING_LABELS = ("stage",)
+#: Those of whoever looks after a room.
+UPKEEP_LABELS = ("archive", "retention", "upkeep", "restore")
 #: Every transaction is labelled, and every label has the three moments around its commit.
 LABELS = (
     *STATION_LABELS,
@@ -62,6 +64,7 @@ LABELS = (
     *COUNTER_LABELS,
     *SPHERE_LABELS,
     *STAGING_LABELS,
+    *UPKEEP_LABELS,
     "send",
     "send-many",
     "distribute",
@@ -100,7 +103,9 @@ LABELS = (
     "outbox-drop",
 )
 MOMENTS = ("begun", "committing", "committed")
-OTHERS = ("migrate.statement", "gateway.ran")
+#: Between writing files and telling the store of them, or the other way about.
+FILE_POINTS = ("archive.part", "archive.renamed", "backup.copied", "backup.renamed")
+OTHERS = ("migrate.statement", "gateway.ran", *FILE_POINTS)
 POINTS = tuple(f"{label}.{moment}" for label in LABELS for moment in MOMENTS) + OTHERS
 
 

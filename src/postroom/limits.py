@@ -130,6 +130,15 @@ TOP_JOURNAL_ROWS: Final = 100_000  # the newest, in which postroom top looks for
 TOP_REREAD_ROWS: Final = 10_000  # of those, at the next picture: numbers are not always seen in their order
 TOP_STEPS: Final = 5  # shown
 
+ARCHIVE_LINES: Final = 100_000  # of the journal in one file of an archive
+ARCHIVE_PAGE_BYTES: Final = 1024 * 1024  # of such a file, read at a time to find a message
+BACKUP_PAGES: Final = 4_096  # of a file that are copied between two looks at the progress
+BACKUP_ROWS: Final = 5_000  # of a table, likewise
+RETENTION_DAYS_MAX: Final = 36_500  # that an operator may set
+UPKEEP_ROWS: Final = 1_000  # of one kind that one transaction removes
+UPKEEP_SECONDS: Final = 600.0  # a running engine removes what was kept long enough this often
+GROWN_ROWS: Final = 100_000  # of one kind are worth a note
+
 # --- engine and gateways ---
 STEP_MESSAGES_MAX: Final = 40_000  # of one step
 STEP_CREATED_MAX: Final = 400_000  # new messages of a step; if it led to more, the next one takes fewer

@@ -14,6 +14,7 @@ CHECKS = (
     Check("messages", "", storage.messages),
     Check("journal", "no gap in the way of any message that was looked at", storage.chains),
     Check("counts", "every queue holds as many messages as it says", storage.counts),
+    Check("growth", "nothing has grown large that is kept for ever", storage.growth),
     Check("engine", "no engine runs, and none has left its lease behind", working.engine),
     Check("waiting", "nothing waits for an engine", working.waiting),
     Check("outbox", "no effect has failed or is overdue", working.outbox),

@@ -26,6 +26,7 @@ from postroom.limits import (
     STEP_MESSAGES_MAX,
     STEP_SECONDS,
     SWEEP_IDLE_SECONDS,
+    UPKEEP_SECONDS,
     WARM_SECONDS,
 )
 from postroom.store.base import Store, Waiter
@@ -69,7 +70,8 @@ Progress = Callable[[Totals], None]
 class Runner:
     """``spark`` is called when there is something to evaluate, ``housekeeping`` when it has been idle.
 
-    ``admit`` lets messages into queues that another capability than the one that made them looks after.
+    ``upkeep`` is called at an interval, busy or not. ``admit`` lets messages into queues that another capability than
+    the one that made them looks after.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Runner:
         stages: Iterable[Stage] = (),
         housekeeping: Callable[[], int] | None = None,
         admit: Admit = admit_nothing,
+        upkeep: Callable[[], object] | None = None,
     ) -> None:
         self._store = store
         self._gateways = tuple(gateways)
@@ -87,6 +90,8 @@ class Runner:
         self._stages = tuple(stages)
         self._housekeeping = housekeeping
         self._admit = admit
+        self._upkeep = upkeep
+        self._upkeep_due = 0.0
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._fence = 0
@@ -131,6 +136,8 @@ class Runner:
                 at_end.callback(self._abandon)
                 dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, self._fence, report))
                 while not self._stop.is_set():
+                    if not until_idle:
+                        self._keep_up()
                     dispatch.check()
                     if self._work(spark, progress, totals, step_messages):
                         idle_since = monotonic()
@@ -252,6 +259,12 @@ class Runner:
         for stage in self._stages:
             stage.keep_warm(self._store, spark)
         self._evaluated = monotonic()
+
+    def _keep_up(self) -> None:
+        """Remove what was kept long enough, busy or not, at an interval."""
+        if self._upkeep is not None and monotonic() >= self._upkeep_due:
+            self._upkeep()
+            self._upkeep_due = monotonic() + UPKEEP_SECONDS
 
     def _tidy(self) -> bool:
         return self._housekeeping is not None and self._housekeeping() > 0

@@ -140,8 +140,7 @@ def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> S
         return None
     if stored.sound:
         return stored
-    last = tx.journal.last(stored.key)
-    if last is None or last.verb != "set-aside":  # someone who wanted to receive it may have found it first
+    if not tx.messages.is_set_aside(stored.key):  # someone who wanted to receive it may have found it first
         tx.messages.set_aside(queues[stored.queue], stored)
     tx.timers.remove(timer)
     return None
@@ -219,8 +218,7 @@ def set_aside(tx: Transaction, keys: Sequence[int], fence: int) -> None:
     names = {stored.queue for stored in tx.messages.find_many(keys).values()}
     queues = _locked(tx, sorted(names))
     for stored in tx.messages.find_many(keys).values():
-        last = tx.journal.last(stored.key)
-        if stored.queue not in queues or stored.processed is not None or (last and last.verb == "set-aside"):
+        if stored.queue not in queues or stored.processed is not None or tx.messages.is_set_aside(stored.key):
             continue
         if stored.sound:
             raise misread(stored.key)

@@ -24,6 +24,7 @@ from postroom.rules.stage import RulesStage
 from postroom.spheres.monitor import Monitor
 from postroom.spheres.watching import Watching
 from postroom.stations.catalog import Forms
+from postroom.stations.cleaning import Cleaning
 from postroom.stations.counters import Counters
 from postroom.stations.handing import Handing
 from postroom.stations.network import Network
@@ -65,7 +66,8 @@ class Parts:
         self._handing = Handing(self._network, Counters())
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
         stages.append(Watching())
-        self._runner = Runner(store, gateways, here, stages, self._sweep, self._doors)
+        self._cleaning = Cleaning(self._network)
+        self._runner = Runner(store, gateways, here, stages, self._sweep, self._doors, self._cleaning.sweep)
 
     def _sweep(self) -> int:
         self._interpreter.tidy()

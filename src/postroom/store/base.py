@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
 from postroom import faults
@@ -31,6 +32,8 @@ from postroom.store.verification import verified
 T = TypeVar("T")
 #: What a program raises that is given something else than was written.
 _OF_DAMAGE = (ValueError, TypeError, LookupError, OverflowError, AssertionError, AttributeError)
+#: Told how much of a copy is done, and of how much.
+Progress = Callable[[int, int], None]
 
 
 class Conflict(Exception):
@@ -223,6 +226,14 @@ class Store(ABC):
         self._unusable = partial(RoomForked, opened=self._process, used=os.getpid())
 
     # --- what a database must do ---
+
+    @abstractmethod
+    def copy_to(self, file: Path, progress: Progress) -> None:
+        """Write all that is stored, as it is in one moment, into a SQLite file; others go on meanwhile."""
+
+    @abstractmethod
+    def copy_from(self, file: Path, progress: Progress) -> None:
+        """Take over all that a SQLite file of this version holds, in one commit; then this store takes no more work."""
 
     @abstractmethod
     def _begin(self) -> None: ...

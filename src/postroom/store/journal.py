@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
+from postroom.store.archives import Archives
+from postroom.store.columns import JOURNAL, LINE
 from postroom.store.session import Row, Session
 
 #: For many lines whose numbers were reserved, each made by ``numbered``.
@@ -64,11 +66,13 @@ _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
-_LINES = """
-SELECT seq, at, verb, message, prior, source, target, detail, actor, digest FROM journal
-WHERE seq > ? ORDER BY seq LIMIT ?
-"""
+_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants
+_ALL_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants alone
+_PRIOR = JOURNAL.index("prior")
+_QUEUE_NAMES = "SELECT id, name FROM queues"
 
+#: By this line a message goes that nobody needs any more, with what it stood for.
+FORGET = "forget"
 #: What may happen to a message that stays where and as it is. Any other line but ``take``, ``set-aside``, ``reserve``,
 #: ``give-back`` and ``return`` brings it to the end of its target, or lets it go if there is none.
 NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
@@ -185,6 +189,7 @@ class Commit(NamedTuple):
 class Journal:
     def __init__(self, session: Session, actor: str) -> None:
         self._session = session
+        self.archives = Archives(session)  # where its older lines are
         self.actor = actor  # whoever acts; a rule or a station may stand in for the room's user
 
     def add(
@@ -199,9 +204,14 @@ class Journal:
     ) -> int:
         """Append one event; its number is also the position of a message that arrived by it."""
         session = self._session
-        said = None if detail is None else json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
+        said = None if detail is None else self.spoken(detail)
         about = (session.now, verb, message, prior, source, target, self.actor, said)
         return session.append(_APPEND, (*about, line_digest(*about)))
+
+    @staticmethod
+    def spoken(detail: Mapping[str, Any]) -> str:
+        """The detail of a line, as it is written."""
+        return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
 
     def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
         """An event that leaves the message where it is; one of ``NOTES``."""
@@ -228,9 +238,21 @@ class Journal:
         )
 
     def trace(self, message: int) -> list[Event]:
-        """Everything that happened to one message, oldest first."""
+        """Everything that happened to one message, oldest first; what was archived is read there."""
         last = self._last_number(message)
-        return [] if last is None else [_event(row) for row in self._session.rows(_CHAIN, (last,))]
+        rows = [] if last is None else self._session.rows(_CHAIN, (last,))
+        behind = rows[0][_PRIOR] if rows else last  # the line before those that are here
+        if rows and behind is None:
+            return [_event(row) for row in rows]
+        end = self.archives.end()
+        archived = self._archived(message) if end and (behind is None or behind <= end) else []
+        return [*archived, *(_event(row) for row in rows)]
+
+    def _archived(self, message: int) -> list[Event]:
+        rows = self.archives.lines_of(message)
+        names: dict[int | None, str] = dict(self._session.rows(_QUEUE_NAMES)) if rows else {}
+        lines = [Line(*row) for row in rows]
+        return [_event((*line, names.get(line.source), names.get(line.target))) for line in lines]
 
     def attempts(self, message: int) -> int:
         """How often a message was given out to someone who may have given it back."""
@@ -239,7 +261,10 @@ class Journal:
     def last(self, message: int) -> Event | None:
         last = self._last_number(message)
         row = None if last is None else self._session.row(_ONE, (last,))
-        return None if row is None else _event(row)
+        if row is not None:
+            return _event(row)
+        archived = self._archived(message) if self.archives.end() else []
+        return archived[-1] if archived else None
 
     def _last_number(self, message: int) -> int | None:
         row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
@@ -255,9 +280,9 @@ class Journal:
         return None if row is None else row[0]
 
     def time_of(self, seq: int) -> int | None:
-        """When an event was, by its number."""
+        """When an event was, by its number; of one that was archived, when it was at the latest."""
         row = self._session.row(_TIME_OF, (seq,))
-        return None if row is None else int(row[0])
+        return self.archives.time_of(seq) if row is None else int(row[0])
 
     def newest(self) -> int:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""
@@ -272,11 +297,15 @@ class Journal:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]
 
     def lines(self) -> Iterator[Line]:
-        """The whole journal as it is written."""
+        """The whole journal as it is written, but for what was archived."""
         after = 0
-        while page := self._session.rows(_LINES, (after, JOURNAL_PAGE_ROWS)):
+        while page := self._session.rows(_ALL_LINES, (after, JOURNAL_PAGE_ROWS)):
             yield from (tuple.__new__(Line, row) for row in page)
             after = page[-1][0]
+
+    def page(self, after: int, last: int, limit: int) -> list[Row]:
+        """The next lines up to a number, every column of them."""
+        return self._session.rows(_LINES, (after, last, limit))
 
     def tail(self, count: int) -> Iterator[Event]:
         return (_event(row) for row in reversed(self._session.rows(_TAIL, (count,))))

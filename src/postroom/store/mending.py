@@ -13,7 +13,7 @@ from postroom.model.key import key_text
 from postroom.store.audit import Audit
 from postroom.store.replay import Told, told
 from postroom.store.transaction import Transaction
-from postroom.store.verification import Difference
+from postroom.store.verification import Difference, beginning, tables
 
 _QUEUES = """
 SELECT id, arrived, name, kind, path, ordinal, keep, command, command_seconds, hold, retired, door, departed, processed
@@ -54,8 +54,8 @@ def mend(tx: Transaction) -> Mended:
     """All in one transaction, which the journal tells of."""
     tx.session.rebuild_indexes()
     audit = Audit(tx.session.numbers_without_gaps)
-    known = told(audit.of(tx.journal.lines()))
-    by_journal = not audit.broken and not known.broken and known.older is None
+    known = told(audit.of(tx.journal.lines()), beginning(tx), tables(tx))
+    by_journal = not audit.broken and not known.broken and not known.older
     queues, places = (_set_queues(tx, known), _set_places(tx, known)) if by_journal else (0, 0)
     aside = []
     for place in tx.soundness.unsound(None, JOURNAL_PAGE_ROWS)[1]:

@@ -51,6 +51,7 @@ FROM messages m JOIN queues q ON q.id = m.queue
 WHERE m.key = (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 ORDER BY i.position LIMIT 1)
 """
 )
+_IS_SET_ASIDE = "SELECT 1 FROM messages WHERE key = ? AND state = 2"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
 _FIND_MANY = _COLUMNS + "WHERE m.key IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
@@ -193,9 +194,9 @@ class Messages:
         check_one(changed, stored)
         self._counts.depart(source, stored.number, kept=False)
 
-    def remove(self, queue: Queue, stored: Stored, verb: str) -> None:
+    def remove(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
         """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
-        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id)
+        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id, detail=detail)
         self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
         changed = self._session.run(DISCARD, (stored.key, queue.id))
         check_one(changed, stored)
@@ -242,6 +243,10 @@ class Messages:
         """Those of these keys that are there."""
         rows = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
         return {row[0]: tuple.__new__(Stored, row) for row in rows}
+
+    def is_set_aside(self, key: int) -> bool:
+        """Whether a message was found damaged before."""
+        return self._session.row(_IS_SET_ASIDE, (key,)) is not None
 
     def any(self) -> bool:
         """Whether there is a message at all."""

@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
@@ -28,7 +29,8 @@ from postroom.errors import (
 )
 from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS
 from postroom.model.moment import Clock, system_clock
-from postroom.store.base import Conflict, Store, Waiter
+from postroom.store.archives import REMOVE_DEPARTED
+from postroom.store.base import Conflict, Progress, Store, Waiter
 from postroom.store.messages import DISCARD, MARK
 from postroom.store.migrations import MIGRATIONS, for_postgres
 from postroom.store.session import About, Row, Session
@@ -89,6 +91,7 @@ _SETWISE: dict[str, LiteralString] = {
         DELETE FROM messages m USING unnest(%s::bigint[], %s::bigint[]) AS v (key, queue)
         WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
     """,
+    REMOVE_DEPARTED: "DELETE FROM departed d USING unnest(%s::bigint[]) AS v (key) WHERE d.key = v.key",
     SPEND: """
         INSERT INTO spent (message) SELECT m.key FROM messages m JOIN unnest(%s::bigint[]) AS v (key) ON m.key = v.key
         WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
@@ -206,6 +209,27 @@ class PostgresStore(Store):
             except psycopg.Error as error:
                 raise _ours(error) from error
             yield ListenWaiter(connection)
+
+    def copy_to(self, file: Path, progress: Progress) -> None:
+        from postroom.store.portable import write
+
+        try:
+            with contextlib.closing(_connect(self._url)) as connection:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                write(connection, file, progress)
+        except psycopg.Error as error:
+            raise _ours(error) from error
+
+    def copy_from(self, file: Path, progress: Progress) -> None:
+        from postroom.store.portable import read
+
+        with self._mutex, self._entered():
+            try:
+                with self.session.connection.transaction():
+                    read(self.session.connection, file, progress)
+            except psycopg.Error as error:
+                self._raise_ours(error)
+            self._stop("the room was restored; open it again")
 
     def waiter(self) -> AbstractContextManager[Waiter]:
         return self._listening()

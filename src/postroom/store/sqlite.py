@@ -25,11 +25,11 @@ from postroom.errors import (
     StoreUnavailable,
     UrlInvalid,
 )
-from postroom.limits import BUSY_SECONDS
+from postroom.limits import BACKUP_PAGES, BUSY_SECONDS
 from postroom.model.message import Draft, Message, Stored, message_hash
 from postroom.model.moment import Clock, system_clock
 from postroom.store import wakeup
-from postroom.store.base import Conflict, Store, Waiter
+from postroom.store.base import Conflict, Progress, Store, Waiter
 from postroom.store.journal import line_digest, put_digest
 from postroom.store.migrations import MIGRATIONS, for_sqlite
 from postroom.store.session import About, Row, Session
@@ -230,6 +230,20 @@ class SqliteStore(Store):
         self._rollback()
         self._raise_ours(error)
 
+    def copy_to(self, file: Path, progress: Progress) -> None:
+        # A connection of its own: nobody who shares this store waits for it.
+        copy_file(Path(self.session.place), file, progress)
+
+    def copy_from(self, file: Path, progress: Progress) -> None:
+        with self._mutex, self._entered():
+            try:
+                with contextlib.closing(_connect(file, create=False)) as source:
+                    _copy(source, self.session.connection, progress)
+            except BaseException as error:
+                self._raise_ours(error)
+            self._stop("the room was restored; open it again")
+        self._wake_after_commit()
+
     def waiter(self) -> AbstractContextManager[Waiter]:
         return wakeup.waiting(self._wake_directory)
 
@@ -318,6 +332,32 @@ def _connect(file: Path, create: bool) -> apsw.Connection:
     return connection
 
 
+def copy_file(source: Path, target: Path, progress: Progress) -> None:
+    """Copy a room's file with all that is committed, as it is in one moment; the target is a file that is empty."""
+    connection = _connect(source, create=False)
+    try:
+        into = apsw.Connection(os.fspath(target))
+        try:
+            # One picture for all pages: else every commit of others would begin the copy anew.
+            connection.execute("BEGIN")
+            connection.execute(_LAST_NUMBER if _version(connection) else _ANYTHING).fetchall()
+            _copy(connection, into, progress)
+        finally:
+            into.close()
+    except BaseException as error:
+        raise _ours(error, source) from error
+    finally:
+        connection.close()
+
+
+def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress) -> None:
+    with target.backup("main", source, "main") as copying:
+        while not copying.done:
+            copying.step(BACKUP_PAGES)
+            progress(copying.page_count - copying.remaining, copying.page_count)
+
+
+_ANYTHING = "SELECT count(*) FROM sqlite_master"
 _SETTINGS = (
     # Small pages: a durable send changes three, and their bytes are what the disk waits for.
     "PRAGMA page_size = 1024",

@@ -18,6 +18,7 @@ from postroom.store.migrations import (
     m0009_effects,
     m0010_undo,
     m0011_confirmation,
+    m0012_upkeep,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -33,6 +34,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0009_effects.STATEMENTS,
     m0010_undo.STATEMENTS,
     m0011_confirmation.STATEMENTS,
+    m0012_upkeep.STATEMENTS,
 )
 
 _SQLITE = {
