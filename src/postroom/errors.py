@@ -46,6 +46,7 @@
     │   └── MessageUnsound         message-unsound
     ├── QueueError
     │   ├── PasswordMissing        password-missing
+    │   ├── PasswordNeeded         password-needed
     │   ├── PasswordWrong          password-wrong
     │   ├── QueueHeld              queue-held
     │   ├── QueueLocked            queue-locked
@@ -410,6 +411,12 @@ class QueueError(PostroomError):
 class PasswordMissing(QueueError):
     code = "password-missing"
     template = "{queue} has no password at this level, so it cannot be disabled or enabled here: {advice}"
+    status = "40"
+
+
+class PasswordNeeded(QueueError):
+    code = "password-needed"
+    template = "{what}, and the present password was not given; give it, or say as the operator that it may: {word}"
     status = "40"
 
 

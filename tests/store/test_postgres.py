@@ -24,8 +24,9 @@ from postroom.errors import (
     UrlInvalid,
 )
 from postroom.room import Postroom
-from postroom.store.postgres import PostgresStore, public_url
+from postroom.store.postgres import PostgresStore
 from postroom.store.transaction import Transaction
+from postroom.store.urls import public_url
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ def printable(name: str | Path) -> str:
 
 
 def why_unread(file: str | Path, error: OSError) -> str:
-    """Why a file cannot be read; of a relative path that leads nowhere also the folder in which it was sought."""
+    """Why a file cannot be read; of a relative path that leads nowhere also where it was sought, but not its name."""
     why = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and not Path(file).is_absolute():
-        return f"{why} (looked for in {printable(Path(file).absolute().parent)})"
+        return f"{why} (looked for from the working directory)"
     return why

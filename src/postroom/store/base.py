@@ -99,6 +99,14 @@ class Store(ABC):
         """The URL by which other machines open this store; None if it is a file of this one."""
         return None
 
+    def scrub(self) -> None:
+        """Write anew what there is, so that nothing of what was changed or deleted before is left in the file."""
+        with self._mutex, self._entered():
+            try:
+                self._rewrite()
+            except Exception as error:
+                self._raise_ours(error)
+
     @property
     def actor(self) -> str:
         """Who acts, as the journal tells it."""
@@ -219,6 +227,9 @@ class Store(ABC):
     @abstractmethod
     def _refused_commit(self, error: BaseException) -> PostroomError | Conflict | None:
         """Ours, if the database said for certain that the commit did not happen; else None."""
+
+    @abstractmethod
+    def _rewrite(self) -> None: ...
 
     @abstractmethod
     def _wake_with_commit(self) -> None: ...

@@ -32,6 +32,7 @@ from postroom.store.messages import DISCARD, MARK
 from postroom.store.migrations import MIGRATIONS, for_postgres
 from postroom.store.session import About, Row, Session
 from postroom.store.slices import SPEND
+from postroom.store.urls import pieces, public_url
 
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
 _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
@@ -229,6 +230,9 @@ class PostgresStore(Store):
         super()._stop(why)
         self.session.connection.close()
 
+    def _rewrite(self) -> None:
+        self.session.connection.execute("VACUUM FULL nodes")
+
     def _wake_with_commit(self) -> None:
         self.session.connection.execute("SELECT pg_notify('postroom', '')")
 
@@ -258,7 +262,7 @@ def _connect(url: str) -> psycopg.Connection[Row]:
     except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
         raise StoreUnavailable(why="the URL of the room is malformed") from None
     except (psycopg.Error, UnicodeError) as error:
-        raise StoreUnavailable(why=_why(error)) from None
+        raise StoreUnavailable(why=_without_secrets(_why(error), url)) from None
     connection.prepare_threshold = 2
     return connection
 
@@ -301,11 +305,11 @@ def _version(connection: psycopg.Connection[Row]) -> int:
     return int(row[0])
 
 
-def public_url(url: str) -> str:
-    """A URL as it may be shown: without its password, and without parameters, which may hold one too."""
-    scheme, _, rest = url.partition("?")[0].partition("://")
-    login, at, host = rest.rpartition("@")
-    return f"{scheme}://{login.partition(':')[0]}{at}{host}"
+def _without_secrets(why: str, url: str) -> str:
+    """What was said of a connection that failed, unless it quotes what may be a password: a URL can be read amiss."""
+    if any(piece in why for piece in pieces(url)):
+        return f"no connection to {public_url(url)}; why is not told, because it would show a part of the password"
+    return why
 
 
 def _why(error: BaseException) -> str:
