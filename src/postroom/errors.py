@@ -128,7 +128,8 @@ class PostroomError(Exception):
 
     def __init__(self, **facts: Any) -> None:
         self.facts: dict[str, Any] = facts
-        super().__init__(self.template.format(**facts))
+        said = self.template.format(**facts)
+        super().__init__(said.encode(errors="backslashreplace").decode())  # what it quotes may be no text at all
 
     @property
     def advice(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def printable(name: str | Path) -> str:
     """A file's name as text, also where the file system has bytes that are none."""
-    return str(name).encode(errors="surrogateescape").decode(errors="replace")
+    return str(name).encode(errors="surrogatepass").decode(errors="replace")
 
 
 def why_unread(file: str | Path, error: OSError) -> str:

@@ -59,6 +59,8 @@ def file_of(url: str) -> Path | None:
     """The file of a room on SQLite; None for one on PostgreSQL."""
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
+        if not is_text(url):
+            raise UrlInvalid(url=ascii(public_url(url)), why="it is not text")
         return None
     if separator and scheme != "sqlite":
         raise UrlInvalid(url=f"{scheme}://…", why=f"{scheme!r} is not a kind of store")

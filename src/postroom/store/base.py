@@ -12,7 +12,7 @@ from functools import partial
 from typing import NoReturn, Protocol, TypeVar
 
 from postroom import faults
-from postroom.errors import CommitUnknown, PostroomError, RoomForked, RoomReentered, StoreBusy, StoreStopped
+from postroom.errors import ArgumentInvalid, CommitUnknown, PostroomError, RoomForked, RoomReentered, StoreBusy, StoreStopped
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message
 from postroom.store.session import Session
@@ -175,6 +175,9 @@ class Store(ABC):
 
     def _raise_ours(self, error: BaseException) -> NoReturn:
         ours = self._translated(error)
+        if isinstance(error, UnicodeEncodeError):  # what no look at a name or a text has stopped before
+            why = f"character {error.start + 1} is half of a surrogate pair, which no store can hold"
+            ours = ArgumentInvalid(argument=ascii(error.object[:40]), why=why)
         if ours is error:
             raise error
         raise ours from error

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from postroom import faults
 from postroom.errors import (
+    ArgumentInvalid,
     PostroomError,
     RoomMissing,
     StoreBusy,
@@ -323,6 +324,8 @@ def _ours(error: BaseException) -> BaseException:
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
+    if isinstance(error, psycopg.DataError) and not state:  # its driver's word: a text with a NUL
+        return ArgumentInvalid(argument="text", why=_why(error))
     why = f"{_why(error)} ({state})" if state else _why(error)
     if state in ("40001", "40P01", "23505"):  # serialization, deadlock, two who created the same thing at once
         return Conflict(why)

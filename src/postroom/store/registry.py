@@ -54,8 +54,8 @@ class Registry:
         if not name.isidentifier() or len(name) > ACTOR_CHARS_MAX:
             why = f"{name!r} is not a name: letters, digits and _, at most {ACTOR_CHARS_MAX}"
             raise ArgumentInvalid(argument="principal", why=why)
-        if not 0 < len(password) <= SECRET_CHARS_MAX:
-            raise ArgumentInvalid(argument="password", why=f"1 to {SECRET_CHARS_MAX} characters")
+        if not 0 < len(password) <= SECRET_CHARS_MAX or not is_text(password):
+            raise ArgumentInvalid(argument="password", why=f"1 to {SECRET_CHARS_MAX} characters of text")
         return hash_password(password)
 
     def remove(self, name: str) -> None:
