@@ -7,7 +7,7 @@ another appends (rw); and one was over before another began (rt). If these depen
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ def _contents(calls: Sequence[Operation], final: Mapping[str, Sequence[str]]) ->
     writer = {(queue, value): each for each in calls for queue, value in each.sent}
     for queue, values in final.items():
         yield from (f"{queue}: {value} was never sent" for value in values if (queue, value) not in writer)
-        yield from (f"{queue}: {value} is there twice" for value in values if list(values).count(value) > 1)
+        yield from (f"{queue}: {value} is there twice" for value, times in Counter(values).items() if times > 1)
     present = {(queue, value) for queue, values in final.items() for value in values}
     for place, each in writer.items():
         if each.happened and place not in present:
@@ -37,7 +37,7 @@ def _contents(calls: Sequence[Operation], final: Mapping[str, Sequence[str]]) ->
             yield f"{place[0]}: {place[1]} is there without what was sent with it"
     for each in calls:
         for queue, seen in each.seen.items():
-            if list(final[queue][: len(seen)]) != seen:
+            if list(final[queue][: len(seen)]) != list(seen):
                 yield f"{queue}: {each.process} read {seen[-3:]}, which the list never was"
             elif seen and _halved(writer.get((queue, seen[-1])), queue, seen):
                 yield f"{queue}: {each.process} read {seen[-1]} without what was sent with it"
@@ -55,16 +55,16 @@ def graph_of(calls: Sequence[Operation], final: Mapping[str, Sequence[str]]) -> 
         if first is not None and second is not None and first != second:
             graph[first].setdefault(second, kind)
 
-    for queue, values in final.items():
-        writers = [writer.get((queue, value)) for value in values]
-        for before, after in pairwise(writers):
+    writers = {queue: [writer.get((queue, value)) for value in values] for queue, values in final.items()}
+    for queue, found in writers.items():
+        for before, after in pairwise(found):
             edge(before, after, f"ww {queue}")
-        for number, each in enumerate(calls):
-            if queue in each.seen:
-                length = len(each.seen[queue])
-                edge(writers[length - 1] if length else None, number, f"wr {queue}")
-                behind = (one for one in writers[length:] if one != number)
-                edge(number, next(behind, None), f"rw {queue}")
+    for number, each in enumerate(calls):
+        for queue, seen in each.seen.items():
+            found, length = writers[queue], len(seen)
+            edge(found[length - 1] if length else None, number, f"wr {queue}")
+            behind = (found[at] for at in range(length, len(found)) if found[at] != number)
+            edge(number, next(behind, None), f"rw {queue}")
     for before, after in _in_time(calls):
         edge(before, after, "rt")
     return graph

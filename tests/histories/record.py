@@ -59,6 +59,9 @@ class Recorder:
         self._say([outcome, answer, time.monotonic_ns()])
         return answer
 
+    def close(self) -> None:
+        self._file.close()
+
     def _say(self, words: list[Any]) -> None:
         self._file.write(json.dumps(words) + "\n")
 

@@ -20,7 +20,14 @@ from postroom.store.messages import State
 from postroom.store.transaction import Transaction
 
 TAKEN = ("t0", "t1", "t2")  # queues that are taken from
-KEPT = tuple(f"k{number}" for number in range(12))  # queues that are only read
+LISTS, EPOCH = 6, 200  # queues that are only read, and after how many calls of a process there are others
+
+
+def kept(number: int) -> list[str]:
+    """The queues that are read at a process's n-th call: some for each epoch, so that they do not grow too long."""
+    return [f"k{number // EPOCH}_{each}" for each in range(LISTS)]
+
+
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(["tests.histories.workload", "postroom.store.sqlite", "postroom.store.postgres"])
 
@@ -42,11 +49,16 @@ def run(url: str, folder: Path, seed: int, *, operations: int, processes: int = 
     """Let processes work until together they have done so many operations; one that is killed has a successor."""
     chance = random.Random(seed)
     with postroom.open(url) as room:
-        for name in (*TAKEN, *KEPT):
-            room.create_queue(name, exist_ok=True)
-    share = operations // processes
+        share = operations // processes
+        lists_ = [name for number in range(0, share, EPOCH) for name in kept(number)]
+        for name in (*TAKEN, *lists_):
+            room.create_queue(name)
     numbers = iter(range(100_000))
     working = [_started(url, folder, next(numbers), seed, share) for _ in range(processes)]
+    while not all(file.exists() for _, file, _ in working):
+        assert all(process.exitcode is None for process, _, _ in working)
+        time.sleep(0.01)
+    (folder / "go").touch()  # all at once
     killed = 0
     while working:
         time.sleep(chance.uniform(0.005, 0.05) if killed < kills else 0.02)
@@ -65,10 +77,10 @@ def run(url: str, folder: Path, seed: int, *, operations: int, processes: int = 
             if process.exitcode and done < left:
                 working.append(_started(url, folder, next(numbers), seed, left - done))
     with postroom.open(url) as room:
-        found = room.store.read(_all)
+        found = room.store.read(lambda tx: _all(tx, (*TAKEN, *lists_)))
     taken = {name: found[name] for name in TAKEN}
-    kept = {name: [value for value, _ in found[name]] for name in KEPT}
-    return Run(recorded(sorted(folder.glob("p*"))), taken, kept, killed)
+    seen = {name: [value for value, _ in found[name]] for name in lists_}
+    return Run(recorded(sorted(folder.glob("p*"))), taken, seen, killed)
 
 
 def _started(url: str, folder: Path, number: int, seed: int, share: int) -> tuple[Any, Path, int]:
@@ -80,15 +92,18 @@ def _started(url: str, folder: Path, number: int, seed: int, share: int) -> tupl
 
 def work(url: str, file: Path, seed: int, share: int) -> None:
     """One process: so many calls, each written down before and after."""
-    chance, record = random.Random(seed), Recorder(file)
+    chance = random.Random(seed)
     with postroom.open(url) as room:
+        record = Recorder(file)
+        while not (file.parent / "go").exists():
+            time.sleep(0.001)
         for number in range(share):
-            _call(room, record, chance, f"{file.name}.{number}")
+            _call(room, record, chance, kept(number), f"{file.name}.{number}")
 
 
-def _call(room: Postroom, record: Recorder, chance: random.Random, value: str) -> None:
+def _call(room: Postroom, record: Recorder, chance: random.Random, names: Sequence[str], value: str) -> None:
     kind = chance.randrange(10)
-    queue, some = chance.choice(TAKEN), chance.sample(KEPT, chance.choice((1, 2, 2, 3)))
+    queue, some = chance.choice(TAKEN), chance.sample(names, chance.choice((1, 2, 2, 3)))
     if kind < 2:
         record.call("send", [(queue, value)], lambda: room.send(queue, value).key)
     elif kind < 3:
@@ -130,10 +145,10 @@ def _seen(tx: Transaction, names: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _all(tx: Transaction) -> dict[str, list[tuple[str, bool]]]:
+def _all(tx: Transaction, names: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
     """Every message that ever was in a queue, in the order in which they came."""
     found = {}
-    for name in (*TAKEN, *KEPT):
+    for name in names:
         queue = tx.queues.named_to_read(name)
         assert queue is not None
         rows = [
