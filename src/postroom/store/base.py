@@ -12,7 +12,15 @@ from functools import partial
 from typing import NoReturn, Protocol, TypeVar
 
 from postroom import faults
-from postroom.errors import ArgumentInvalid, CommitUnknown, PostroomError, RoomForked, RoomReentered, StoreBusy, StoreStopped
+from postroom.errors import (
+    ArgumentInvalid,
+    CommitUnknown,
+    PostroomError,
+    RoomForked,
+    RoomReentered,
+    StoreBusy,
+    StoreStopped,
+)
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message
 from postroom.store.session import Session
