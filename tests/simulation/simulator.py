@@ -20,6 +20,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import apsw
+import pytest
 from tests.simulation.model import DISCARDING, KEEPING, LABELS, QUEUES, Asked, Model
 
 import postroom
@@ -328,12 +329,11 @@ def _simulated(world: World) -> Iterator[None]:
         if client is not None:
             client.reach(point)
 
-    before = faults.armed, faults.reach, verbs.monotonic
-    faults.armed, faults.reach, verbs.monotonic = faults.Armed("", "", 0), reach, world.seconds  # type: ignore[assignment]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faults, "armed", faults.Armed("", "", 0))
+        patch.setattr(faults, "reach", reach)
+        patch.setattr(verbs, "monotonic", world.seconds)
         yield
-    finally:
-        faults.armed, faults.reach, verbs.monotonic = before
 
 
 def run(seed: int, folder: Path) -> World:
