@@ -118,8 +118,8 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     refused = desk("publish", "meta:trading", 'EnableArc: ["big"]', "--as", "operator", stdin="secret\n")
     assert "(the password came from $POSTROOM_PASSWORD; unset it to be asked, or to give it on" in refused.err
     monkeypatch.delenv("POSTROOM_PASSWORD")
-    for lines in ("guess\nother\n", "other\n"):
-        assert desk("principal", "add", "operator", stdin=lines).err.startswith("postroom: principal-refused: operator")
+    for lines, code in (("guess\nother\n", "principal-refused: operator"), ("secret\n", "argument-invalid: password")):
+        assert desk("principal", "add", "operator", stdin=lines).err.startswith(f"postroom: {code}")
     assert desk("principal", "add", "operator", stdin="secret\nother\n").out == "operator has another password now\n"
     told = desk("principal", "add", "operator", "--replace", stdin="third\n")
     assert told.out == "operator has another password now\n"
