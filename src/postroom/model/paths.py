@@ -7,7 +7,10 @@ from pathlib import Path
 
 def printable(name: str | Path) -> str:
     """A file's name as text, also where the file system has bytes that are none."""
-    return str(name).encode(errors="surrogatepass").decode(errors="replace")
+    try:
+        return str(name).encode(errors="surrogateescape").decode(errors="replace")
+    except UnicodeEncodeError:  # a half of a surrogate pair that is no byte of a file's name
+        return str(name).encode(errors="replace").decode()
 
 
 def why_unread(file: str | Path, error: OSError) -> str:
