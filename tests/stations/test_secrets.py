@@ -310,8 +310,8 @@ def test_no_command_prints_the_password_of_the_room_or_of_a_node(
     monkeypatch.setenv("POSTROOM_PASSWORD", "pw")
     with postroom.open(postgres_url) as room:
         room.store.transact("node", lambda tx: tx.nodes.add(Node("south", TELLING[0], "mark")))
-        ran = printed(run, room, 1, TELL)
-    assert sum(each.code == 0 for each in ran) > 2, "some of them did something"
+        ran = printed(run, room, 2, TELL)
+    assert sum(each.code == 0 for each in ran) > 0, "some of them did something"
     assert [each for each in ran if CANARY in each.out + each.err] == []
 
 
