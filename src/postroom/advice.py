@@ -61,6 +61,7 @@ ADVICE: Final[dict[str, str]] = {
     "output-failed": "Mend what was written to, and receive again: the message is where it was.",
     "participant-in-doubt": "Call `room.settle(participant)` as soon as it answers: it then commits, too.",
     "password-missing": "Name a level that has a password, or give this one a password with `postroom queue password`.",
+    "password-needed": "Give the present password, or the option that is named: it is the operator's word.",
     "password-wrong": "Give the password of the level that you name, not of one above or below it.",
     "principal-refused": "Give the right password, or log in again; `postroom principal list` shows who is registered.",
     "program-invalid": "Correct the line that is named; `postroom load --check FILE.demaq` lists all problems.",

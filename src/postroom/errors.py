@@ -46,6 +46,7 @@
     │   └── MessageUnsound         message-unsound
     ├── QueueError
     │   ├── PasswordMissing        password-missing
+    │   ├── PasswordNeeded         password-needed
     │   ├── PasswordWrong          password-wrong
     │   ├── QueueHeld              queue-held
     │   ├── QueueLocked            queue-locked
@@ -133,7 +134,8 @@ class PostroomError(Exception):
 
     def __init__(self, **facts: Any) -> None:
         self.facts: dict[str, Any] = facts
-        super().__init__(self.template.format(**facts))
+        said = self.template.format(**facts)
+        super().__init__(said.encode(errors="backslashreplace").decode())  # what it quotes may be no text at all
 
     @property
     def advice(self) -> str:
@@ -416,6 +418,12 @@ class QueueError(PostroomError):
 class PasswordMissing(QueueError):
     code = "password-missing"
     template = "{queue} has no password at this level, so it cannot be disabled or enabled here: {advice}"
+    status = "40"
+
+
+class PasswordNeeded(QueueError):
+    code = "password-needed"
+    template = "{what}, and the present password was not given; give it, or say as the operator that it may: {word}"
     status = "40"
 
 

@@ -185,6 +185,9 @@ class Verbs:
             if draft.type is not None:
                 check_typed(tx, draft)
             deliveries, answer = [], status.DONE
+            # Locked in one order, whatever the order of destinations: else two who send to the same wait in a circle.
+            known = {queue.name for names in every for queue in tx.queues.below("/".join(names))}
+            tx.queues.locked_all({*known, *(names[0] for names in every if len(names) == 1)})
             for names in every:
                 try:
                     target = _open_queue(tx, names)

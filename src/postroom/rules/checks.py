@@ -149,7 +149,7 @@ def property_value(subject: Subject) -> Found:
                 yield at(each, value.value, 0), f"property {each.name}: a value cannot contain an action"
             for call in body.calls:
                 why = functions.refusal(call.name)
-                ours = call.name.removeprefix("fn:") in functions.OURS and call.name != "qs:message"
+                ours = call.name in functions.OURS and call.name != "qs:message"
                 if why or ours:
                     yield at(each, value.value, call.start), why or f"{call.name}() is for rules, not for properties"
 
@@ -254,7 +254,7 @@ def function_arguments(subject: Subject) -> Found:
     """Our own functions take literal names, so that what a rule reads is known before it runs."""
     for rule, body in subject.rules():
         for call in body.calls:
-            wanted = functions.OURS.get(call.name.removeprefix("fn:"))
+            wanted = functions.OURS.get(call.name)
             if wanted is None:
                 continue
             what = _misused(call, wanted, rule, subject)
@@ -275,7 +275,7 @@ def variable_name(subject: Subject) -> Found:
 
 
 def _misused(call: Call, wanted: tuple[int, ...], rule: RuleDefinition, subject: Subject) -> str | None:
-    name = call.name.removeprefix("fn:")
+    name = call.name
     if call.reference or call.arrow:
         return f"{name} must be called by its name, as in {name}({'…' if max(wanted) else ''})"
     if len(call.arguments) not in wanted:

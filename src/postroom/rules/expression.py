@@ -8,13 +8,15 @@ part it wants read next, so depth costs no stack and is bounded by a limit of ou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from postroom.limits import RULE_DEPTH_MAX
-from postroom.rules.body import ELSE, Binding, Body, Compensate, Enqueue, Reset, Span, With
+from postroom.rules import functions
+from postroom.rules.body import ELSE, Binding, Body, Call, Compensate, Enqueue, Reset, Span, With
 from postroom.rules.operands import ACTIONS, STATEMENTS, Operands, Walk
 from postroom.rules.scope import Bound, plain
-from postroom.rules.tokens import Token, Unreadable, tokens_before
+from postroom.rules.tokens import Namespace, Token, Unreadable, namespaces, tokens_before
 from postroom.store.spheres import ABORTING
 
 
@@ -22,7 +24,7 @@ def read(text: str, start: int, end: int) -> Body:
     """The structure of the body ``text[start:end]``; Unreadable says what is wrong and where."""
     found, problem = tokens_before(text, start, end)
     if problem is None:
-        return _Reader(found, end).body()
+        return _named(_Reader(found, end).body(), namespaces(text, start, end))
     try:
         # A brace too many shows its effect late: what is wrong before it is what the user wants to hear of.
         _Reader(found, problem.offset).body()
@@ -30,6 +32,16 @@ def read(text: str, start: int, end: int) -> Body:
         if earlier.offset < problem.offset:
             raise earlier from problem
     raise problem
+
+
+def _named(body: Body, declared: list[Namespace]) -> Body:
+    """With what calls mean, not with what they are written as: a constructor can make a prefix mean anything."""
+
+    def meant(call: Call) -> Call:
+        here = {each.prefix: each.uri for each in declared if each.start <= call.start < each.end}
+        return replace(call, name=functions.canonical(call.name, here))
+
+    return replace(body, calls=tuple(map(meant, body.calls)))
 
 
 _PROLOG: Final = {

@@ -69,6 +69,16 @@ OPERAND, TYPE, OPERATOR, TYPE_ENDED = Next
 
 
 @dataclass(slots=True)
+class Namespace:
+    """What a prefix means from the beginning of an element to its end: its declaration reaches back over its tag."""
+
+    prefix: str
+    uri: str  # as written
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
 class Frame:
     """Something open: a bracket, an element (in its tag or content), or a string constructor."""
 
@@ -78,6 +88,9 @@ class Frame:
     quote: str = ""  # of the attribute value we are in
     type: bool = False  # parentheses of a type
     marks: int = 1
+    declares: int = 0  # from which namespace on they are declared by this element
+    prefix: str = ""  # the one that the attribute value we are in declares
+    value: int = 0  # where it begins
 
 
 class Markup:
@@ -87,6 +100,7 @@ class Markup:
         self.end = end
         self.found: list[Token] = []
         self.stack: list[Frame] = []
+        self.namespaces: list[Namespace] = []
         self.next = OPERAND
 
     def _emit(self, kind: str, text: str) -> None:
@@ -143,7 +157,7 @@ class Markup:
     def _construct(self, match: re.Match[str]) -> None:
         """Open an element, or read a comment or processing instruction whole."""
         if match["tag"]:
-            self._push(Frame("element", self.at, name=match["tag"]))
+            self._push(Frame("element", self.at, name=match["tag"], declares=len(self.namespaces)))
             self._emit("open-constructor", match.group())
             self._tag()
             return
@@ -179,9 +193,12 @@ class Markup:
         self._emit("symbol", opening)
 
     def _finish(self, closing: str) -> None:
-        self.stack.pop()
+        frame = self.stack.pop()
         self.next = OPERATOR
         self._emit("close-constructor", closing)
+        if frame.kind == "element":
+            for each in self.namespaces[frame.declares :]:
+                each.end = min(each.end, self.at)
 
     def _tag(self) -> None:
         """Read a start tag up to its end or to the first attribute value."""
@@ -201,7 +218,9 @@ class Markup:
             raise Unreadable(f"the start tag of {frame.name} does not end", frame.offset)
         if name is None:
             raise Unreadable(f"in the start tag of {frame.name} an attribute with a quoted value is expected", self.at)
-        self.at = name.end()
+        self.at = frame.value = name.end()
+        declared = name.group().partition("=")[0].rstrip()
+        frame.prefix = declared.removeprefix("xmlns:") if declared.startswith("xmlns:") else ""
         return self.text[self.at - 1]
 
     def _attribute(self, frame: Frame) -> None:
@@ -215,6 +234,9 @@ class Markup:
         if character == "{":
             self._enclose("{")
         elif character == frame.quote:
+            if frame.prefix:
+                uri = self.text[frame.value : self.at]
+                self.namespaces.append(Namespace(frame.prefix, uri, frame.offset, self.end))
             self.at += 1
             frame.quote = ""
             self._tag()

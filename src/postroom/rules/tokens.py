@@ -26,6 +26,7 @@ from postroom.rules.markup import (
     TYPE_ENDED,
     Frame,
     Markup,
+    Namespace,
     Next,
     Token,
     Unreadable,
@@ -35,10 +36,12 @@ __all__ = [
     "CLOSERS",
     "OBJECTS",
     "OPERATOR_WORDS",
+    "Namespace",
     "Statement",
     "Token",
     "Unreadable",
     "decoded",
+    "namespaces",
     "statements",
     "tokens",
     "tokens_before",
@@ -112,6 +115,15 @@ def tokens_before(text: str, start: int, end: int) -> tuple[list[Token], Unreada
         return lexer.run(), None
     except Unreadable as problem:
         return lexer.found, problem
+
+
+def namespaces(text: str, start: int, end: int) -> list[Namespace]:
+    """What the constructors of a readable text declare prefixes to mean, and where that holds; outer ones first."""
+    if "xmlns" not in text[start:end]:
+        return []
+    lexer = _Lexer(text, start, end)
+    lexer.run()
+    return sorted(lexer.namespaces, key=lambda each: each.start)
 
 
 def statements(text: str) -> list[Statement]:

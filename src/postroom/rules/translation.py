@@ -14,11 +14,11 @@ from postroom.rules.body import ELSE, Body, Call, Enqueue, Reset, Span
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import read
+from postroom.rules.functions import NAMESPACE
 from postroom.rules.plan import Index, Key, Read, Template
 from postroom.rules.reads import keyed_read
 from postroom.rules.tokens import Token, decoded, tokens
 
-NAMESPACE = "urn:postroom:qs"
 #: What the system knows about every message, and the XQuery type of each.
 SYSTEM = {
     "key": "string",
@@ -187,7 +187,7 @@ def _reset_edits(reset: Reset, number: int, rule: RuleDefinition, around: Surrou
 
 def _call(call: Call, rule: RuleDefinition, around: Surroundings, body: Body) -> str | None:
     """What stands for a call of one of our own functions; None for XQuery's."""
-    name = call.name.removeprefix("fn:")
+    name = call.name
     if name == "qs:message":
         return "$qs:message"
     if name == "qs:slice":

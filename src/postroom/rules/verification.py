@@ -30,7 +30,7 @@ def _calls(subject: Subject) -> Iterator[Problem]:
     """Calls with more or fewer arguments than the function takes: in a branch Saxon would tell it only when it runs."""
     for rule, body in subject.rules():
         for call in body.calls:
-            why = None if call.name.removeprefix("fn:") in OURS or call.reference else _unfit(call.name, _arity(call))
+            why = None if call.name in OURS or call.reference else _unfit(call.name, _arity(call))
             if why is not None:
                 yield Problem(at(rule, rule.body, call.start), f"rule {rule.name}: {why.what}", why.code)
 

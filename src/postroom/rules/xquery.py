@@ -22,6 +22,9 @@ _CLOSED = (
     # Entities of what parse-xml() reads: the parser that it uses a second time has forgotten the line above.
     (f"{_FEATURE}parserFeature?uri=http://apache.org/xml/features/disallow-doctype-decl", "true"),
 )
+# What relative names in a query are relative to; else it would be the folder that this process stands in.
+_BASE = "postroom:/rules/"
+_FOLDER = re.compile(r"\bfile:/+[^\s;'`\"<>)}]*")
 _PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
 _CHARACTER = re.compile(r"at char (\d+)")
 _CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
@@ -82,6 +85,7 @@ class Saxon:
             if len(self._queries) > 200:  # programs come and go; what a process keeps is bounded
                 self._queries.clear()
             found = self._queries[query] = self._saxon.new_xquery_processor()
+            found.set_query_base_uri(_BASE)
             found.set_query_content(query)
             found.set_property("!omit-xml-declaration", "yes")
             found.set_property("!indent", "no")
@@ -126,4 +130,4 @@ def _failed(said: str) -> QueryFailed:
     line, column = (
         (int(place.group(1)), int(place.group(2))) if place else (1, int(character.group(1)) if character else 1)
     )
-    return QueryFailed(code.group(1) if code else "SAXON", what or said.strip(), line, column)
+    return QueryFailed(code.group(1) if code else "SAXON", _FOLDER.sub("file:/…", what or said.strip()), line, column)

@@ -14,6 +14,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from postroom import faults
 from postroom.errors import (
+    ArgumentInvalid,
     CommitUnknown,
     PostroomError,
     RoomForked,
@@ -114,6 +115,14 @@ class Store(ABC):
         """The URL by which other machines open this store; None if it is a file of this one."""
         return None
 
+    def scrub(self) -> None:
+        """Write anew what there is, so that nothing of what was changed or deleted before is left in the file."""
+        with self._mutex, self._entered():
+            try:
+                self._rewrite()
+            except Exception as error:
+                self._raise_ours(error)
+
     @property
     def actor(self) -> str:
         """Who acts, as the journal tells it."""
@@ -182,6 +191,9 @@ class Store(ABC):
 
     def _raise_ours(self, error: BaseException) -> NoReturn:
         ours = self._translated(error)
+        if isinstance(error, UnicodeEncodeError):  # what no look at a name or a text has stopped before
+            why = f"character {error.start + 1} is half of a surrogate pair, which no store can hold"
+            ours = ArgumentInvalid(argument=ascii(error.object[:40]), why=why)
         if ours is not error:
             raise ours from error
         if isinstance(error, _OF_DAMAGE) and self._is_damaged():
@@ -255,6 +267,9 @@ class Store(ABC):
     @abstractmethod
     def _refused_commit(self, error: BaseException) -> PostroomError | Conflict | None:
         """Ours, if the database said for certain that the commit did not happen; else None."""
+
+    @abstractmethod
+    def _rewrite(self) -> None: ...
 
     @abstractmethod
     def _wake_with_commit(self) -> None: ...

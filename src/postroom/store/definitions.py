@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
+from pathlib import PurePath
 from typing import Any
 
 from postroom.errors import StoreCorrupt
@@ -129,16 +131,21 @@ def _read(row: Row) -> tuple[int, Definition]:
     if not _is_sound(row):
         why = f"the definition of {kind!a} {name!a} no longer says what was loaded"
         raise StoreCorrupt(why=why)
-    position = None if file is None else Position(file, line, column)
+    position = None if file is None else _public(Position(file, line, column))
     return id, Definition(kind, name, json.loads(body), position, since)
 
 
 def _essence(definition: Definition) -> tuple[str, str, Mapping[str, Any], Position | None]:
-    return definition.kind, definition.name, definition.body, definition.position
+    return definition.kind, definition.name, definition.body, definition.position and _public(definition.position)
+
+
+def _public(place: Position) -> Position:
+    """A place as everyone may see it: in which folder a file was is a matter of whoever loaded it."""
+    return replace(place, file=PurePath(place.file).name)
 
 
 def _row(definition: Definition, version: int, born: Mapping[tuple[str, str, str], int]) -> tuple[Any, ...]:
-    place = definition.position
+    place = definition.position and _public(definition.position)
     same = (definition.kind, definition.name, json.dumps(definition.body, sort_keys=True))
     said = (
         definition.kind,

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from postroom import faults
 from postroom.errors import (
+    ArgumentInvalid,
     PostroomError,
     RoomMissing,
     StoreBusy,
@@ -35,6 +36,7 @@ from postroom.store.messages import DISCARD, MARK
 from postroom.store.migrations import MIGRATIONS, for_postgres
 from postroom.store.session import About, Row, Session
 from postroom.store.slices import SPEND
+from postroom.store.urls import pieces, public_url
 
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
 _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
@@ -278,6 +280,9 @@ class PostgresStore(Store):
         super()._stop(why)
         self.session.connection.close()
 
+    def _rewrite(self) -> None:
+        self.session.connection.execute("VACUUM FULL nodes")
+
     def _wake_with_commit(self) -> None:
         self.session.connection.execute("SELECT pg_notify('postroom', '')")
 
@@ -309,7 +314,7 @@ def _connect(url: str) -> psycopg.Connection[Row]:
     except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
         raise StoreUnavailable(why="the URL of the room is malformed") from None
     except (psycopg.Error, UnicodeError) as error:
-        raise StoreUnavailable(why=_why(error)) from None
+        raise StoreUnavailable(why=_without_secrets(_why(error), url)) from None
     connection.prepare_threshold = 2
     return connection
 
@@ -368,11 +373,11 @@ def _version(connection: psycopg.Connection[Row]) -> int:
     return int(row[0])
 
 
-def public_url(url: str) -> str:
-    """A URL as it may be shown: without its password, and without parameters, which may hold one too."""
-    scheme, _, rest = url.partition("?")[0].partition("://")
-    login, at, host = rest.rpartition("@")
-    return f"{scheme}://{login.partition(':')[0]}{at}{host}"
+def _without_secrets(why: str, url: str) -> str:
+    """What was said of a connection that failed, unless it quotes what may be a password: a URL can be read amiss."""
+    if any(piece in why for piece in pieces(url)):
+        return f"no connection to {public_url(url)}; why is not told, because it would show a part of the password"
+    return why
 
 
 def _why(error: BaseException) -> str:
@@ -386,6 +391,8 @@ def _ours(error: BaseException) -> BaseException:
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
+    if isinstance(error, psycopg.DataError) and not state:  # its driver's word: a text with a NUL
+        return ArgumentInvalid(argument="text", why=_why(error))
     why = f"{_why(error)} ({state})" if state else _why(error)
     if state in ("40001", "40P01", "23505"):  # serialization, deadlock, two who created the same thing at once
         return Conflict(why)

@@ -281,6 +281,10 @@ class SqliteStore(Store):
         super()._stop(why)
         self.session.connection.close(True)
 
+    def _rewrite(self) -> None:
+        self.session.execute("VACUUM")
+        self.session.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def _wake_with_commit(self) -> None:
         pass
 

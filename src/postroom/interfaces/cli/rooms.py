@@ -15,7 +15,14 @@ from postroom.errors import (
     RoomMissing,
 )
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.interfaces.cli.context import (
+    Commands,
+    KeyArgument,
+    opened,
+    password_at_hand,
+    settings,
+    typed_password,
+)
 from postroom.model.moment import to_iso
 
 if TYPE_CHECKING:
@@ -33,6 +40,9 @@ def load(
     ],
     check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Let slicings and spaces go that still hold messages.")] = False,
+    change_passwords: Annotated[
+        bool, typer.Option("--change-passwords", help="As the operator: change passwords without the present ones.")
+    ] = False,
 ) -> None:
     """Load definitions from files, all or nothing.
 
@@ -42,6 +52,7 @@ def load(
     The types and procedures of .form files are added, or are new versions; a message keeps the form that it was made
     with, and a procedure that is disabled stays so.
     What stays keeps its messages; a queue that would disappear must have none, and a slicing must hold none.
+    A .qdl file that changes or removes the password of a level needs the present one: $POSTROOM_PASSWORD, or typed.
 
     \b
     Examples:
@@ -58,7 +69,8 @@ def load(
 
     loading.read(files)  # before a room is made for them
     with opened(create=True) as it, output.progress("preparing entries") as progress:
-        loaded = it.load(*files, progress=progress, drop=drop)
+        old = typed_password if password_at_hand() else None
+        loaded = it.load(*files, progress=progress, drop=drop, old=old, change_passwords=change_passwords)
     if settings.json:
         output.as_json(loaded.as_dict())
         return
@@ -67,7 +79,13 @@ def load(
         f"version {loaded.version}: {len(loaded.added)} added, {changed}{len(loaded.kept)} kept, "
         f"{len(loaded.removed)} removed"
     )
-    for word, names in (("added", loaded.added), ("changed", loaded.changed), ("removed", loaded.removed)):
+    lists = {
+        "added": loaded.added,
+        "changed": loaded.changed,
+        "removed": loaded.removed,
+        "passwords changed": loaded.passwords,
+    }
+    for word, names in lists.items():
         if names:
             output.say(f"{word}: {', '.join(names)}")
 
