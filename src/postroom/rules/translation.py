@@ -156,9 +156,8 @@ def _is_element(span: Span, body: Body, text: str) -> bool:
     """Whether an expression is one direct constructor, or a variable that holds one."""
     said = text[span.start : span.end].strip()
     if said.startswith("$"):
-        found = [each for each in body.bindings if each.name == said.removeprefix("$") and each.kind == "let"]
-        same = [each for each in body.bindings if each.name == said.removeprefix("$")]
-        return len(found) == len(same) == 1 and _is_element(found[0].value, body, text)
+        found = body.binding_of(span)
+        return found is not None and found.kind == "let" and _is_element(found.value, body, text)
     return said.startswith("<") and _is_constructor(tokens(text, span.start, span.end))
 
 
