@@ -6,13 +6,13 @@ This runs in a worker. It gets everything it needs with the chunk and yields eff
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.effects import PLAIN, Action, Arrival, Document, Effects, Enqueue, ResetSlice
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
-from postroom.engine.serial import Timeline, before, documents, settle
+from postroom.engine.serial import Timeline, settle
 from postroom.errors import PropertyInvalid
 from postroom.limits import (
     BODY_BYTES_MAX,
@@ -29,13 +29,12 @@ from postroom.rules import admission
 from postroom.rules.admission import Candidate, Entry
 from postroom.rules.exchange import Answer, Made, answer, batch, by_template, element, parts
 from postroom.rules.plan import Plan, QueuePlan, Target
+from postroom.rules.sets import Base, Sets
 from postroom.rules.xquery import QueryFailed, saxon
 
 _SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes
 #: A new message before its body: rule, queue, format, type, properties. Behind it there is nothing of note.
 _Ready = tuple[str, str, str, str | None, str]
-#: The sets of a chunk as they stood when it was claimed.
-Base = Mapping[Granule, Sequence[Document]]
 
 
 def evaluate_chunk(
@@ -43,7 +42,7 @@ def evaluate_chunk(
 ) -> tuple[dict[int, Effects], set[int]]:
     """The effects of a chunk's messages as if they came one after another, and those that did not settle."""
     chunk = _Chunk(plan, base)
-    return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given)
+    return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given, guessing=True)
 
 
 def evaluate_alone(plan: Plan, arrivals: Sequence[Arrival], base: Base) -> dict[int, Effects]:
@@ -76,7 +75,7 @@ class _Chunk:
     def _evaluate(
         self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
-        sets = _Sets(self._plan, self._base, known)
+        sets = Sets(self._plan, self._base, known, arrivals)
         shown = [self._message(plan, arrival, sets) for arrival in arrivals]
         document = batch(shown, sets.elements)
         try:
@@ -103,7 +102,7 @@ class _Chunk:
         else:
             yield dict(found)
 
-    def _message(self, plan: QueuePlan, arrival: Arrival, sets: _Sets) -> str:
+    def _message(self, plan: QueuePlan, arrival: Arrival, sets: Sets) -> str:
         """One message in the document of the query, with what its rules may ask about it."""
         document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
         if plan.bare:
@@ -125,11 +124,12 @@ class _Chunk:
             for name in plan.system
             if (value := _system(name, arrival, properties)) is not None
         ]
-        said.append(">")
+        place = sets.place(arrival.key)
+        said.append(">" if place is None else f' d="{place}">')
         said += [
             f"<p{admission.attributes(name, properties[name])}</p>" for name in plan.properties if name in properties
         ]
-        return f"{''.join(said)}{element(document, self._plan)}</m>"
+        return f"{''.join(said)}{element(document, self._plan) if place is None else ''}</m>"
 
     # --- from answers to effects ---
 
@@ -239,37 +239,6 @@ class _Chunk:
         self, target: Target, document: Document, explicit: Mapping[str, Any], system: Mapping[str, Any]
     ) -> Entry | Failure:
         return admission.admit(self._plan, target, [Candidate(document, explicit, system)])[0]
-
-
-class _Sets:
-    """The sets that the messages of one query look at; equal ones are written once."""
-
-    def __init__(self, plan: Plan, base: Base, known: Timeline) -> None:
-        self._plan = plan
-        self._base = base
-        self._known = known
-        self._numbers: dict[object, int] = {}
-        self.elements: list[str] = []
-
-    def number(self, index: int, read: Iterable[Granule]) -> int:
-        parts = tuple((granule, tuple(before(index, self._known.get(granule, ())))) for granule in read)
-        found = self._numbers.get(parts)
-        if found is None:
-            found = self._numbers[parts] = len(self._numbers)
-            inside = "".join(element(document, self._plan) for document in self._members(parts))
-            self.elements.append(f'<s id="{found}">{inside}</s>')
-        return found
-
-    def _members(self, parts: Sequence[tuple[Granule, Sequence[Change]]]) -> list[Document]:
-        if len(parts) == 1:
-            granule, made = parts[0]
-            return documents(self._base.get(granule, ()), made)
-        # Several entries of an index: a message that two of them lead to is one message, and all are in their order.
-        inside: dict[tuple[int, int], Document] = {}
-        for granule, made in parts:
-            inside |= {(-1, document.place): document for document in self._base.get(granule, ())}
-            inside |= {(at, document.place): document for at, document in made if document is not None}
-        return [inside[place] for place in sorted(inside)]
 
 
 @lru_cache(maxsize=1000)

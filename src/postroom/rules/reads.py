@@ -224,7 +224,5 @@ def _is_path(part: Sequence[Token]) -> bool:
 
 def _split(part: Sequence[Token], word: str) -> list[Sequence[Token]]:
     """The pieces of a part between a word or symbol outside of all brackets."""
-    cuts = [
-        number for number, token in _outside(part) if token.text == word and not _is_step_name(part, number)
-    ]
+    cuts = [number for number, token in _outside(part) if token.text == word and not _is_step_name(part, number)]
     return [part[begin + 1 : end] for begin, end in pairwise([-1, *cuts, len(part)])]
