@@ -55,6 +55,7 @@ MESSAGE_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024  # and all they say
 EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart until the guilty message is alone
 WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four fifths of the machine
 ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
+ECHO_PASSES_MAX: Final = 8  # from one echo queue into another, without a rule in between
 
 # --- flows ---
 FLOW_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file

@@ -22,7 +22,7 @@ Timeline = Mapping[Granule, Sequence[Change]]
 Evaluate = Callable[[Sequence[Arrival], Timeline], Iterable[Mapping[int, Effects]]]
 
 _at = attrgetter("at")
-_ALL_ROUNDS = 4  # in which all that is pending is tried: most conflicts change what others see, and not what they do
+_GUESSES = 4  # rounds in which all that is pending is tried: most conflicts change what others see, not what they do
 
 
 def settle(
@@ -45,9 +45,9 @@ def settle(
     views = Views()
     pending: Sequence[Arrival] = arrivals
     for number in range(rounds):
-        for arrival in () if guessing and number < _ALL_ROUNDS else pending:
+        for arrival in () if guessing and number < _GUESSES else pending:
             effects.pop(arrival.order, None)
-        chosen = pending if number < _ALL_ROUNDS else _apart(pending)
+        chosen = pending if number < (_GUESSES if guessing else 2) else _apart(pending)
         known = timeline(effects, looked_at, given)
         by_index = {arrival.order: arrival for arrival in chosen} if looked_at else {}
         alone = views.of(known)

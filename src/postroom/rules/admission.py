@@ -25,7 +25,7 @@ from postroom.rules.translation import SYSTEM
 from postroom.rules.xquery import QueryFailed, saxon
 
 #: Written by the system alone: a sender or a rule may not claim them.
-RESERVED = frozenset(SYSTEM) | {"errors"}
+RESERVED = frozenset(SYSTEM) | {"errors", "echoes"}
 _INTEGERS = frozenset(
     "integer int long short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
     "unsignedInt unsignedLong unsignedShort unsignedByte".split()

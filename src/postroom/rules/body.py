@@ -84,8 +84,8 @@ class Call:
 class Binding:
     """``let $v := E`` or ``for $v in E``: where E is, where $v can be seen, and where it is used.
 
-    What is ``outer`` has the message itself as its context. A variable that is ``regrouped`` means something else behind
-    a ``group by``: what is told of it here is not all.
+    What is ``outer`` has the message itself as its context. A variable that is ``regrouped`` means something else
+    behind a ``group by``: what is told of it here is not all.
     """
 
     kind: str

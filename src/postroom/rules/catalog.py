@@ -14,6 +14,7 @@ from postroom.rules import checks, compiler
 from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
 from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
+from postroom.rules.translation import property_type
 from postroom.rules.verification import verify
 from postroom.store.base import Store
 from postroom.store.definitions import COLLECTION
@@ -156,12 +157,13 @@ class _Load:
         self._tx.queues.retire(queue)
 
     def _remove_slicings(self) -> None:
+        """Empty the slicings that are gone, and those that now slice by something else."""
         for name in self._old.slicings:
-            if name not in self._new.slicings:
+            if name not in self._new.slicings or _sliced_by(self._new, name) != _sliced_by(self._old, name):
                 number = self._tx.slices.slicing(name)
                 value = self._tx.slices.used(number)
                 if value is not None and not self._drop:
-                    raise SlicingInUse(slicing=name, value=value)
+                    raise SlicingInUse(slicing=name, value=value, how="change" if name in self._new.slicings else "go")
                 self._tx.slices.empty_slicing(number)
 
     def _set_doors(self, plan: Plan) -> None:
@@ -183,6 +185,12 @@ class _Load:
     @staticmethod
     def _sliced(program: Program, slicing: str) -> tuple[str, ...]:
         return program.sliced(program.slicings[slicing])
+
+
+def _sliced_by(program: Program, slicing: str) -> tuple[str, str]:
+    """The property of a slicing, and its type, in whose form keys are written."""
+    name = program.slicings[slicing].property
+    return name, property_type(program, name)
 
 
 def load_collection(store: Store, name: str, documents: Mapping[str, str]) -> int:

@@ -13,17 +13,20 @@ from typing import Any
 from postroom.engine.effects import PLAIN, Action, Arrival, Document, Effects, Enqueue, ResetSlice
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
 from postroom.engine.serial import Timeline, settle
-from postroom.errors import PropertyInvalid
+from postroom.errors import BodyError, PropertyInvalid
 from postroom.limits import (
     BODY_BYTES_MAX,
+    ECHO_PASSES_MAX,
     ERROR_DEPTH_MAX,
     MESSAGE_ACTIONS_MAX,
     MESSAGE_OUTPUT_BYTES_MAX,
     TASK_ROUNDS_MAX,
 )
+from postroom.model.body import Format, check_body
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.xml import is_harmless
 from postroom.model.xmltext import attribute
 from postroom.rules import admission
 from postroom.rules.admission import Candidate, Entry
@@ -140,7 +143,8 @@ class _Chunk:
         if short and "connection" not in arrival.properties:  # most messages of most programs
             made = by_template(part, self._plan.mark)
             ready = self._ready.get(plan.queue) or self._make_ready(plan)
-            if made is not None and len(made) <= MESSAGE_ACTIONS_MAX and {number for number, _ in made} <= ready.keys():
+            known = made is not None and {number for number, _ in made} <= ready.keys()
+            if made and known and len(made) <= MESSAGE_ACTIONS_MAX and all(is_harmless(body) for _, body in made):
                 # The constructor's half cost counts here.
                 return tuple([tuple.__new__(Enqueue, (*ready[number], body, *PLAIN)) for number, body in made])
         return self._worked_out(plan, arrival, answer(part, self._plan.mark, plan.templates))
@@ -149,7 +153,7 @@ class _Chunk:
         """By their numbers, the templates whose messages enter their queues without any work."""
         ready = self._ready[plan.queue] = {}
         for number, (rule, queue, properties) in enumerate(plan.templates):
-            made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "", properties), {})
+            made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "<x/>", properties), {})
             if isinstance(made, Enqueue) and self._plan.target(queue).plain:
                 ready[str(number)] = made[:5]
         return ready
@@ -169,7 +173,7 @@ class _Chunk:
             if made.slicing is not None:
                 found.append(ResetSlice(rule, made.slicing, made.value))
                 continue
-            action = self._enqueue(rule, made, trigger)
+            action = self._enqueue(rule, made, trigger, arrival.type if made.same else None)
             if isinstance(action, Failure):
                 return self._failed(arrival, action)
             found.append(action)
@@ -177,21 +181,26 @@ class _Chunk:
             return self._failed(arrival, Failure("application", code, description, plan.rules[number]))
         return tuple(found)
 
-    def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any]) -> Enqueue | Failure:
+    def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any], type: str | None = None) -> Enqueue | Failure:
         if self._plan.known and made.queue not in self._plan.known:
             return Failure("system", "PR0007", f"the queue {made.queue} is gone", rule)
+        try:  # as for a message from outside
+            if not is_harmless(made.body) or made.format != "xml":
+                check_body(made.body, Format(made.format))
+        except BodyError as error:
+            return Failure("message", error.code, str(error), rule)
         if made.compensates:  # it is worked on where it enters its queue, if it ever does
-            return Enqueue(rule, made.queue, made.format, None, NO_PROPERTIES, made.body, compensates=True)
+            return Enqueue(rule, made.queue, made.format, type, NO_PROPERTIES, made.body, compensates=True)
         target = self._plan.target(made.queue)
         if target.plain and "connection" not in trigger and len(made.body) < _SMALL:  # most messages of most programs
             try:
                 said = _set_by_rule(rule, tuple(made.properties))
-                return Enqueue(rule, made.queue, made.format, None, said, made.body)
+                return Enqueue(rule, made.queue, made.format, type, said, made.body)
             except PropertyInvalid as error:
                 return Failure("message", error.code, str(error), rule)
         properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
         properties |= admission.inherited(target, trigger, properties)
-        document = Document(0, made.format, None, made.body)
+        document = Document(0, made.format, type, made.body)
         entry = admission.finish(self._plan, target, properties, _made_by(rule, trigger), tuple(made.entries), document)
         if isinstance(entry, Failure):
             return Failure(entry.kind, entry.code, entry.description, rule)
@@ -204,11 +213,18 @@ class _Chunk:
         if self._plan.known and goal not in self._plan.known:
             return self._failed(arrival, Failure("system", "PR0004", f"the target queue {goal} is gone"))
         target = self._plan.target(goal)
+        passes = trigger.get("echoes", 0) + 1
+        if target.echo and passes > ECHO_PASSES_MAX:
+            why = f"it went from one echo queue to another {passes - 1} times; the last target is the echo queue {goal}"
+            return self._failed(arrival, Failure("application", "PR0004", why))
         fixed = {each.name for each in target.properties if each.fixed}
         skipped = fixed | admission.RESERVED | (set() if target.echo else {"target", "timeout"})
         explicit = {name: value for name, value in trigger.items() if name not in skipped}
         document = Document(0, arrival.format, arrival.type, arrival.body)
-        entry = self._admit(target, document, explicit, _made_by(str(trigger.get("rule", arrival.queue)), trigger))
+        system = _made_by(str(trigger.get("rule", arrival.queue)), trigger)
+        if target.echo:
+            system["echoes"] = passes
+        entry = self._admit(target, document, explicit, system)
         if isinstance(entry, Failure):
             return self._failed(arrival, entry)
         return (_entering(arrival.queue, target, document, entry),)

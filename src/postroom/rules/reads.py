@@ -175,6 +175,8 @@ class _Finder:
         binding = self._body.binding_of(Span(variable.start, variable.end))
         if binding is None or binding.kind != "let" or not binding.outer or self._renamed(binding.value.start):
             return None
+        if sum(each.name == binding.name for each in self._body.bindings) > 1:  # rooms may lack an index for it
+            return None
         span = binding.value
         inside = [token for token in self._tokens if span.start <= token.start < span.end]
         return self._key(inside, bound=True) if inside else None

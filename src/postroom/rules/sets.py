@@ -5,6 +5,7 @@ A message that several sets lead to is one message to a rule: it is the same nod
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
 from itertools import chain, pairwise
@@ -31,10 +32,9 @@ class Sets:
         self._histories: dict[Granule, tuple[int, list[_Run]]] = {}
         self.elements: list[str] = []
         granules = dict.fromkeys(granule for arrival in arrivals if arrival.reads for granule in arrival.granules)
-        lists = [{_stored(granule, each): each for each in base.get(granule, ())} for granule in granules]
-        there = {one: document for each in lists for one, document in each.items()}
+        there = {_stored(granule, each): each for granule in granules for each in base.get(granule, ())}
         made = {_made(each): each.document for granule in granules for each in known.get(granule, ()) if each.document}
-        for one in chain(_in_order([list(each) for each in lists]), sorted(made)):
+        for one in chain(_in_order(_lists(plan, base, granules)), sorted(made)):
             document = there[one] if one in there else made[one]
             if document.format == "json" and document.type is None and document.body.strip() == "null":
                 continue  # it is nothing: no item
@@ -114,6 +114,19 @@ def _stored(granule: Granule, document: Document) -> _Known:
 def _made(change: Change) -> _Known:
     assert change.document is not None
     return (change.at, change.document.place, "")
+
+
+def _lists(plan: Plan, base: Base, granules: Iterable[Granule]) -> list[list[_Known]]:
+    """The messages of each queue that are looked at, and of each slice, in their order."""
+    by_queue: defaultdict[str, dict[_Known, int]] = defaultdict(dict)
+    lists: list[list[_Known]] = []
+    for granule in granules:
+        found = {_stored(granule, each): each.place for each in base.get(granule, ())}
+        if granule.kind == "slice":
+            lists.append(list(found))
+        else:
+            by_queue[granule.name if granule.kind == "queue" else plan.indexes[granule.name].queue] |= found
+    return [*(sorted(each, key=each.__getitem__) for each in by_queue.values()), *lists]
 
 
 def _in_order(lists: Sequence[Sequence[_Known]]) -> Iterable[_Known]:

@@ -46,8 +46,8 @@ __all__ = [
 ]
 
 _NAME: Final = rf"Q\{{[^{{}}]*\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
-# No quantifier here is possessive: Python 3.11 before 3.11.5 reads nested ones wrongly. A string that is not closed would
-# end at an earlier quote, if a doubled one could be its last.
+# No quantifier here is possessive: Python 3.11 before 3.11.5 reads nested ones wrongly. A string that is not closed
+# would end at an earlier quote, if a doubled one could be its last.
 _PIECE: Final = lazy(
     rf"""[ \t\r\n]*(?:(?P<name>{_NAME})
       | (?P<symbol>::|:=|//|>>|>=|!=|\|\||=>|\.\.|[,;:/>=!|@?\#%*+\-]|\.(?![0-9]))

@@ -14,7 +14,7 @@ from postroom.rules.body import ELSE, Body, Call, Enqueue, Reset, Span
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import read
-from postroom.rules.plan import Index, Key, Read, Template
+from postroom.rules.plan import SAME, Index, Key, Read, Template
 from postroom.rules.reads import keyed_read
 from postroom.rules.tokens import Token, decoded, tokens
 
@@ -134,7 +134,8 @@ def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Bo
         made = around.template(Template(number, enqueue.queue, tuple(literals)))
         edits += [Edit(*enqueue.keyword, f"{outer}({made}, "), Edit(*enqueue.into, "")]
     else:
-        begin = f'{around.function(enqueue.queue)}("{number}", ('
+        same = SAME if _is_message(enqueue.value, body, text) else ""
+        begin = f'{around.function(enqueue.queue)}("{number}{same}", ('
         edits += [Edit(*enqueue.keyword, f"{outer}{begin}"), Edit(*enqueue.into, "), (")]
     end = ")" if element else "), $qs:h)"
     if undo is None:
@@ -159,6 +160,15 @@ def _is_element(span: Span, body: Body, text: str) -> bool:
         found = body.binding_of(span)
         return found is not None and found.kind == "let" and _is_element(found.value, body, text)
     return said.startswith("<") and _is_constructor(tokens(text, span.start, span.end))
+
+
+def _is_message(span: Span, body: Body, text: str) -> bool:
+    """Whether an expression is the current message and nothing else. Where an action stands it is the context, too."""
+    said = text[span.start : span.end].strip()
+    if said.startswith("$"):
+        found = body.binding_of(span)
+        return found is not None and found.kind == "let" and found.outer and _is_message(found.value, body, text)
+    return said in (".", "/") or "".join(said.split()) == "qs:message()"
 
 
 def _is_constructor(found: Sequence[Token]) -> bool:
