@@ -15,14 +15,15 @@ from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog,
 from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
 from postroom.rules.translation import property_type
-from postroom.rules.verification import verify
-from postroom.store.base import Store
+from postroom.rules.verification import Verified
+from postroom.store.base import Store, Unprepared
 from postroom.store.definitions import COLLECTION
 from postroom.store.queues import CLOSED, Door, Keep, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
 QUEUE_KIND = "rules"  # of the queues that programs define
+_verified = Verified()
 
 
 class Programs:
@@ -79,8 +80,9 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
     """The program as it would be with these modules, checked in full."""
     program = read(tx).with_modules(new)
     queues, collections = surroundings(tx)
-    subject = checks.check(program, queues, collections)
-    verify(subject)
+    verify = _verified.needs(checks.check(program, queues, collections))
+    if verify is not None:
+        raise Unprepared(verify)
     return program
 
 

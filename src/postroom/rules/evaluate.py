@@ -33,8 +33,9 @@ from postroom.rules.admission import Candidate, Entry
 from postroom.rules.exchange import Answer, Made, answer, batch, by_template, element, parts
 from postroom.rules.plan import Plan, QueuePlan, Target
 from postroom.rules.sets import Base, Sets
-from postroom.rules.xquery import QueryFailed, saxon
+from postroom.rules.xquery import TOO_MUCH, Evaluator, QueryFailed, saxon
 
+_TOO_MUCH_MAX = 6  # then nothing more is evaluated
 _SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes
 #: A new message before its body: rule, queue, format, type, properties. Behind it there is nothing of note.
 _Ready = tuple[str, str, str, str | None, str]
@@ -48,18 +49,22 @@ def evaluate_chunk(
     return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given, guessing=True)
 
 
-def evaluate_alone(plan: Plan, arrivals: Sequence[Arrival], base: Base) -> dict[int, Effects]:
+def evaluate_alone(
+    plan: Plan, arrivals: Sequence[Arrival], base: Base, evaluator: Evaluator | None = None
+) -> dict[int, Effects]:
     """The effects of each message as if it were the only one."""
     found: dict[int, Effects] = {}
-    for some in _Chunk(plan, base).round(arrivals, {}):
+    for some in _Chunk(plan, base, evaluator).round(arrivals, {}):
         found.update(some)
     return found
 
 
 class _Chunk:
-    def __init__(self, plan: Plan, base: Base) -> None:
+    def __init__(self, plan: Plan, base: Base, evaluator: Evaluator | None = None) -> None:
         self._plan = plan
         self._base = base
+        self._evaluator = evaluator or saxon()
+        self._too_much = 0  # how often evaluation was ended
         self._ready: dict[str, dict[str, _Ready]] = {}  # by queue
 
     def round(self, arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
@@ -78,25 +83,23 @@ class _Chunk:
     def _evaluate(
         self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
+        if self._too_much > _TOO_MUCH_MAX:
+            failure = Failure("system", TOO_MUCH, "it was not evaluated: others before it took too long")
+            yield {arrival.order: self._failed(arrival, failure) for arrival in arrivals}
+            return
         sets = Sets(self._plan, self._base, known, arrivals)
         shown = [self._message(plan, arrival, sets) for arrival in arrivals]
         document = batch(shown, sets.elements)
         try:
             try:
-                said = saxon().run(plan.query, document, self._plan.collections)
+                said = self._evaluator.run(plan.query, document, self._plan.collections)
             except QueryFailed as error:
                 if error.code != "XTDE3530":
                     raise
                 # A rule failed when a part of its answer was written: now all are held back until they are whole.
-                said = saxon().run(plan.careful, document, self._plan.collections)
+                said = self._evaluator.run(plan.careful, document, self._plan.collections)
         except QueryFailed as error:
-            if len(arrivals) > 1:  # not a rule's own error: those are caught. Find whose it is
-                half = len(arrivals) // 2
-                yield from self._evaluate(plan, arrivals[:half], known)
-                yield from self._evaluate(plan, arrivals[half:], known)
-                return
-            failure = Failure("application", error.code, error.what, plan.rules[0] if len(plan.rules) == 1 else None)
-            yield {arrivals[0].order: self._failed(arrivals[0], failure)}
+            yield from self._taken_apart(plan, arrivals, known, error)
             return
         told = zip(arrivals, parts(said, self._plan.mark), strict=True)
         found = ((arrival.order, self._effects(plan, arrival, part)) for arrival, part in told)
@@ -104,6 +107,21 @@ class _Chunk:
             yield from ({order: effects} for order, effects in found)
         else:
             yield dict(found)
+
+    def _taken_apart(
+        self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline, error: QueryFailed
+    ) -> Iterator[Mapping[int, Effects]]:
+        """Not a rule's own error, for those are caught: find whose it is."""
+        too_much = error.code == TOO_MUCH
+        self._too_much += too_much
+        if len(arrivals) > 1:
+            size = -(-len(arrivals) // (8 if too_much else 2))
+            for start in range(0, len(arrivals), size):
+                yield from self._evaluate(plan, arrivals[start : start + size], known)
+            return
+        rule = plan.rules[0] if len(plan.rules) == 1 else None
+        failure = Failure("system" if too_much else "application", error.code, error.what, rule)
+        yield {arrivals[0].order: self._failed(arrivals[0], failure)}
 
     def _message(self, plan: QueuePlan, arrival: Arrival, sets: Sets) -> str:
         """One message in the document of the query, with what its rules may ask about it."""
@@ -254,7 +272,7 @@ class _Chunk:
     def _admit(
         self, target: Target, document: Document, explicit: Mapping[str, Any], system: Mapping[str, Any]
     ) -> Entry | Failure:
-        return admission.admit(self._plan, target, [Candidate(document, explicit, system)])[0]
+        return admission.admit(self._plan, target, [Candidate(document, explicit, system)], self._evaluator)[0]
 
 
 @lru_cache(maxsize=1000)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from saxonche import PyXQueryProcessor
@@ -22,6 +22,7 @@ _CLOSED = (
     # Entities of what parse-xml() reads: the parser that it uses a second time has forgotten the line above.
     (f"{_FEATURE}parserFeature?uri=http://apache.org/xml/features/disallow-doctype-decl", "true"),
 )
+TOO_MUCH = "PR0005"  # the code of what takes too long or too much memory
 _PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
 _CHARACTER = re.compile(r"at char (\d+)")
 _CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
@@ -38,6 +39,12 @@ class QueryFailed(Exception):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.what}"
+
+
+class Evaluator(Protocol):
+    """Whoever runs a query: Saxon itself, or a process apart that has one."""
+
+    def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str: ...
 
 
 class Saxon:
