@@ -7,8 +7,10 @@ gives is what its own predicate would leave over, and what is not recognised rea
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from postroom.rules.body import Binding, Body, Call, Span
@@ -41,7 +43,7 @@ def keyed_read(rule: RuleDefinition, call: Call, body: Body, program: Program) -
 class _Finder:
     def __init__(self, rule: RuleDefinition, body: Body, program: Program) -> None:
         self._text = rule.body.text
-        self._tokens = tokens(self._text)
+        self._tokens, self._starts = _read(self._text)
         self._rule = rule
         self._body = body
         self._program = program
@@ -77,7 +79,7 @@ class _Finder:
         return None
 
     def _behind(self, offset: int) -> int:
-        return next((number for number, token in enumerate(self._tokens) if token.start >= offset), len(self._tokens))
+        return bisect_left(self._starts, offset)
 
     def _is(self, at: int, text: str) -> bool:
         return at < len(self._tokens) and self._tokens[at].text == text
@@ -178,8 +180,15 @@ class _Finder:
         if sum(each.name == binding.name for each in self._body.bindings) > 1:  # rooms may lack an index for it
             return None
         span = binding.value
-        inside = [token for token in self._tokens if span.start <= token.start < span.end]
+        inside = self._tokens[self._behind(span.start) : self._behind(span.end)]
         return self._key(inside, bound=True) if inside else None
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> tuple[list[Token], list[int]]:
+    """The tokens of a body and where each begins; asked for every call in it."""
+    found = tokens(text)
+    return found, [token.start for token in found]
 
 
 def _is_conjunction(part: Sequence[Token]) -> bool:
