@@ -80,6 +80,7 @@ def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str
     )
     slicings = [(slicing.name, slicing.property) for slicing in program.slicings_of(queue)]
     slicings += [(each.name, each.property) for each in program.slicings.values() if each.property in SYSTEM]
+    slicings = list(dict.fromkeys(slicings))  # a message that waits belongs to its connection, too
     mine = tuple(index.name for index in indexes.values() if index.queue == queue)
     made = Target(
         queue,

@@ -185,12 +185,13 @@ class Program:
         return (slicing for slicing in self.slicings.values() if queue in self.sliced(slicing))
 
     def sliced(self, slicing: SlicingDefinition) -> tuple[str, ...]:
-        """The queues whose messages may have the property of a slicing."""
+        """The queues whose messages set off the rules of a slicing."""
         known = self.properties.get(slicing.property)
         if known is not None:
             return known.queues
-        # The connection of a message goes over to whatever rules make of it, in any queue.
-        return tuple(each.name for each in self.queues.values() if each.kind != "echo")
+        # The connection of a message goes over to whatever rules make of it, in any queue; but what is in an outgoing
+        # gateway waits for its partner, and what is in an echo queue for its time.
+        return tuple(each.name for each in self.queues.values() if each.kind in ("basic", "incomingGateway"))
 
     def properties_of(self, queue: str) -> list[PropertyDefinition]:
         return [each for each in self.properties.values() if queue in each.queues]

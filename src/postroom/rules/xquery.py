@@ -23,6 +23,12 @@ _CLOSED = (
     (f"{_FEATURE}parserFeature?uri=http://apache.org/xml/features/disallow-doctype-decl", "true"),
 )
 TOO_MUCH = "PR0005"  # the code of what takes too long or too much memory
+# What a message may be is checked when it is made; Java's own limits are lower, and one message that exceeds them would
+# fail all that are read together with it.
+_LIFTED = tuple(
+    (f"{_FEATURE}parserProperty?uri=jdk.xml.{limit}", "0")
+    for limit in ("maxElementDepth", "elementAttributeLimit", "maxXMLNameLimit")
+)
 _PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
 _CHARACTER = re.compile(r"at char (\d+)")
 _CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
@@ -56,7 +62,7 @@ class Saxon:
         self._process = os.getpid()
         with _in_utc():
             self._saxon = PySaxonProcessor(license=False)
-            for name, value in _CLOSED:
+            for name, value in (*_CLOSED, *_LIFTED):
                 self._saxon.set_configuration_property(name, value)
             self._queries: dict[str, PyXQueryProcessor] = {}
             self.check("implicit-timezone()")  # looked up by the first query, and kept
