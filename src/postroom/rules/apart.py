@@ -46,9 +46,12 @@ def _seconds(request: bytes) -> float:
 
 def _answer(request: bytes) -> bytes:
     _, verb, *rest = json.loads(request)
-    said: object
+    said: object = ""
     try:
-        said = saxon().run(*rest) if verb == "run" else saxon().check(*rest) or ""
+        if verb == "run":
+            said = saxon().run(*rest)
+        else:
+            saxon().check(*rest)
     except QueryFailed as error:
         said = [error.code, error.what, error.line, error.column]
     return json.dumps(said).encode()
