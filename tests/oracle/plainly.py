@@ -310,7 +310,9 @@ def plan_of(case: Case) -> Plan:
 def engine(case: Case) -> list[str] | None:
     """What the engine enqueues; None if the message fails."""
     plan = plan_of(case)
-    stored, entries, base = [], {}, cast(dict[Granule, list[Document]], {})
+    stored: list[Stored] = []
+    entries: dict[int, list[tuple[int, str]]] = {}
+    base: dict[Granule, list[Document]] = {}
     numbers = {name: number for number, name in enumerate(plan.indexes)}
     for queue, bodies in case.store.items():
         for place, body in enumerate(bodies, 1):
