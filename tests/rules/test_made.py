@@ -119,7 +119,7 @@ def test_a_slice_by_connection_has_what_one_message_from_outside_led_to(load: Lo
     assert {each.properties["connection"] for each in found} == connections
     assert len(connections) == 2
     assert sorted(each.body for each in found) == ["<done>3</done>"] * 2 + ["<done>4</done>"] * 2
-    assert len(room.slice("talk", room.show(first).properties["connection"])) == 5
+    assert len(room.slice("talk", str(room.show(first).properties["connection"]))) == 5
 
 
 def sliced(by: str, type: str = "string") -> str:
