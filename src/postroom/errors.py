@@ -260,7 +260,7 @@ class SchemaMalformed(DefinitionError):
 class SlicingInUse(DefinitionError):
     code = "slicing-in-use"
     template = (
-        "slicing {slicing} cannot go: its slice {value!r} holds messages. Reset its slices first, "
+        "slicing {slicing} cannot {how}: its slice {value!r} holds messages. Reset its slices first, "
         "or let their messages go with: postroom load --drop"
     )
 

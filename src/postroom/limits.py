@@ -56,8 +56,10 @@ ECHO_SECONDS_MAX: Final = 10 * 366 * 86_400.0  # how far ahead an echo queue loo
 MESSAGE_ACTIONS_MAX: Final = 10_000  # pending actions of one message
 MESSAGE_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024  # and all they say
 EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart until the guilty message is alone
+TRYOUT_SECONDS: Final = 2.0  # the same in a dry run, for which someone waits
 WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four fifths of the machine
 ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors
+ECHO_PASSES_MAX: Final = 8  # from one echo queue into another, without a rule in between
 
 # --- flows ---
 FLOW_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file

@@ -14,8 +14,9 @@ from postroom.rules import checks, compiler
 from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
 from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
-from postroom.rules.verification import verify
-from postroom.store.base import Store
+from postroom.rules.translation import property_type
+from postroom.rules.verification import Verified
+from postroom.store.base import Store, Unprepared
 from postroom.store.definitions import COLLECTION
 from postroom.store.queues import CLOSED, Door, Keep, Queue
 from postroom.store.spheres import ABORTING
@@ -23,6 +24,7 @@ from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
 QUEUE_KIND = "rules"  # of the queues that programs define
+_verified = Verified()
 
 
 class Programs:
@@ -84,8 +86,9 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
     """The program as it would be with these modules, checked in full."""
     program = read(tx).with_modules(new)
     queues, collections = surroundings(tx)
-    subject = checks.check(program, queues, collections)
-    verify(subject)
+    verify = _verified.needs(checks.check(program, queues, collections))
+    if verify is not None:
+        raise Unprepared(verify)
     return program
 
 
@@ -163,12 +166,13 @@ class _Load:
         self._tx.queues.retire(queue)
 
     def _remove_slicings(self) -> None:
+        """Empty the slicings that are gone, and those that now slice by something else."""
         for name in self._old.slicings:
-            if name not in self._new.slicings:
+            if name not in self._new.slicings or _sliced_by(self._new, name) != _sliced_by(self._old, name):
                 number = self._tx.slices.slicing(name)
                 value = self._tx.slices.used(number)
                 if value is not None and not self._drop:
-                    raise SlicingInUse(slicing=name, value=value)
+                    raise SlicingInUse(slicing=name, value=value, how="change" if name in self._new.slicings else "go")
                 self._tx.slices.empty_slicing(number)
 
     def _set_doors(self, plan: Plan) -> None:
@@ -190,6 +194,12 @@ class _Load:
     @staticmethod
     def _sliced(program: Program, slicing: str) -> tuple[str, ...]:
         return program.sliced(program.slicings[slicing])
+
+
+def _sliced_by(program: Program, slicing: str) -> tuple[str, str]:
+    """The property of a slicing, and its type, in whose form keys are written."""
+    name = program.slicings[slicing].property
+    return name, property_type(program, name)
 
 
 def load_collection(store: Store, name: str, documents: Mapping[str, str]) -> int:

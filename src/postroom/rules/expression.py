@@ -91,11 +91,20 @@ class _Reader(Operands):
             closings=tuple(self.closings),
             calls=tuple(sorted(self.calls, key=lambda call: call.start)),
             bindings=tuple(
-                Binding(bound.kind, bound.name, bound.value, Span(bound.value.end, bound.end), tuple(bound.uses))
+                Binding(
+                    bound.kind,
+                    bound.name,
+                    bound.value,
+                    Span(bound.value.end, bound.end),
+                    tuple(bound.uses),
+                    bound.outer,
+                    bound.regrouped,
+                )
                 for bound in sorted(self.bounds, key=lambda bound: bound.value)
             ),
             values=tuple(self.values),
             comma=self.comma,
+            constructors=tuple(self.constructors),
         )
 
     def _refuse_prolog(self) -> None:
@@ -333,7 +342,7 @@ class _Reader(Operands):
             elif clause == "where":
                 yield self._inner("in a where clause")
             elif clause == "group":
-                yield self._group(names)
+                yield self._group(names, own)
             elif clause == "count":
                 names.append(self.take().text)
                 self.scope.hide(names[-1:])
@@ -368,7 +377,10 @@ class _Reader(Operands):
             self.need_word("in")
         first = self.at
         yield self._inner(f"in a {clause} clause")
-        bound = Bound(clause, plain(name), self.since(first))
+        self._bind(clause, name, self.since(first), names, own)
+
+    def _bind(self, clause: str, name: str, value: Span, names: list[str], own: list[Bound]) -> None:
+        bound = Bound(clause, plain(name), value, outer=not self.focus)
         self.scope.bind(bound)
         self.bounds.append(bound)
         own.append(bound)
@@ -378,13 +390,17 @@ class _Reader(Operands):
         self.at += 2
         name = self.need_variable()
         self._declared_type()
-        yield self._bound("for", name, names, own)
+        self.need_word("in")
+        first = self.at
+        yield self._inner("in a for clause")
+        value = self.since(first)
         if not self.word("start"):
             self.unexpected("start")
         while self.word("start") or self.word("end") or self.word("only"):
             self.skip_word("only")
             self.at += 1
             yield self._window_edge(names)
+        self._bind("for", name, value, names, own)  # its edges do not see it
 
     def _window_edge(self, names: list[str]) -> Walk:
         while not self.word("when"):
@@ -395,7 +411,8 @@ class _Reader(Operands):
         self.at += 1
         yield self._inner("in a window clause")
 
-    def _group(self, names: list[str]) -> Walk:
+    def _group(self, names: list[str], own: list[Bound]) -> Walk:
+        """Behind it, what the clauses before have bound is the sequence of all that is in a group."""
         self.need_word("by")
         while True:
             if self.symbol(":=", 1) or self.word("as", 1):
@@ -412,7 +429,9 @@ class _Reader(Operands):
                 self.unexpected("a variable")
             self._collation()
             if not self.skip_symbol(","):
-                return
+                break
+        for bound in own:
+            bound.regrouped = True
 
     def _order(self, clause: str) -> Walk:
         if clause == "stable":

@@ -18,21 +18,21 @@ START: Final = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
-NCNAME: Final = rf"[{START}][{START}\-.0-9\u00b7\u0300-\u036f\u203f\u2040]*+"
-BLANK: Final = re.compile(r"[ \t\r\n]*+")
+NCNAME: Final = rf"[{START}][{START}\-.0-9\u00b7\u0300-\u036f\u203f\u2040]*"
+BLANK: Final = re.compile(r"[ \t\r\n]*")
 _COMMENT_EDGE: Final = re.compile(r"\(:|:\)")
 _CONSTRUCTOR: Final = lazy(rf"<(?:(?P<comment>!--)|(?P<instruction>\?)|(?P<tag>{NCNAME}(?::{NCNAME})?))")
-_CONTENT: Final = re.compile(r"(?:[^<{}]++|\{\{|\}\})*+")
-_TEMPLATE: Final = re.compile(r"(?:[^\]`]++|\](?!``)|`(?!\{))*+")
+_CONTENT: Final = re.compile(r"(?:[^<{}]+|\{\{|\}\})*")
+_TEMPLATE: Final = re.compile(r"(?:[^\]`]+|\](?!``)|`(?!\{))*")
 # Saxon 13 takes the { in a {{ of an attribute value for an expression when it looks for the end of the value. It then
 # agrees with us about that end only if nothing before the }} opens a string, a comment or another brace.
-_DOUBLED: Final = r"\{\{[^\"'&{}<(:`]*+\}\}|\}\}"
+_DOUBLED: Final = r"\{\{[^\"'&{}<(:`]*\}\}|\}\}"
 _QUOTED: Final = {
-    '"': re.compile(rf'(?:[^"<{{}}]++|""|{_DOUBLED})*+'),
-    "'": re.compile(rf"(?:[^'<{{}}]++|''|{_DOUBLED})*+"),
+    '"': re.compile(rf'(?:[^"<{{}}]+|""|{_DOUBLED})*'),
+    "'": re.compile(rf"(?:[^'<{{}}]+|''|{_DOUBLED})*"),
 }
-_ATTRIBUTE: Final = lazy(rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*+=[ \t\r\n]*+[\"']")
-_END_TAG: Final = lazy(rf"</({NCNAME}(?::{NCNAME})?)[ \t\r\n]*+>")
+_ATTRIBUTE: Final = lazy(rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*=[ \t\r\n]*[\"']")
+_END_TAG: Final = lazy(rf"</({NCNAME}(?::{NCNAME})?)[ \t\r\n]*>")
 
 
 class Unreadable(Exception):

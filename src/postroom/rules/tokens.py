@@ -48,23 +48,25 @@ __all__ = [
     "word_at",
 ]
 
-_NAME: Final = rf"Q\{{[^{{}}]*+\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
+_NAME: Final = rf"Q\{{[^{{}}]*\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
+# No quantifier here is possessive: Python 3.11 before 3.11.5 reads nested ones wrongly. A string that is not closed
+# would end at an earlier quote, if a doubled one could be its last.
 _PIECE: Final = lazy(
-    rf"""[ \t\r\n]*+(?:(?P<name>{_NAME})
+    rf"""[ \t\r\n]*(?:(?P<name>{_NAME})
       | (?P<symbol>::|:=|//|>>|>=|!=|\|\||=>|\.\.|[,;:/>=!|@?\#%*+\-]|\.(?![0-9]))
       | (?P<variable>\$)
-      | (?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)
-      | (?P<string>"[^"]*+(?:""[^"]*+)*+"|'[^']*+(?:''[^']*+)*+')
+      | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+      | (?P<string>"[^"]*(?:""[^"]*)*"(?!")|'[^']*(?:''[^']*)*'(?!'))
       | (?P<comment>\(:) | (?P<pragma>\(\#)
       | (?P<open>[(\[{{]) | (?P<close>[)\]}}])
       | (?P<less><) | (?P<template>``\[)
       | (?P<stray>.))?""",
     re.VERBOSE | re.DOTALL,
 )
-_VARIABLE_NAME: Final = lazy(rf"Q\{{[^{{}}]*+\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
+_VARIABLE_NAME: Final = lazy(rf"Q\{{[^{{}}]*\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
 _REFERENCE: Final = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_WORD: Final = re.compile(r"(?:[^\s;(]++|\((?!:))*+")
+_WORD: Final = re.compile(r"(?:[^\s;(]+|\((?!:))*")
 
 OPERATOR_WORDS: Final = frozenset(
     {"and", "or", "div", "idiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "is", "to", "union", "intersect", "except"}

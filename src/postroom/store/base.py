@@ -41,6 +41,17 @@ class Conflict(Exception):
     """Another transaction was in the way; nothing happened, and the same work may be tried again."""
 
 
+class Unprepared(Exception):
+    """Something must be worked out before this transaction, which may take its time; nothing happened.
+
+    What raises it finds the result there when the same work is done again.
+    """
+
+    def __init__(self, prepare: Callable[[], None]) -> None:
+        super().__init__()
+        self.prepare = prepare
+
+
 class Waiter(Protocol):
     """Sleeps until something may have changed. Made before looking, so that no change falls in between."""
 
@@ -63,6 +74,9 @@ class Store(ABC):
 
     def transact(self, label: str, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit what it did, all or nothing; run it again if another transaction was in the way."""
+        return _prepared(partial(self._retried, label, work))
+
+    def _retried(self, label: str, work: Callable[[Transaction], T]) -> T:
         with self._mutex:
             for _ in range(CONFLICT_RETRIES_MAX):
                 with self._entered():
@@ -74,6 +88,9 @@ class Store(ABC):
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` on one unchanging picture of the store; it must not write."""
+        return _prepared(partial(self._read, work))
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
         with self._mutex, self._entered():
             try:
                 self._begin_reading()
@@ -276,6 +293,17 @@ class Store(ABC):
 
     @abstractmethod
     def _wake_after_commit(self) -> None: ...
+
+
+def _prepared(work: Callable[[], T]) -> T:
+    """What comes of work, with all that it asks for worked out first, while nobody waits for the store."""
+    for _ in range(CONFLICT_RETRIES_MAX):
+        try:
+            return work()
+        except Unprepared as unprepared:
+            prepare = unprepared.prepare
+        prepare()
+    raise StoreBusy(seconds=BUSY_SECONDS, why="what was worked out was out of date each time")
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
