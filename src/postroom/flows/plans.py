@@ -188,16 +188,17 @@ class Flow:
         by_order = {each.order: each for each in arrivals}
         heads, tails, new = self._heads, self._tails, tuple.__new__
         made: list[Any] = []
-        last = -1
+        failed, last = 0, -1
         bound = zip(numbers[order].tolist(), places[order].tolist(), bodies, strict=True)
         for row, (number, place, body) in enumerate(bound):
             if number != last:
                 if made:
                     effects[last] = tuple(made)
-                made, last = [], number
+                made, failed, last = [], 0, number
                 own = by_order[number].body
             if whys is not None and whys[row] is not None:  # this arc alone delivers an error in its place
-                made.insert(0, error(by_order[number], whys[row], heads[place][0]))
+                made.insert(failed, error(by_order[number], whys[row], heads[place][0]))
+                failed += 1
                 continue
             made.append(new(Enqueue, (*heads[place], own if body is None else body, *tails[place])))
         if made:
