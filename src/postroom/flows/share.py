@@ -34,6 +34,7 @@ class FlowShare:
     chart: Chart
     living: frozenset[str]
     windows: Mapping[str, tuple[int, int]]
+    staying: frozenset[str] = frozenset()  # consumers' spaces of this graph that events leave in the newest one
     bay: Bay | None = field(default=None, kw_only=True)  # where executors leave what arcs deliver
 
     def there(self, bay: Bay) -> FlowShare:
