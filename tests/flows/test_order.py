@@ -175,6 +175,11 @@ class Play:
         del self.model.arcs[f"{name}_{self.clients.pop(name)}"]
 
     def check(self) -> None:
+        """What a durable arc keeps, it delivers at the latest when the engine runs while it is enabled."""
+        for name, space in self.clients.items():
+            if self.model.arcs[f"{name}_{space}"].disabled:
+                self.room.client(name).connect()
+                self.model.switch(f"{name}_{space}", False)
         self.room.run_until_idle()
         for place in [*self.spaces, *self.clients]:
             direct, found = self.model.direct.get(place, []), numbers(self.room, place)

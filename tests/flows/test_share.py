@@ -16,7 +16,8 @@ from tests.flows.conftest import Load
 
 import postroom
 from postroom.engine.depot import SETTING
-from postroom.flows import plans
+from postroom.errors import FlowInvalid
+from postroom.flows import plans, sql
 from postroom.room import Postroom
 
 NUMBERS = "[n: int, t: string]"
@@ -170,18 +171,83 @@ def test_a_condition_without_a_value_is_an_error_too(room: Postroom, load: Load,
     ]
 
 
-def test_an_event_that_ends_its_job_is_found_among_the_others(
-    room: Postroom, load: Load, work: Callable[..., int]
+def test_an_event_that_ends_its_job_loses_only_the_arc_that_is_guilty(
+    room: Postroom, load: Load, work: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No function of the language ends a job; one of Spark that does stands in for what is not known yet."""
+    load(
+        """domain d space A : [n: int] space B : [t: int] space C : [n: int] space D : [t: int]
+        arc b : A -> B transform [n: n] => [t: abs(n)] arc c : A -> C merge arc d : B -> D merge"""
+    )
+    raising = "IF({0} = 7, CAST(raise_error('no') AS BIGINT), {0})"
+    monkeypatch.setitem(sql.FUNCTIONS, "abs", raising.format)  # type: ignore[arg-type]
+    room.publish_many("A", [{"n": n} for n in (1, 2, 3, 7, 4, 5, 6)])
+    work()
+    assert [json.loads(body)["t"] for body in stored(room, "D")] == [1, 2, 3, 4, 5, 6]
+    assert [json.loads(body)["n"] for body in stored(room, "C")] == [1, 2, 3, 7, 4, 5, 6]
+    (error,) = room.info("postroom-errors")
+    assert "arc b" in error.body
+    assert "<rule>b</rule>" in error.body
+
+
+def test_an_arc_that_spark_cannot_plan_is_put_aside_by_name(
+    room: Postroom, load: Load, work: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(
-        """domain d space A : [n: int] space B : [t: string]
-        arc b : A -> B transform [n: n] => [t: part("abcdef", n, 1)]"""
+        """domain d space A : [n: int] space B : [t: int] space C : [n: int]
+        arc b : A -> B transform [n: n > 1] => [t: abs(n)] arc c : A -> C merge"""
     )
-    room.publish_many("A", [{"n": n} for n in (1, 2, 3, 2**40, 4, 5, 6, 1, 2, 3, 4)])
+    monkeypatch.setitem(sql.FUNCTIONS, "abs", "no_such_function({})".format)  # type: ignore[arg-type]
+    room.publish_many("A", ["[1]", "[2]"])
     work()
-    assert [json.loads(body)["t"] for body in stored(room, "B")] == list("abcdefabcd")
-    (error,) = room.info("postroom-errors")
-    assert str(2**40) in error.body
+    assert [stored(room, "B"), stored(room, "C")] == [[], ['{"n":1}', '{"n":2}']]
+    errors = [message.body for message in room.info("postroom-errors")]
+    assert len(errors) == 2
+    assert all("arc b: Spark cannot plan it" in body for body in errors)
+
+
+@pytest.mark.parametrize(
+    ("type", "pattern"),
+    [
+        ("decimal", "[v: > 99999999999999999999.999999999999999999]"),
+        ("decimal", "[n: n, v: v > round(v, n)]"),
+        ("float", "[v: > 1.7976931348623157e308]"),
+        ("union [A: int, B: string]", '[v: != B: "x"]'),
+        ("union [A: int, B: [a: decimal, b: {timestamp}]]", "[v: != A: 5]"),
+        ("int", "[n: n, v: v > abs(n) + abs(v)]"),
+        ("{decimal}", "[v: {1.0, 2, 2.5} + {3} + rest]"),
+        ("date", "[n: n, v: v > v - n]"),
+    ],
+)
+def test_what_can_be_subscribed_to_is_planned_and_stops_nobody(
+    room: Postroom, load: Load, work: Callable[..., int], type: str, pattern: str
+) -> None:
+    event = {"decimal": "1.5", "float": "1.5", "int": "5", "{decimal}": "{1, 2, 2.50, 3, 4}", "date": '"2026-01-01"'}
+    load(f"domain d space S : [n: int, v: {type}] space T : [n: int, v: {type}] arc t : S -> T merge")
+    room.client("other").subscribe("S")
+    room.client("hostile").subscribe("S", pattern)
+    room.publish("S", f"[1, {event.get(type, 'A: 7')}]")
+    work()
+    assert [len(stored(room, name)) for name in ("T", "other")] == [1, 1]
+    assert not [message for message in room.info("postroom-errors") if "cannot plan" in message.body]
+
+
+@pytest.mark.parametrize(
+    ("type", "pattern"),
+    [
+        ("decimal", "[v: > 99999999999999999999999]"),
+        ("float", "[v: < 1e400]"),
+        ("decimal", "[v: > 1e999999999]"),
+        ("union [A: int, B: string]", "[v: != C: 5]"),
+        ("int", f"[v: v > {'-' * 3000}v]"),
+        ("int", f"[v: v > {'1 + ' * 3000}v]"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_with_its_place(room: Postroom, load: Load, type: str, pattern: str) -> None:
+    load(f"domain d space S : [v: {type}]")
+    with pytest.raises(FlowInvalid, match=r"pattern.*1:\d+"):
+        room.client("hostile").subscribe("S", pattern)
+    assert room.subscriptions() == []
 
 
 def test_what_rules_put_into_a_space_is_checked_when_it_flows_on(

@@ -14,6 +14,7 @@ from typing import Any
 
 from postroom.flows.types import NUMBERS, Bag, List, Scalar, Tuple, Type, Union
 from postroom.flows.values import INTEGERS, Tagged, canonical_text, fitting_decimal, in_order
+from postroom.limits import BODY_BYTES_MAX
 
 #: Enough for every exact sum, product and remainder of two decimals.
 _EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
@@ -57,7 +58,7 @@ def calculated(sign: str, left: tuple[Any, Type], right: tuple[Any, Type], type:
     if isinstance(type, Bag | List):
         return in_order([*ours, *theirs], type.of) if isinstance(type, Bag) else (*ours, *theirs)
     if str(type) == "string":
-        return ours + theirs
+        return _text(ours, theirs)
     if sign in "/%" and not theirs:
         raise NoValue
     return _SIGNS[str(type)](sign, ours, theirs)
@@ -162,6 +163,21 @@ def _part(text: str, first: int, length: int) -> str:
     return text[max(first, 1) - 1 : max(first + length, 1) - 1]
 
 
+def _text(*parts: str) -> str:
+    """Texts in a row; what no body has room for is no text."""
+    if sum(map(len, parts)) > BODY_BYTES_MAX:
+        raise NoValue
+    return "".join(parts)
+
+
+def _replaced(value: str, old: str, new: str) -> str:
+    if not old:
+        return value
+    if len(value) + value.count(old) * (len(new) - len(old)) > BODY_BYTES_MAX:
+        raise NoValue
+    return value.replace(old, new)
+
+
 def _absolute(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value.copy_abs()  # Python's abs() would round
@@ -178,7 +194,7 @@ def _to_decimal(value: Any) -> Decimal:
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "abs": _absolute,
-    "concat": lambda *texts: "".join(texts),
+    "concat": _text,
     "count": len,
     "date": lambda value: value.date(),
     "day": lambda value: value.day,
@@ -193,7 +209,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "minute": lambda value: value.minute,
     "month": lambda value: value.month,
     "part": _part,
-    "replace": lambda value, old, new: value.replace(old, new) if old else value,
+    "replace": _replaced,
     "starts": lambda value, beginning: value.startswith(beginning),
     "trim": lambda value: value.strip(" "),
     "upper": str.upper,

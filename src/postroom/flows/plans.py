@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ from postroom.engine.depot import Bay, Damaged, Receipt, unreached
 from postroom.engine.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.failures import Failure, error_message
 from postroom.flows.chart import Chart
-from postroom.flows.definitions import Transform
+from postroom.flows.definitions import Arc, Transform
+from postroom.flows.graph import Graph
 from postroom.flows.types import Tuple, Type
 from postroom.flows.values import label
 from postroom.flows.worker import (
@@ -65,28 +66,49 @@ _plans: OrderedDict[Any, Flow] = OrderedDict()
 _lock = Lock()  # steps are evaluated by several threads
 
 
-def flow_of(spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None = None) -> Flow:
+def flow_of(
+    spark: SparkSession,
+    chart: Chart,
+    living: frozenset[str],
+    space: str,
+    url: str | None = None,
+    aside: Mapping[str, str] | None = None,
+) -> Flow:
     """The plan of all that lies behind a space, made when it is first asked for.
 
-    With a URL, executors read its events there and leave what it delivers.
+    With a URL, executors read its events there and leave what it delivers. Arcs that are put ``aside`` tell why, of
+    each event that comes to them. So does an arc that Spark cannot plan.
     """
     parts = spark.sparkContext.defaultParallelism  # those of a cluster come and go
-    key = (id(spark), space, living, url, parts)
+    key = (id(spark), space, living, url, parts, tuple((aside or {}).items()))
     with _lock:
         found = chart.memory.get(key)
         if found is None:
-            found = chart.memory[key] = _planned(spark, chart, living, space, url, parts)
+            found = chart.memory[key] = _planned(spark, chart, living, space, url, parts, aside or {})
         return found
 
 
+def arcs_behind(chart: Chart, living: frozenset[str], space: str) -> list[str]:
+    """The names of the arcs that events of a space may meet, in the order in which they do."""
+    from postroom.flows.network import Network
+
+    return list(dict.fromkeys(step.arc.name for step in Network(chart.running, living).ways(space)))
+
+
 def _planned(
-    spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None, parts: int
+    spark: SparkSession,
+    chart: Chart,
+    living: frozenset[str],
+    space: str,
+    url: str | None,
+    parts: int,
+    aside: Mapping[str, str],
 ) -> Flow:
     """A plan, or the one that another version of the graph has for the same."""
     from postroom.flows.network import Network
 
     graph, kept = chart.running, chart.keeping & living
-    network = Network(graph, kept)
+    network = Network(graph, kept, aside)
     steps = network.ways(space)
     behind = [space, *(step.arc.target for step in steps)]
     joined = [
@@ -102,16 +124,42 @@ def _planned(
         tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
         tuple((str(graph.spaces[name].type), name in chart.flowing) for name in behind),
         tuple(chart.rows[name] for name in joined),
+        tuple(aside.items()),
     )
     found = _plans.get(known)
     if found is None:
         tables = {name: _table(spark, chart, name) for name in joined}
-        frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
+        try:
+            frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
+        except Exception as error:
+            more = {} if aside else _unplanned(spark, graph, list(dict.fromkeys(step.arc for step in steps)), tables)
+            if not more:
+                raise error
+            return _planned(spark, chart, living, space, url, parts, more)
         ends = [End(step.arc.name, step.arc.target, step.arc.target in chart.flowing) for step in steps]
         found = _plans[known] = Flow(spark, frame, ends, parts)
         if len(_plans) > FLOW_PLANS_MAX:
             _plans.popitem(last=False)
     _plans.move_to_end(known)
+    return found
+
+
+def _unplanned(
+    spark: SparkSession, graph: Graph, arcs: Sequence[Arc], tables: Mapping[str, DataFrame]
+) -> dict[str, str]:
+    """The arcs that Spark cannot plan, each on its own, and why: the others go on without them."""
+    from postroom.engine.isolation import reason
+    from postroom.flows.network import Network
+
+    found = {}
+    for arc in arcs:
+        alone = Network(replace(graph, arcs={arc.name: (arc, arc)}), frozenset({arc.target}))
+        events = spark.createDataFrame([], EVENTS)
+        try:
+            alone.deliveries(arc.source, events, tables)
+        except Exception as error:
+            reason(spark, error)  # raises what no arc is guilty of
+            found[arc.name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
     return found
 
 

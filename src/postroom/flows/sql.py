@@ -50,7 +50,7 @@ _SIMPLE = {
 _NUMBER = f"decimal({DECIMAL_DIGITS},{DECIMAL_PLACES})"  # as which decimals are compared
 _TIMES = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 _ALL = 1_000_000_000  # elements: more than an event can have
-_DEEP = 12  # signs and functions inside one another: with more of them a worker is the better reader
+_DEEP = 12  # variables, or signs inside one another: with more of them a worker, which has limits, reads better
 _names = count(1)
 
 
@@ -358,7 +358,7 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
         known = variables[expression.name]
         return widened(known.value, known.type, wanted)
     own = type_of(expression, variables.types)
-    if _Native(variables.types).says(expression):
+    if len(list(used(expression))) <= _DEEP and _Native(variables.types).says(expression):
         found = widened(_evaluated(expression, variables), own, wanted)
     else:
         found = _worked_out(expression, wanted, variables)
@@ -516,7 +516,6 @@ FUNCTIONS: Mapping[str, Callable[..., Sql]] = {
     "lower": lambda value: f"lower({value})",
     "minute": lambda value: f"CAST(minute({value}) AS BIGINT)",
     "month": lambda value: f"CAST(month(CAST({value} AS DATE)) AS BIGINT)",
-    "replace": lambda value, old, new: f"replace({value}, {old}, {new})",
     "starts": lambda value, beginning: f"startswith({value}, {beginning})",
     "string": lambda value: f"CAST({value} AS STRING)",
     "trim": lambda value: f"trim({value})",

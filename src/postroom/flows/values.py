@@ -55,7 +55,7 @@ def parse_event(text: str, type: Type, space: str) -> Any:
     if not text.strip():
         raise EventInvalid(space=space, what="there is no event", type=str(type))
     try:
-        given = json.loads(text, parse_float=decimal_of, object_pairs_hook=_object)
+        given = json.loads(text, parse_float=decimal_of, object_pairs_hook=object_of)
     except ValueError:
         try:
             words = Words(text, "event")
@@ -82,7 +82,8 @@ def decimal_of(text: str) -> Decimal:
     return found
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, each of whose names is there once."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name is there twice")
