@@ -175,7 +175,7 @@ def compare(spark: SparkSession, seed: int, results: int, monkeypatch: pytest.Mo
             body = NO_VALUE if row.failure else canonical(parse_event(row.body, target, row.space), target)
             found[row.n, row.arc] = body
         told = {key: (wanted.get(key), found.get(key)) for key in wanted | found if wanted.get(key) != found.get(key)}
-        said_of = {f"{texts[n]} {graph.arcs[name][0].does}": both for (n, name), both in told.items()}
+        said_of = {f"{texts[n]} {graph.arcs[f'd:{name}'][0].does}": both for (n, name), both in told.items()}
         assert said_of == {}
         assert len(rows) == len(found)
     return len(wanted)
@@ -225,7 +225,7 @@ def test_columns_index_and_meaning_agree_at_the_edges_of_every_type(
 )  # fmt: skip
 def test_an_expression_has_this_value_or_none(type: str, event: str, result: str, value: str | None) -> None:
     graph = planned(f"domain d space S : [x: {type}] space R arc r : S -> R transform [x: x] => [v: {result}]")
-    found = by_meaning(graph, graph.arcs["r"][0], parse_event(f"[{event}]", graph.spaces["S"].type, "S"))
+    found = by_meaning(graph, graph.arcs["d:r"][0], parse_event(f"[{event}]", graph.spaces["S"].type, "S"))
     assert found == (NO_VALUE if value is None else f'{{"v":{value}}}')
 
 

@@ -144,8 +144,8 @@ def test_every_check_has_a_failing_example() -> None:
 def test_an_arc_across_domains_stands_in_both() -> None:
     text = "domain e space E : [x: int] arc a : A -> E merge domain d arc a : A -> E merge"
     graph = check(parse(DOMAIN + text, "f"))
-    assert [arc.domain for arc in graph.arcs["a"]] == ["e", "d"]
-    assert graph.crosses(graph.arcs["a"][0])
+    assert [arc.domain for arc in graph.arcs["d:e:a"]] == ["e", "d"]
+    assert graph.crosses(graph.arcs["d:e:a"][0])
 
 
 def test_all_problems_are_told_at_once() -> None:

@@ -83,10 +83,24 @@ def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:
         for each in statements:
             if isinstance(each, kind) and firsts.setdefault(each.name, each) is not each:
                 yield each.position, f"{each.name} is already at {firsts[each.name].position}"
-    for first_arc, *more in graph.arcs.values():
+    yield from _arcs_twice(graph)
+
+
+def _arcs_twice(graph: Graph) -> Found:
+    """An arc's name is its own in each domain that it belongs to; a durable one has a queue of its name."""
+    known: dict[tuple[str, str], Arc] = {}
+    for key, (first, *more) in graph.arcs.items():
         for arc in more:
-            if arc.domain == first_arc.domain:
-                yield arc.position, f"{arc.name} is already at {first_arc.position}"
+            if arc.domain == first.domain:
+                yield arc.position, f"{arc.name} is already at {first.position}"
+        for domain in key.split(":")[:-1]:
+            other = known.setdefault((domain, first.name), first)
+            if other is not first:
+                yield first.position, f"{first.name} is already at {other.position}"
+        if first.durable:
+            other = known.setdefault(("", first.name), first)
+            if other is not first:
+                yield first.position, f"a durable arc {first.name} is already at {other.position}"
 
 
 def arc_ends(graph: Graph, _: Sequence[Statement]) -> Found:

@@ -111,7 +111,12 @@ class Network:
         found = {}
         for step in steps:
             ends = step.arc.target in self._stored and not self._outgoing.get(step.arc.target)
-            if step.before == -1 and ends and isinstance(step.arc.does, Select) and step.arc.name not in self._aside:
+            if (
+                step.before == -1
+                and ends
+                and isinstance(step.arc.does, Select)
+                and step.arc.full_name not in self._aside
+            ):
                 asked = predicates(step.arc.does.pattern, self._graph.spaces[source].type)
                 if asked is not None:
                     found[step.number] = asked
@@ -153,13 +158,13 @@ class _Frames:
 
     def _join(self, step: _Step) -> Join | None:
         does = step.arc.does
-        return does.join if isinstance(does, Transform) and step.arc.name not in self.aside else None
+        return does.join if isinstance(does, Transform) and step.arc.full_name not in self.aside else None
 
     def _passed(self, frame: DataFrame, step: _Step) -> dict[str, Sql]:
         """The step's events as a column, null where none passes; and, where there may be no value, whether so."""
         does, event = step.arc.does, _column(step.before)
         source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
-        if step.arc.name in self.aside:
+        if step.arc.full_name in self.aside:
             nothing = f"CAST(NULL AS {data_type(target)})"
             return {_column(step.number): nothing, _failed(step.number): f"{event} IS NOT NULL"}
         if isinstance(does, Merge):
@@ -188,7 +193,7 @@ class _Frames:
             body = self.same.get(step.number) or body_of(event, self.graph.spaces[step.arc.target].type)
             yield f"IF({event} IS NOT NULL, {_delivery(step, body=body)}, NULL)"
         if failed:
-            why = text(f"arc {step.arc.name}: {self.aside.get(step.arc.name, NO_VALUE)}")
+            why = text(f"arc {step.arc.name}: {self.aside.get(step.arc.full_name, NO_VALUE)}")
             yield f"IF({_failed(step.number)}, {_delivery(step, failure=why)}, NULL)"
 
     def _joined(self, frame: DataFrame, step: _Step, steps: Sequence[_Step]) -> DataFrame:

@@ -92,7 +92,7 @@ def arcs_behind(chart: Chart, living: frozenset[str], space: str) -> list[str]:
     """The names of the arcs that events of a space may meet, in the order in which they do."""
     from postroom.flows.network import Network
 
-    return list(dict.fromkeys(step.arc.name for step in Network(chart.running, living).ways(space)))
+    return list(dict.fromkeys(step.arc.full_name for step in Network(chart.running, living).ways(space)))
 
 
 def _planned(
@@ -159,7 +159,7 @@ def _unplanned(
             alone.deliveries(arc.source, events, tables)
         except Exception as error:
             reason(spark, error)  # raises what no arc is guilty of
-            found[arc.name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
+            found[arc.full_name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
     return found
 
 

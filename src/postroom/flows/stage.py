@@ -74,8 +74,9 @@ def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:
     return list(found.values())
 
 
-def _is_enabled(chart: Chart, arc: str) -> bool:
-    return arc in chart.durable and arc not in chart.disabled
+def _is_enabled(chart: Chart, name: str) -> bool:
+    arc = chart.durable.get(name)
+    return arc is not None and not chart.is_disabled(arc)
 
 
 def _releases(tx: Transaction, flowing: Flowing) -> bool:
