@@ -17,7 +17,7 @@ from tests.flows.conftest import Load
 import postroom
 from postroom.engine.depot import SETTING
 from postroom.errors import FlowInvalid
-from postroom.flows import plans, sql
+from postroom.flows import network, plans, sql
 from postroom.room import Postroom
 
 NUMBERS = "[n: int, t: string]"
@@ -92,10 +92,12 @@ SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ran
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_spark_and_the_plain_meaning_end_in_the_same_state(
-    tmp_path: Path, postgres_url: str, spark: SparkSession, seed: int
+    tmp_path: Path, postgres_url: str, spark: SparkSession, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where executors read events and leave what arcs deliver in the store."""
+    """Also where executors read events and leave what arcs deliver in the store, and where a plan is cut."""
     chance = random.Random(seed)
+    if seed % 2:
+        monkeypatch.setattr(network, "FLOW_COPIES_MAX", 0)
     file = tmp_path / "g.flow"
     file.write_text(graph(chance))
     rows = [{"t": chance.choice("abc"), "n": chance.randint(-3, 3)} for _ in range(5)]
@@ -131,6 +133,46 @@ def contents(room: Postroom) -> dict[str, list[str]]:
         found[f"waits in {count.queue}"] = [message.body for message in room.info(count.queue)]
         found[f"was in {count.queue}"] = [message.body for message in room.history(count.queue)]
     return found
+
+
+def diamonds(count: int, left: str = "merge", right: str = "merge") -> str:
+    """So many diamonds of arcs in a row, from S0 to the last S."""
+    lines = ["domain d space S0 : [n: int]"]
+    for n in range(count):
+        lines.append(f"space A{n} : [n: int] space B{n} : [n: int] space S{n + 1} : [n: int]")
+        lines.append(f"arc a{n} : S{n} -> A{n} {left} arc b{n} : S{n} -> B{n} {right}")
+        lines.append(f"arc c{n} : A{n} -> S{n + 1} merge arc e{n} : B{n} -> S{n + 1} merge")
+    return "\n".join(lines)
+
+
+def test_ten_diamonds_of_arcs_are_planned_once_each(room: Postroom, load: Load, work: Callable[..., int]) -> None:
+    """An event that arrives by many ways arrives as often; the plan has every arc once."""
+    load(diamonds(10))
+    chart = room.store.read(room._charts.now)
+    steps = [network.Network(chart.running, chart.keeping, None, cuts).ways(space) for cuts, space in _parts(chart)]
+    assert sorted(len(each) for each in steps) == [4] * 10, "40 arcs, each once"
+    room.publish_many("S0", ["[1]", "[2]"])
+    work()
+    assert [json.loads(body)["n"] for body in stored(room, "S10")] == [1] * 1024 + [2] * 1024
+
+
+def _parts(chart: Any) -> list[tuple[list[str], str]]:
+    cuts = network.Network(chart.running, chart.keeping).junctions("S0")
+    return [(cuts, space) for space in ["S0", *cuts]]
+
+
+def test_an_event_that_takes_one_way_of_very_many_arrives_once(
+    room: Postroom, load: Load, work: Callable[..., int]
+) -> None:
+    load(diamonds(10, "select [n: > 5]", "select [n: <= 5]"))
+    room.publish_many("S0", ["[1]", "[6]", "[5]"])
+    work()
+    assert stored(room, "S10") == ['{"n":1}', '{"n":6}', '{"n":5}']
+
+
+def test_more_ways_than_anyone_can_follow_are_refused(load: Load) -> None:
+    with pytest.raises(FlowInvalid, match="ways"):
+        load(diamonds(30))
 
 
 # --- failure ---

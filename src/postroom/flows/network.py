@@ -21,7 +21,7 @@ from postroom.flows.index import Index
 from postroom.flows.predicates import Predicate, predicates
 from postroom.flows.sql import Sql, Variables, body_of, data_type, event_of, made, matches, quoted, text, widened
 from postroom.flows.worker import NO_PLACE
-from postroom.limits import INDEXED_ARCS_MIN
+from postroom.limits import FLOW_COPIES_MAX, INDEXED_ARCS_MIN
 
 #: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.
 #: ``failure`` tells why there is no event: then ``body`` is null.
@@ -36,7 +36,7 @@ NO_VALUE = "a number is too large for its type, or divided by zero"
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """One arc on one way from the source; its events are a column of their own."""
 
     number: int
@@ -47,25 +47,58 @@ class _Step:
 class Network:
     """The arcs of a graph. ``stored`` are the spaces that keep what arrives; arcs put ``aside`` only tell why."""
 
-    def __init__(self, graph: Graph, stored: frozenset[str], aside: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        stored: frozenset[str],
+        aside: Mapping[str, str] | None = None,
+        cuts: Sequence[str] = (),
+    ) -> None:
         self._graph = graph
-        self._stored = stored
+        self._stored = stored.union(cuts)
         self._aside = aside or {}
+        self._cuts = frozenset(cuts)
         self._outgoing = graph.outgoing()
 
-    def ways(self, source: str) -> list[_Step]:
-        """Every arc on every way from a source, each behind the one it follows."""
+    def ways(self, source: str) -> list[Step]:
+        """Every arc on every way from a source to its consumers or the next cut, each behind the one it follows."""
         return list(self._ways(source, -1, count()))
 
-    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[_Step]:
+    def junctions(self, source: str) -> list[str]:
+        """The spaces where ways meet and lead on, each behind those that lead to it, if the ways are very many.
+
+        There a plan is better cut: every arc stands in it once.
+        """
+        arcs, order = 0, list[str]()
+        entered: dict[str, int] = {}
+        walk, seen = [(source, iter(self._outgoing.get(source, ())))], {source}
+        while walk:
+            space, following = walk[-1]
+            arc = next(following, None)
+            if arc is None:
+                order.append(walk.pop()[0])
+                continue
+            arcs, entered[arc.target] = arcs + 1, entered.get(arc.target, 0) + 1
+            if arc.target not in seen:
+                seen.add(arc.target)
+                walk.append((arc.target, iter(self._outgoing.get(arc.target, ()))))
+        steps: dict[str, int] = {}
+        for space in order:
+            steps[space] = sum(1 + steps[arc.target] for arc in self._outgoing.get(space, ()))
+        if steps[source] <= arcs + FLOW_COPIES_MAX:
+            return []
+        return [space for space in reversed(order) if entered.get(space, 0) > 1 and self._outgoing.get(space)]
+
+    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[Step]:
         todo: list[tuple[str, int]] = [(space, before)]
         while todo:
             space, before = todo.pop()
             following = []
             for arc in self._outgoing.get(space, ()):
-                step = _Step(next(numbers), before, arc)
+                step = Step(next(numbers), before, arc)
                 yield step
-                following.append((arc.target, step.number))
+                if arc.target not in self._cuts:
+                    following.append((arc.target, step.number))
             todo += reversed(following)
 
     def deliveries(
@@ -106,7 +139,7 @@ class Network:
                 found.add(step.number)
         return found - {-1}
 
-    def _indexed(self, source: str, steps: Sequence[_Step]) -> dict[int, list[Predicate]]:
+    def _indexed(self, source: str, steps: Sequence[Step]) -> dict[int, list[Predicate]]:
         """The arcs that an index answers for: very many that select from the source for consumers of their own."""
         found = {}
         for step in steps:
@@ -132,7 +165,7 @@ class _Frames:
     same: Mapping[int, Sql]  # the body of what a step delivers as it came
 
     def delivered(
-        self, frame: DataFrame, root: int, space: str, steps: Sequence[_Step], first: Sequence[Sql] = ()
+        self, frame: DataFrame, root: int, space: str, steps: Sequence[Step], first: Sequence[Sql] = ()
     ) -> DataFrame:
         """The deliveries of all steps behind ``root``, whose events are a column of the frame, behind some others.
 
@@ -156,11 +189,11 @@ class _Frames:
         found = [_exploded(frame, parts), *branches] if parts or not branches else branches
         return reduce(DataFrame.union, found)
 
-    def _join(self, step: _Step) -> Join | None:
+    def _join(self, step: Step) -> Join | None:
         does = step.arc.does
         return does.join if isinstance(does, Transform) and step.arc.full_name not in self.aside else None
 
-    def _passed(self, frame: DataFrame, step: _Step) -> dict[str, Sql]:
+    def _passed(self, frame: DataFrame, step: Step) -> dict[str, Sql]:
         """The step's events as a column, null where none passes; and, where there may be no value, whether so."""
         does, event = step.arc.does, _column(step.before)
         source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
@@ -187,7 +220,7 @@ class _Frames:
             _failed(step.number): f"{failed} OR {undecided}" if undecided else failed,
         }
 
-    def _parts(self, step: _Step, *, failed: bool) -> Iterator[Sql]:
+    def _parts(self, step: Step, *, failed: bool) -> Iterator[Sql]:
         event = _column(step.number)
         if step.arc.target in self.stored:
             body = self.same.get(step.number) or body_of(event, self.graph.spaces[step.arc.target].type)
@@ -196,7 +229,7 @@ class _Frames:
             why = text(f"arc {step.arc.name}: {self.aside.get(step.arc.full_name, NO_VALUE)}")
             yield f"IF({_failed(step.number)}, {_delivery(step, failure=why)}, NULL)"
 
-    def _joined(self, frame: DataFrame, step: _Step, steps: Sequence[_Step]) -> DataFrame:
+    def _joined(self, frame: DataFrame, step: Step, steps: Sequence[Step]) -> DataFrame:
         """What a step makes of events and rows; one whose condition has no value fails, for each row where it has."""
         does, join = step.arc.does, self._join(step)
         assert isinstance(does, Transform)
@@ -237,7 +270,7 @@ def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
     return frame.selectExpr("n", f"explode(filter({found}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
 
 
-def _delivery(step: _Step, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
+def _delivery(step: Step, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
     return _named(str(step.number), text(step.arc.name), text(step.arc.target), body, failure)
 
 
@@ -266,7 +299,7 @@ def _column(number: int) -> str:
 
 
 def _by_index(
-    frame: DataFrame, steps: Sequence[_Step], indexed: Mapping[int, list[Predicate]], brief: bool
+    frame: DataFrame, steps: Sequence[Step], indexed: Mapping[int, list[Predicate]], brief: bool
 ) -> DataFrame:
     """What the indexed arcs deliver: the body as it came, with each arc that passes it."""
     index = Index(list(indexed.values()))

@@ -95,10 +95,10 @@ class FlowShare:
     def _effects(
         self, spark: SparkSession, space: str, events: Sequence[Arrival], aside: Mapping[str, str] | None = None
     ) -> Mapping[int, Effects]:
+        at = partial(flow_of, spark, self.chart, self.living, aside=aside)
         if self.bay is None:
-            return flow_of(spark, self.chart, self.living, space, aside=aside).effects(events)
-        there = flow_of(spark, self.chart, self.living, space, self.bay.depot.url, aside)
-        return there.effects_there(events, self.bay, self._told)
+            return at(space).effects(events, at)
+        return at(space, self.bay.depot.url).effects_there(events, self.bay, self._told, at)
 
     def _apart(self, spark: SparkSession, arrival: Arrival, why: str) -> Mapping[int, Effects]:
         """What an event that ends its job leads to without the arcs that are guilty of it, which tell why."""
@@ -138,7 +138,7 @@ class FlowShare:
 
     def keep_warm(self, spark: SparkSession) -> None:
         for space in self.windows:
-            flow_of(spark, self.chart, self.living, space).effects([])
+            flow_of(spark, self.chart, self.living, space).found([])
             return
 
 
