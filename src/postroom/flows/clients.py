@@ -111,11 +111,11 @@ class Clients:
 
     def disconnect(self, client: str, by: By) -> list[Subscription]:
         """Disable a client's arcs: durable ones keep what comes, for when it is back."""
-        return self._store.transact("disconnect", partial(self._switch, client, by, disabled=True))
+        return self._store.transact("disconnect", partial(self.switch, client, by, disabled=True))
 
     def connect(self, client: str, by: By) -> list[Subscription]:
         """Enable a client's arcs again."""
-        return self._store.transact("connect", partial(self._switch, client, by, disabled=False))
+        return self._store.transact("connect", partial(self.switch, client, by, disabled=False))
 
     def subscriptions(self, client: str | None = None) -> list[Subscription]:
         def work(tx: Transaction) -> list[Subscription]:
@@ -125,7 +125,8 @@ class Clients:
 
         return self._store.read(work)
 
-    def _switch(self, client: str, by: By, tx: Transaction, *, disabled: bool) -> list[Subscription]:
+    def switch(self, client: str, by: By, tx: Transaction, *, disabled: bool) -> list[Subscription]:
+        """Disable or enable a client's arcs, inside of a transaction."""
         tx.definitions.lock()
         policy.prove(tx, by)
         chart = self._charts.now(tx)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from postroom.engine.pipeline import WatchingStage
-from postroom.engine.stage import Share
+from postroom.engine.stage import Result, Share, Turn
 from postroom.engine.step import releases
 from postroom.flows.chart import Chart, Charts, parked
+from postroom.flows.clients import Clients
 from postroom.flows.definitions import Table
+from postroom.flows.presence import end_lapsed
 from postroom.store.epochs import END, Flowing
 from postroom.store.transaction import Transaction
 
@@ -23,6 +25,10 @@ class FlowStage(WatchingStage):
 
     def __init__(self, charts: Charts) -> None:
         self._charts = charts
+
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        end_lapsed(turn.store, Clients(turn.store, self._charts))
+        return super().steps(turn)
 
     def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
         """The oldest messages that have yet to flow, with the graph that was in force when they came.

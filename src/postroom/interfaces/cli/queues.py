@@ -134,7 +134,7 @@ def receive(
     """
     with opened() as it:
         if follow:
-            _follow(it, queue or [], wait)
+            follow_queue(it, queue or [], wait)
             return
         received = it.receive(*(queue or ()), segment=segment, wait=wait)
         if not settings.json:
@@ -147,7 +147,7 @@ def receive(
         raise typer.Exit(3)
 
 
-def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
+def follow_queue(it: Postroom, queue: list[str], wait: float | None) -> None:
     """Each message as it comes; with --json a document a line. With --wait until none has come for so long."""
     try:
         while True:
