@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.flows.conftest import Load
 
 import postroom
 from postroom.engine.depot import SETTING
-from postroom.errors import FlowInvalid
+from postroom.errors import FlowInvalid, TryExpired
 from postroom.flows import network, plans, sql
 from postroom.room import Postroom
 
@@ -208,8 +209,8 @@ def test_a_condition_without_a_value_is_an_error_too(room: Postroom, load: Load,
     assert [json.loads(body)["n"] for body in stored(room, "B")] == [5, 9]
     assert [json.loads(body)["n"] for body in stored(room, "C")] == [5]
     assert [("arc b" in body, "arc c" in body) for body in stored(room, "postroom-errors")] == [
-        (False, True),
         (True, False),
+        (False, True),
     ]
 
 
@@ -408,6 +409,27 @@ def test_a_dry_run_tells_where_stored_events_would_go_and_changes_nothing(
     tried = [each.as_dict()["actions"] for each in room.try_out(proposed, master="local[2]")]
     assert tried == [[], [{"action": "enqueue", "rule": "new", "queue": "B", "body": '{"n":5,"t":"y"}'}]]
     assert room.store.read(lambda tx: tx.journal.newest()) == before
+
+
+def test_a_dry_run_ends_when_its_time_is_over(
+    room: Postroom, load: Load, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function that never ends stands in for work without end: its job is ended from outside."""
+    load("domain d space A : [n: int] space B : [n: int]")
+    room.publish("A", "[1]")
+    file = tmp_path / "proposed.flow"
+    file.write_text(
+        "domain d space A : [n: int] space B : [n: int] arc b : A -> B transform [n: n] => [n: length(string(n))]"
+    )
+    sleeping = "CAST(concat(length({}), java_method('java.lang.Thread', 'sleep', 60000L)) AS BIGINT)"
+    monkeypatch.setitem(sql.FUNCTIONS, "length", sleeping.format)  # type: ignore[arg-type]
+    began = time.monotonic()
+    with pytest.raises(TryExpired, match="in 1 s"):
+        list(room.try_out(file, master="local[2]", timeout=1))
+    assert time.monotonic() - began < 30
+    assert stored(room, "A") == ['{"n":1}']
+    monkeypatch.undo()
+    assert [len(each.effects) for each in room.try_out(file, master="local[2]")] == [1]
 
 
 def test_an_engine_that_runs_takes_changes_of_the_graph_between_two_steps(

@@ -141,12 +141,23 @@ def _rebuilt(value: Sql, type: Type, work: Callable[[Sql, Type], Sql]) -> Sql:
 
 
 def _comparable(value: Sql, type: Type) -> Sql:
-    """A value of which Spark's order and equality are ours: decimals are numbers."""
-    if not _has_decimal(type):
+    """A value of which Spark's order and equality are ours: decimals are numbers, bags in order whoever wrote them."""
+    if not _is_read(type):
         return value
     if isinstance(type, Scalar):
         return f"CAST({value} AS {_NUMBER})"
+    if isinstance(type, Bag):
+        return f"array_sort({_rebuilt(value, type, _comparable) if _is_read(type.of) else value})"
     return _rebuilt(value, type, _comparable)
+
+
+def _is_read(type: Type) -> bool:
+    """Whether values of a type are not compared as Spark holds them."""
+    if isinstance(type, Scalar):
+        return type == DECIMAL
+    if isinstance(type, Bag | List):
+        return isinstance(type, Bag) or _is_read(type.of)
+    return any(_is_read(of) for _, of in _fields(type))
 
 
 def _has_decimal(type: Type) -> bool:
