@@ -61,6 +61,7 @@ FLOW_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file
 FLOW_WORDS_MAX: Final = 500_000  # words and signs of a file: some ten thousand arcs
 FLOW_WAYS_MAX: Final = 50_000  # arcs on all ways from one space, each counted on every way: events of one event
 FLOW_COPIES_MAX: Final = 32  # of arcs in one plan; with more, it is cut where ways meet
+FLOW_PLAN_CHARS_MAX: Final = 1_000_000  # of the SQL of one arc
 FLOW_DEPTH_MAX: Final = 100  # types, values or patterns inside one another
 TABLE_ROWS_MAX: Final = 1_000_000  # of a static table; every executor holds it whole
 INDEXED_ARCS_MIN: Final = 32  # select arcs of one space that an index answers for; fewer are columns

@@ -10,9 +10,10 @@ from postroom.flows import inference
 from postroom.flows.definitions import Arc, Merge, Select, Space, Statement, Table, Transform
 from postroom.flows.graph import Graph
 from postroom.flows.language import META
+from postroom.flows.sql import Variables, made, matches, widened
 from postroom.flows.types import UNTYPED, Scalar, Tuple, Type, accepts
 from postroom.flows.words import fail_all
-from postroom.limits import FLOW_WAYS_MAX
+from postroom.limits import FLOW_PLAN_CHARS_MAX, FLOW_WAYS_MAX
 from postroom.model.definitions import Position, Problem
 
 Found = Iterator[tuple[Position, str]]
@@ -26,6 +27,8 @@ def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
     graph = replace(Graph.of(statements), known=known)
     problems = []
     for each in CHECKS:
+        if problems and each is arc_plan:
+            break  # only what is right can be planned
         rule = each.__name__.replace("_", "-")
         problems += [Problem(position, what, rule) for position, what in each(graph, statements)]
         if problems and each in (*_GROUND, cycle):
@@ -177,6 +180,29 @@ def _check_transform(graph: Graph, arc: Arc, does: Transform, source: Space, tar
     inference.result(does.result, target.type, bound)
 
 
+def arc_plan(graph: Graph, _: Sequence[Statement]) -> Found:
+    """An arc can be planned on its own: what Spark is to read of it has an end."""
+    for arc in (each for each in _arcs(graph) if not graph.knows(each)):
+        size = len(_planned(graph, arc))
+        if size > FLOW_PLAN_CHARS_MAX:
+            what = f"arc {arc.name} would be {size} characters of SQL, and {FLOW_PLAN_CHARS_MAX} can be read"
+            yield arc.position, what
+
+
+def _planned(graph: Graph, arc: Arc) -> str:
+    """An arc in the words of Spark."""
+    source, target = graph.spaces[arc.source].type, graph.spaces[arc.target].type
+    if isinstance(arc.does, Merge):
+        return widened("event", source, target)
+    variables = Variables()
+    found = matches(arc.does.pattern, source, "event", variables)
+    if isinstance(arc.does, Transform):
+        if arc.does.join is not None:
+            found += matches(arc.does.join.pattern, graph.tables[arc.does.join.table].type, "row", variables)
+        found += made(arc.does.result, target, variables)
+    return found
+
+
 def cycle(graph: Graph, _: Sequence[Statement]) -> Found:
     """No event comes back to a space it has passed."""
     outgoing = graph.outgoing()
@@ -227,4 +253,4 @@ def _arcs(graph: Graph) -> Iterator[Arc]:
 
 Check = Callable[[Graph, Sequence[Statement]], Found]
 _GROUND: tuple[Check, ...] = (name_twice, arc_ends, meta_space)
-CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle, ways)
+CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle, ways, arc_plan)
