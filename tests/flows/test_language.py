@@ -132,8 +132,9 @@ BROKEN = [
     ("arc-type", "arc a : A -> C transform [x: x] join t [a: x] => [y: x]", "5:1: arc a: there is no table t"),
     (
         "arc-plan",
-        f"space P : {{int}} space Q : ({{int}}) arc a : P -> Q transform {{{', '.join('1' * 4_000)}}} + r => ({'r, ' * 400})",
-        "5:41: arc a would be ",
+        f"space P : {{int}} space Q : ({{int}}) arc a : P -> Q transform {{{', '.join('1' * 4_000)}}} + r"
+        f" => ({'r, ' * 400})",
+        "5:35: arc a would be ",
     ),
     ("cycle", "arc a : A -> B merge\narc b : B -> A merge", "6:1: arc b closes a circle: A -> B -> A"),
 ]
