@@ -71,7 +71,10 @@ def passed(chart: Chart, arc: Arc, event: Any) -> Iterator[Any]:
         try:
             bound = matched([(arc.does.pattern, source, event), *row])
             if bound is not None:
-                same = isinstance(arc.does, Select)
-                yield widened(event, source, target) if same else make(arc.does.result, target, bound)
+                yield (
+                    widened(event, source, target)
+                    if isinstance(arc.does, Select)
+                    else make(arc.does.result, target, bound)
+                )
         except NoValue:
             yield NoValue

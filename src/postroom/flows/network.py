@@ -207,8 +207,10 @@ class _Frames:
         # A condition that has no value makes the whole of it null: all values that are compared are there.
         undecided = f"({event} IS NOT NULL AND ({matched}) IS NULL)" if variables.risks else ""
         variables.risks.clear()
-        same = isinstance(does, Select)
-        result = widened(event, source, target) if same else made(does.result, target, variables)
+        if isinstance(does, Select):
+            result = widened(event, source, target)
+        else:
+            result = made(does.result, target, variables)
         register(frame.sparkSession, variables)
         overflown = _overflown(variables)
         if not overflown:
