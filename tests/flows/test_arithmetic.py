@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from postroom.flows.inference import arithmetic
 from postroom.flows.language import parse
 from postroom.flows.meaning import make, match
 from postroom.flows.network import NO_VALUE, Network
+from postroom.flows.patterns import parse_expression, parse_pattern
+from postroom.flows.sql import Variables, made, matches
 from postroom.flows.types import SCALARS, Scalar, Type
 from postroom.flows.types import parse as parse_type
 from postroom.flows.values import canonical, parse_event
@@ -186,6 +189,40 @@ def test_columns_index_and_meaning_agree_at_the_edges_of_every_type(
     spark: SparkSession, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert compare(spark, seed, 12, monkeypatch) > 50
+
+
+def test_what_spark_works_out_of_decimals_is_exact(spark: SparkSession) -> None:
+    """Whole numbers with constants stay in Java, for speed; everything else goes to a worker."""
+    results = [
+        "decimal(a) * 0.908",
+        "a + 0.5 - 3",
+        "0.5 * 0.25 + a",
+        "a * 0.000000000000000001",
+        "b * 2",
+        "a * 1.0 * 1.0",
+    ]
+    graph = planned(graph_of(("int", "decimal", "string"), results, []))
+    source = graph.spaces["S"].type
+    texts = [f'[{n}, {a}, {b}, "x"]' for n, (a, b) in enumerate(product(EDGES["int"], EDGES["decimal"]))]
+    events = [parse_event(text, source, "S") for text in texts]
+    frame = spark.createDataFrame(
+        [(n, canonical(each, source)) for n, each in enumerate(events)], "n long, body string"
+    )
+    rows = Network(graph, frozenset(graph.spaces)).deliveries("S", frame).collect()
+    found = {(row.n, row.arc): NO_VALUE if row.failure else row.body for row in rows}
+    assert found == {
+        (n, arc.name): by_meaning(graph, arc, event)
+        for n, event in enumerate(events)
+        for arc, *_ in graph.arcs.values()
+    }
+    assert [_native(result) for result in results] == [True, True, True, False, False, False]
+
+
+def _native(result: str) -> bool:
+    variables = Variables()
+    matches(parse_pattern("[a: a, b: b]"), parse_type("[a: int, b: decimal]"), "event", variables)
+    made(parse_expression(result), Scalar("decimal"), variables)
+    return not variables.works
 
 
 # --- what the reference says ---

@@ -371,6 +371,8 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
     own = type_of(expression, variables.types)
     if len(list(used(expression))) <= _DEEP and _Native(variables.types).says(expression):
         found = widened(_evaluated(expression, variables), own, wanted)
+    elif (exact := _exact(expression, variables) if own == DECIMAL else None) is not None:
+        found = widened(f"CAST({exact.value} AS STRING)", own, wanted)
     else:
         found = _worked_out(expression, wanted, variables)
     variables.risks.append(found)
@@ -471,6 +473,50 @@ _NATIVE_FOR: Mapping[str, Sequence[Type]] = {
     "int": (INT,),
     "string": (INT, BOOLEAN, DATE, STRING, DECIMAL, Scalar("atom")),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Exact:
+    """A decimal number of which it is known how many digits it has at most, and exactly how many behind its point."""
+
+    value: Sql
+    whole: int
+    places: int
+
+    @property
+    def fits(self) -> bool:
+        """With a digit to spare: Spark reckons with one more for products, and would cut it off behind the point."""
+        digits = self.whole + self.places < DECIMAL_DIGITS
+        return digits and self.whole <= DECIMAL_DIGITS - DECIMAL_PLACES and self.places <= DECIMAL_PLACES
+
+    @property
+    def typed(self) -> Sql:
+        return f"CAST({self.value} AS DECIMAL({self.whole + self.places},{self.places}))"
+
+
+def _exact(expression: Expression, variables: Variables) -> _Exact | None:
+    """Sums and products of whole numbers and constants, if Spark works them out to the last digit; else None."""
+    if isinstance(expression, Constant):
+        if type_of(expression, {}) not in (INT, DECIMAL):
+            return None
+        said = str(as_json(constant_value(expression, DECIMAL), DECIMAL))
+        whole, _, behind = said.removeprefix("-").partition(".")
+        return _Exact(f"'{said}'", len(whole), len(behind))
+    if isinstance(expression, Call) and expression.function == "decimal":
+        return _exact(expression.arguments[0], variables)
+    if type_of(expression, variables.types) == INT and _Native(variables.types).says(expression):
+        return _Exact(_evaluated(expression, variables), 19, 0)
+    if not isinstance(expression, Arithmetic) or expression.sign not in "+-*":
+        return None
+    left, right = _exact(expression.left, variables), _exact(expression.right, variables)
+    if left is None or right is None:
+        return None
+    value = f"({left.typed} {expression.sign} {right.typed})"
+    if expression.sign == "*":
+        found = _Exact(value, left.whole + right.whole, left.places + right.places)
+    else:
+        found = _Exact(value, max(left.whole, right.whole) + 1, max(left.places, right.places))
+    return found if found.fits else None
 
 
 def _evaluated(expression: Expression, variables: Variables) -> Sql:
