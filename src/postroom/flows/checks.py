@@ -25,7 +25,7 @@ def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
     ``known`` is a graph that was checked before: what an arc does between the same spaces need not be looked at again.
     """
     graph = replace(Graph.of(statements), known=known)
-    problems = []
+    problems: list[Problem] = []
     for each in CHECKS:
         if problems and each is arc_plan:
             break  # only what is right can be planned
