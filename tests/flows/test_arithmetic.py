@@ -88,12 +88,13 @@ def expression(chance: random.Random, deep: int) -> str:
     """Signs and functions over the fields a, b and c."""
     if deep == 0 or chance.random() < 0.2:
         return chance.choice(["a", "b", "c", chance.choice(EDGES["int"]), chance.choice(EDGES["decimal"]), "2", "0"])
-    inner = lambda: expression(chance, deep - 1)  # noqa: E731
     if chance.random() < 0.5:
-        return f"({inner()} {chance.choice('+-*/%')} {inner()})"
+        return f"({expression(chance, deep - 1)} {chance.choice('+-*/%')} {expression(chance, deep - 1)})"
     name = chance.choice(sorted(FUNCTIONS))
     count = {"part": 3, "replace": 3, "greatest": 3, "least": 2, "concat": 2, "round": 2, "starts": 2, "ends": 2}
-    return f"{name}({', '.join(inner() for _ in range(count.get(name, 2 if name == 'has' else 1)))})"
+    return (
+        f"{name}({', '.join(expression(chance, deep - 1) for _ in range(count.get(name, 2 if name == 'has' else 1)))})"
+    )
 
 
 def graph_of(types: tuple[str, str, str], results: list[str], patterns: list[str]) -> str:
@@ -172,15 +173,19 @@ def compare(spark: SparkSession, seed: int, results: int, monkeypatch: pytest.Mo
     for least in (10_000, 1):  # every arc a column, then those that can be in the index
         monkeypatch.setattr(network, "INDEXED_ARCS_MIN", least)
         rows = Network(graph, stored).deliveries("S", frame).collect()
-        found = {}
+        delivered: dict[tuple[int, str], str] = {}
         for row in rows:
             target = graph.spaces[row.space].type
             body = NO_VALUE if row.failure else canonical(parse_event(row.body, target, row.space), target)
-            found[row.n, row.arc] = body
-        told = {key: (wanted.get(key), found.get(key)) for key in wanted | found if wanted.get(key) != found.get(key)}
+            delivered[row.n, row.arc] = body
+        told = {
+            key: (wanted.get(key), delivered.get(key))
+            for key in wanted | delivered
+            if wanted.get(key) != delivered.get(key)
+        }
         said_of = {f"{texts[n]} {graph.arcs[f'd:{name}'][0].does}": both for (n, name), both in told.items()}
         assert said_of == {}
-        assert len(rows) == len(found)
+        assert len(rows) == len(delivered)
     return len(wanted)
 
 

@@ -223,7 +223,7 @@ def test_an_event_that_ends_its_job_loses_only_the_arc_that_is_guilty(
         arc b : A -> B transform [n: n] => [t: abs(n)] arc c : A -> C merge arc d : B -> D merge"""
     )
     raising = "IF({0} = 7, CAST(raise_error('no') AS BIGINT), {0})"
-    monkeypatch.setitem(sql.FUNCTIONS, "abs", raising.format)  # type: ignore[arg-type]
+    monkeypatch.setitem(sql.FUNCTIONS, "abs", raising.format)
     room.publish_many("A", [{"n": n} for n in (1, 2, 3, 7, 4, 5, 6)])
     work()
     assert [json.loads(body)["t"] for body in stored(room, "D")] == [1, 2, 3, 4, 5, 6]
@@ -240,7 +240,7 @@ def test_an_arc_that_spark_cannot_plan_is_put_aside_by_name(
         """domain d space A : [n: int] space B : [t: int] space C : [n: int]
         arc b : A -> B transform [n: n > 1] => [t: abs(n)] arc c : A -> C merge"""
     )
-    monkeypatch.setitem(sql.FUNCTIONS, "abs", "no_such_function({})".format)  # type: ignore[arg-type]
+    monkeypatch.setitem(sql.FUNCTIONS, "abs", "no_such_function({})".format)
     room.publish_many("A", ["[1]", "[2]"])
     work()
     assert [stored(room, "B"), stored(room, "C")] == [[], ['{"n":1}', '{"n":2}']]
@@ -422,7 +422,7 @@ def test_a_dry_run_ends_when_its_time_is_over(
         "domain d space A : [n: int] space B : [n: int] arc b : A -> B transform [n: n] => [n: length(string(n))]"
     )
     sleeping = "CAST(concat(length({}), java_method('java.lang.Thread', 'sleep', 60000L)) AS BIGINT)"
-    monkeypatch.setitem(sql.FUNCTIONS, "length", sleeping.format)  # type: ignore[arg-type]
+    monkeypatch.setitem(sql.FUNCTIONS, "length", sleeping.format)
     began = time.monotonic()
     with pytest.raises(TryExpired, match="in 1 s"):
         list(room.try_out(file, master="local[2]", timeout=1))
