@@ -198,14 +198,7 @@ def test_columns_index_and_meaning_agree_at_the_edges_of_every_type(
 
 def test_what_spark_works_out_of_decimals_is_exact(spark: SparkSession) -> None:
     """Whole numbers with constants stay in Java, for speed; everything else goes to a worker."""
-    results = [
-        "decimal(a) * 0.908",
-        "a + 0.5 - 3",
-        "0.5 * 0.25 + a",
-        "a * 0.000000000000000001",
-        "b * 2",
-        "a * 1.0 * 1.0",
-    ]
+    results = ["decimal(a) * 0.908", "a + 0.5", "0.5 * 0.25 + a", "a * 0.000000000000000001", "b * 2", "a + 0.5 - 3"]
     graph = planned(graph_of(("int", "decimal", "string"), results, []))
     source = graph.spaces["S"].type
     texts = [f'[{n}, {a}, {b}, "x"]' for n, (a, b) in enumerate(product(EDGES["int"], EDGES["decimal"]))]
