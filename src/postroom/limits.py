@@ -64,10 +64,14 @@ ECHO_PASSES_MAX: Final = 8  # from one echo queue into another, without a rule i
 # --- flows ---
 FLOW_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file
 FLOW_WORDS_MAX: Final = 500_000  # words and signs of a file: some ten thousand arcs
-FLOW_WAYS_MAX: Final = 50_000  # arcs on all ways from one space, each counted on every way
+FLOW_WAYS_MAX: Final = 50_000  # arcs on all ways from one space, each counted on every way: events of one event
+FLOW_COPIES_MAX: Final = 32  # of arcs in one plan; with more, it is cut where ways meet
+FLOW_PLAN_CHARS_MAX: Final = 1_000_000  # of the SQL of one arc
 FLOW_DEPTH_MAX: Final = 100  # types, values or patterns inside one another
 TABLE_ROWS_MAX: Final = 1_000_000  # of a static table; every executor holds it whole
 INDEXED_ARCS_MIN: Final = 32  # select arcs of one space that an index answers for; fewer are columns
+TRY_SECONDS: Final = 300.0  # a dry run of arcs that takes longer ends, unless it is told how long it may take
+CLIENT_LEASE_SECONDS: Final = 10.0  # a client that is present and does not say so for as long has ended
 FLOW_PLANS_MAX: Final = 64  # plans of Spark that are kept: one for each space that events enter
 
 # --- stations ---
