@@ -113,7 +113,7 @@ def waiting(
         found = it.waiting(procedure, limit)
         unseen = it.lag()
     if settings.json:
-        output.as_json({"waiting": [each.as_dict() for each in found]})
+        output.as_json(found.as_dict())
         return
     if found:
         output.table(
@@ -122,6 +122,8 @@ def waiting(
         )
     else:
         output.note("no working set waits")
+    for node, why in found.missing.items():
+        output.note(f"node {node} does not answer, and what waits there is not shown: {why}")
     if len(found) == limit:
         output.note(f"the oldest {limit}; see more with --limit")
     if unseen:

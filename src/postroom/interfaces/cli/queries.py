@@ -19,7 +19,7 @@ from postroom.interfaces.cli.context import (
     spark_settings,
 )
 from postroom.interfaces.cli.logins import StationOption, acting
-from postroom.interfaces.cli.stations import TypeArgument, enter, read_form, standard_input, summary, tell_damaged
+from postroom.interfaces.cli.stations import STANDARD_INPUT, TypeArgument, enter, standard_input, summary, tell_damaged
 from postroom.limits import QUERY_SECONDS
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def query(
       postroom query 'MEETING ANNOUNCEMENT' --scope group < sketch.txt
     """
     with opened() as it:
-        sought = _conditions(conditions) if conditions else read_form(it.form(type).form, standard_input() or "")
+        form = it.form(type).form
+        sought = _conditions(conditions) if conditions else form.read_sketch(standard_input() or "", STANDARD_INPUT)
         asks = acting(it, station, stdin=False, master=master, conf=spark_settings(conf))
         with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:
             if count and into is None:

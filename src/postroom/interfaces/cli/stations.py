@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 dossier_app = Commands(help="Messages of a station that belong together.")
 
 SUMMARY_CHARS = 60
+STANDARD_INPUT = "standard input"
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The name of a message type.", show_default=False)]
 OptionalTypeArgument = Annotated[
     str | None, typer.Argument(metavar="TYPE", help="Only messages of this type.", show_default=False)
@@ -326,14 +327,6 @@ def standard_input() -> str | None:
         raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
 
 
-def read_form(form: Form, filled: str) -> dict[str, str]:
-    """What a filled form says. A text with none of its fields is something else, not an empty form."""
-    if filled.strip() and not any(f"{field.name}:" in filled for field in form.fields):
-        why = f"it is not the form {form.name}; print it with: postroom form {form.name!r}"
-        raise ArgumentInvalid(argument="standard input", why=why)
-    return form.read(filled)
-
-
 def enter(given: dict[str, str], name: str, said: str) -> None:
     """One more field that was named on the command line."""
     if name in given:
@@ -357,7 +350,7 @@ def _message(form: Form, said: str | None) -> dict[str, Any] | list[dict[str, An
         why = f"give FIELD=VALUE, or standard input: a form is printed with: postroom form {form.name!r}"
         raise ArgumentInvalid(argument="FIELD=VALUE", why=why)
     if not said.lstrip().startswith(("{", "[")):
-        filled: dict[str, Any] = dict(read_form(form, said))
+        filled: dict[str, Any] = dict(form.read(said, STANDARD_INPUT))
         return filled
     found = parse_json(said, exact=True)
     if isinstance(found, list) and not all(isinstance(each, dict) for each in found):
