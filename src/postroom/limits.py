@@ -52,6 +52,7 @@ INDEXED_CHARS_MAX: Final = 500  # of a value in an index; longer ones are found 
 ECHO_SECONDS_MAX: Final = 10 * 366 * 86_400.0  # how far ahead an echo queue looks
 MESSAGE_ACTIONS_MAX: Final = 10_000  # pending actions of one message
 MESSAGE_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024  # and all they say
+SLOW_SECONDS: Final = 0.3  # a working set whose functions take longer is worked out beside all others
 EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart until the guilty message is alone
 WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four fifths of the machine
 ERROR_DEPTH_MAX: Final = 8  # errors of errors of errors

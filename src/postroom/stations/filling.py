@@ -152,7 +152,7 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why="it is not registered")
         others = {name: value for name, value in found.items() if name != field.name}
         try:
-            answer = _plain(known(others))
+            answer = _plain(functions.called(field.function, known, others))
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why=why) from error

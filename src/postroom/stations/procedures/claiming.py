@@ -14,7 +14,7 @@ from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.marks import marks
-from postroom.stations.procedures.actions import Outcome
+from postroom.stations.procedures.actions import SLOW, Outcome
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Picked, Plan, Selected, selected
@@ -88,6 +88,16 @@ class Look:
                 self.fetch.clear()
                 del self.sets[place + 1 :]
                 return
+
+    def end_at_open(self) -> WorkingSet | None:
+        """The step ends before a set that has yet to be worked out. Answers with one that takes its time."""
+        for place, each in enumerate(self.sets):
+            if each.outcome is not None and each.outcome.is_open:
+                self.until = each.arrival
+                self.fetch.clear()
+                del self.sets[place:]
+                return each if each.outcome.code == SLOW else None
+        return None
 
     def turn(self, number: int) -> int:
         return self.kept.turn + number + 1
