@@ -67,7 +67,7 @@ def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
         changed.append(name)
     if not changed:
         return body, []
-    if any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields):
+    if asks_functions(form):
         found, past = _worked_out(form, wanted), form.type.record(before)
         return body_of(found), [name for name in found if found[name] != past[name]]
     kept = {field.name: wanted.get(field.name) for field in form.fields}
@@ -158,6 +158,11 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why=why) from error
         found[field.name] = _value(form, field, answer)
     return found
+
+
+def asks_functions(form: Form) -> bool:
+    """Whether to fill it in, code of others is run: it may take its time, so nobody may wait for it meanwhile."""
+    return any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields)
 
 
 def is_ours(function: str | None) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import postroom
+from postroom.errors import FunctionFailed
 from postroom.room import Postroom
 
 from .office import office
@@ -116,3 +117,88 @@ def test_a_function_that_takes_its_time_is_waited_for(sqlite_url: str, tmp_path:
         assert ann.dossiers() == {}
         acted = [event.verb for key in keys for event in room.trace(key)]
         assert acted == ["create", "modify"] * 3
+
+
+SIGNED = """\
+type LETTER
+| To: ________ Seal: __________ |
+field To string required
+field Seal string automatic seal
+"""
+_sealing = threading.Event()
+
+
+@postroom.function
+def seal(others: dict[str, object]) -> str:
+    if others["To"] == "nobody":
+        _sealing.set()
+        time.sleep(1_000)
+    return "sealed"
+
+
+def _with_letters(room: Postroom, folder: Path, more: str = "") -> None:
+    file = folder / "letter.form"
+    file.write_text(SIGNED + more)
+    room.load(file)
+
+
+def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.stations.functions.EVALUATION_SECONDS", 2.0)
+    with office(url, tmp_path, "") as room, office_of(url) as other:
+        _with_letters(room, tmp_path)
+        ann, bob = room._station("ann"), other._station("bob")
+        kept = ann.create("LETTER", To="bob")
+        failures: list[BaseException] = []
+
+        def hang() -> None:
+            try:
+                with office_of(url) as own:
+                    own._station("ann").create("LETTER", To="nobody")
+            except FunctionFailed as error:
+                failures.append(error)
+
+        _sealing.clear()
+        thread = threading.Thread(target=hang, daemon=True)
+        thread.start()
+        assert _sealing.wait(10)
+        began = time.monotonic()
+        bob.create("ORDER", No=1)
+        assert time.monotonic() - began < 1
+        thread.join(20)
+        (failure,) = failures
+        assert "took longer than 2 seconds" in str(failure)
+        assert [each.key for each in ann.messages()] == [kept], "what was refused has changed nothing"
+        assert ann.show(kept).fields["Seal"] == "sealed"
+
+
+def test_a_hanging_function_at_a_counter_stops_only_its_message(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.stations.functions.EVALUATION_SECONDS", 3.0)
+    with office(url, tmp_path, "") as room, office_of(url) as other:
+        for name in ("letters", "orders"):
+            room.create_queue(name)
+        _with_letters(
+            room,
+            tmp_path,
+            "counter one at ann takes LETTER from letters\ncounter two at bob takes ORDER from orders\n",
+        )
+        engine = threading.Thread(target=lambda: room.run(), daemon=True)
+        _sealing.clear()
+        for to in ("bob", "nobody", "cid"):
+            room.queue("letters").send(f"To: {to}")
+        engine.start()
+        assert _sealing.wait(20)
+        began = time.monotonic()
+        room.queue("orders").send("No: 1")
+        while not other._station("bob").mail():
+            assert time.monotonic() - began < 2, "another counter waits for it"
+            time.sleep(0.02)
+        while len(other._station("ann").mail()) < 2:
+            assert time.monotonic() - began < 30
+            time.sleep(0.05)
+        room.stop()
+        engine.join(20)
+        assert "took longer than 3 seconds" in other.receive("postroom-errors").message.body
