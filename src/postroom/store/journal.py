@@ -56,6 +56,7 @@ GROUP BY at ORDER BY at
 """
 _FIRST = "SELECT 1 FROM journal WHERE seq = ? AND prior IS NULL"
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
+_ACTOR_OF = "SELECT actor FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
@@ -168,6 +169,11 @@ class Journal:
         """When an event was, by its number."""
         row = self._session.row(_TIME_OF, (seq,))
         return None if row is None else int(row[0])
+
+    def actor_of(self, seq: int) -> str | None:
+        """Whose event it was, by its number."""
+        row = self._session.row(_ACTOR_OF, (seq,))
+        return None if row is None else str(row[0])
 
     def newest(self) -> int:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""

@@ -15,6 +15,7 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.marks import marks
 from postroom.stations.procedures.actions import SLOW, Outcome
+from postroom.stations.procedures.definitions import ME
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Picked, Plan, Selected, selected
@@ -64,6 +65,7 @@ class Look:
     sets: list[WorkingSet] = field(default_factory=list)
     until: int = 0  # so many of the arrivals have been looked at
     fetch: dict[int, int] = field(default_factory=dict)  # mail of another store that is needed here, with its position
+    fetcher: str = ""  # the procedure that needs it
     with_mail: bool = field(init=False)  # whether mail may be among its working sets: it has come now, or before
 
     def __post_init__(self) -> None:
@@ -153,7 +155,7 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
 
 
 #: Who asks for messages by type, properties and whether they are mail, and where these come from. Most are alike.
-_Asked = dict[tuple[str | None, str, bool], tuple[Sequence[tuple[int, int, Picked]], str]]
+_Asked = dict[tuple[str | None, str, bool], tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]]
 
 
 def _chosen(
@@ -164,10 +166,10 @@ def _chosen(
     known = asked.get(alike)
     if known is None:
         known = asked[alike] = _who_asks(desk, *alike)
-    wanted, origin = known
+    wanted, origins = known
     if not wanted or not stored.sound:
         return ()  # nobody asks for it, or what it said is not known
-    found = selected(wanted, stored.body, origin)
+    found = selected(wanted, stored.body, origins)
     if not withdrawn:
         return found
     return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
@@ -175,14 +177,17 @@ def _chosen(
 
 def _who_asks(
     desk: Desk, type: str | None, properties: str, mail: bool
-) -> tuple[Sequence[tuple[int, int, Picked]], str]:
+) -> tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]:
     try:
         about = marks(properties)
     except ValueError:  # damaged
-        return (), ""
+        return (), frozenset()
     if type == ERROR.name and about.depth > CHAIN_MAX:
-        return (), ""  # errors about errors end here
-    return desk.wants(type or "", about.handled), about.sender or ("" if mail else desk.station)
+        return (), frozenset()  # errors about errors end here
+    is_mail = mail or about.fetched
+    shipper = about.sender or ("" if is_mail else desk.station)
+    # Whoever shipped it last; and the station's own database, if it lies there, whoever brought it.
+    return desk.wants(type or "", about.handled), frozenset([shipper] if is_mail else [shipper, ME])
 
 
 def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) -> None:
@@ -224,6 +229,7 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
         if members is None:
             continue
         if apart and any(member.remote for member in members.values()):
+            found.fetcher = plan.name
             found.fetch = {member.message: member.position for member in members.values() if member.remote}
             return False
         found.sets.append(WorkingSet(plan, number, members))

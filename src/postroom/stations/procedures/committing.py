@@ -17,7 +17,7 @@ from postroom.stations import filing
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
 from postroom.stations.mail import queue_of, ship_one
-from postroom.stations.marks import Marks, marks, properties, sent
+from postroom.stations.marks import Marks, fetched, marks, properties, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.actions import Made
@@ -174,7 +174,8 @@ class _Step:
             verb = "leave" if body is None or body == before else "modify"
         detail = f"{{{said}{way.said}}}"
         written = before if body is None else body
-        change = (stored, source, target, verb, written, way.marks(stored.properties), way.by.actor, detail)
+        known = fetched(stored.properties) if verb == "get" else stored.properties
+        change = (stored, source, target, verb, written, way.marks(known), way.by.actor, detail)
         self.changes.append(tuple.__new__(Move, change))  # the constructor's half cost counts here
         self._ways.append(way)
 
@@ -235,7 +236,9 @@ class _Step:
                 gone.append(now.key)
             else:
                 queue = self._queues[by.queue]
+                self._tx.journal.actor, before = by.actor, self._tx.journal.actor
                 self.parcels.append(ship_one(self._tx, queue, now, by.station, self._node, to, now.properties))
+                self._tx.journal.actor = before
         self._tx.dossiers.put(kept)
         self._tx.dossiers.leave_many(gone)
 
@@ -287,12 +290,12 @@ class _Way:
         by, delay = self.by, self.goal.delay_seconds
         if self.goal.ships is not None:
             return sent(before, by.station, by.depth)
-        form, sender, _, handled, due, sphere = marks(before)
+        form, sender, _, handled, due, sphere, is_mail = marks(before)
         if by.procedure not in handled:
             handled = (*handled, by.procedure)
         if delay is not None:
             due = by.now + in_microseconds(delay)
-        return properties(Marks(form, sender, by.depth, handled, due, sphere))
+        return properties(Marks(form, sender, by.depth, handled, due, sphere, is_mail))
 
 
 def _place(queue: Queue) -> str:

@@ -54,7 +54,7 @@ def confined(bench: Bench, sets: Sequence[Complete], seconds: float, most: float
 
 def _guilt(end: _End, seconds: float, most: float) -> Outcome:
     if end is _End.DIED:
-        return Outcome(code=CODE, why="a function ended its process")
+        return Outcome(code=CODE, why="a function killed its worker")
     if seconds < most:
         return Outcome(code=SLOW)
     return Outcome(code=CODE, why=f"a function took longer than {most:g} seconds")

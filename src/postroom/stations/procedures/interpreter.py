@@ -387,7 +387,7 @@ class _Steps:
         for found in looks:
             if not found.fetch:
                 continue
-            mail.fetch(self._network, found.desk.station, self._node, found.fetch)
+            mail.fetch(self._network, found.desk.station, self._node, found.fetch, f"procedure {found.fetcher}")
             self._store.transact("desks", partial(_forget_remote, found.kept.id, list(found.fetch)))
 
     # --- later ---
