@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
-from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS
+from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS, SQL_SECONDS
 from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.key import key_number, key_text
@@ -416,12 +416,12 @@ class Station:
         self._album(name)
         self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
 
-    def sql(self, statement: str) -> Table:
-        """Ask the temporary tables of this station in Spark SQL."""
+    def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: Progress | None = None) -> Table:
+        """Ask the temporary tables of this station in Spark SQL. What takes longer than ``timeout`` is ended."""
         from postroom.stations.sql import ask  # Spark's door
 
         editions = {album.name: self._edition_at(album.type, album.form) for album in self.tables()}
-        return ask(statement, editions, lambda name: self.table(name).kept, self._spark)
+        return ask(statement, editions, lambda name: self.table(name).kept, self._spark, timeout, progress)
 
     def _album(self, name: str) -> Album:
         known = {album.name: album for album in self.tables()}

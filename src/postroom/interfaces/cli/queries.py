@@ -20,7 +20,7 @@ from postroom.interfaces.cli.context import (
 )
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.interfaces.cli.stations import STANDARD_INPUT, TypeArgument, enter, standard_input, summary, tell_damaged
-from postroom.limits import QUERY_SECONDS
+from postroom.limits import QUERY_SECONDS, SQL_SECONDS
 
 if TYPE_CHECKING:
     from postroom.stations.images import Answer
@@ -168,11 +168,12 @@ def sql(
     ],
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long it may take.")] = SQL_SECONDS,
     station: StationOption = None,
 ) -> None:
     """Ask the temporary tables of this station in SQL.
 
-    Columns are key, place, and the fields of the type, with _ for blanks.
+    Ctrl-C ends it on Spark, too. Columns are key, place, and the fields of the type, with _ for blanks.
 
     \b
     Examples:
@@ -181,7 +182,8 @@ def sql(
     """
     with opened() as it:
         asks = acting(it, station, master=master, conf=spark_settings(conf))
-        found = asks.sql(statement).as_dict()
+        with output.progress("asking tables") as progress:
+            found = asks.sql(statement, timeout=timeout, progress=progress).as_dict()
     if settings.json:
         output.as_json(found)
     else:
