@@ -100,11 +100,14 @@ def test_whole_numbers_have_64_bits_and_older_ones_are_still_asked(room: Postroo
     kept = ann.table("t").kept
     edition = room.form("PART")
     rows = list(sql._rows(edition, [*kept, kept[0]._replace(body=body)]))
-    assert [field.dataType.simpleString() for field in schema(edition, rows)][3:5] == [
+    assert [field.dataType.simpleString() for field in sql.schema(edition, rows)][3:5] == [
         "decimal(38,0)",
         "decimal(38,18)",
     ]
-    assert [field.dataType.simpleString() for field in schema(edition, rows[:-1])][3:5] == ["bigint", "decimal(38,10)"]
+    assert [field.dataType.simpleString() for field in sql.schema(edition, rows[:-1])][3:5] == [
+        "bigint",
+        "decimal(38,10)",
+    ]
     asked = sql.ask(
         "SELECT max(Count) AS n, max(Size) AS s FROM t",
         {"t": edition},

@@ -57,6 +57,11 @@ def trace(network: Network, key: str) -> list[Event]:
 
 def show(network: Network, key: str) -> Message:
     """A message, wherever it is."""
+    return find(network, key).image()
+
+
+def find(network: Network, key: str) -> Stored:
+    """A message as it is kept, in whichever store."""
     number = key_number(key)
     found, down = _search(network, number)
     if found is None:
@@ -64,7 +69,7 @@ def show(network: Network, key: str) -> Message:
             raise down[0]
         trace(network, key)  # tells a key that never was from a message that is gone
         raise MessageGone(key=key)
-    return found.image()
+    return found
 
 
 def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown]]:
