@@ -77,7 +77,14 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
     assert run("verify").out == (
         "4 line(s) of the journal tell of 2 message(s) in 1 queue(s), 0 gone; all is as they say\n"
     )
-    assert run("verify", "--json").json == {"lines": 4, "messages": 2, "departed": 0, "queues": 1, "differences": []}
+    assert run("verify", "--json").json == {
+        "status": "00",
+        "lines": 4,
+        "messages": 2,
+        "departed": 0,
+        "queues": 1,
+        "differences": [],
+    }
     with postroom.open(tmp_path / "postroom.db") as room:
         room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET state = 0"))
     found = run("verify")

@@ -221,10 +221,10 @@ class CounterShown:
             "way": str(self.counter.way),
             "type": self.counter.type,
             "queue": self.counter.queue,
-            "waiting": self.waiting,
+            "waiting_count": self.waiting,
             "state": self.state,
             "where": self.where,
-            "since": self.since,
+            "version": self.since,
         }
 
 

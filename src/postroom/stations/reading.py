@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from postroom.limits import INDEXED_CHARS_MAX
 from postroom.model.message import Stored
 from postroom.model.order import HIGHEST
+from postroom.model.place import place_of
 from postroom.model.types import Kind, scalars, text
 from postroom.stations.conditions import EMPTY, FILLED, Condition, any_holds
 from postroom.stations.filing import indexed
 from postroom.stations.marks import marks
-from postroom.stations.names import database, place_of, station_of
+from postroom.stations.names import database, station_of
 from postroom.store.albums import KeptImage
 from postroom.store.filings import Filing, Span, Test, Tests
 from postroom.store.queues import MAILBOX, STATION, Queue

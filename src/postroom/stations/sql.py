@@ -91,7 +91,8 @@ def ask(
         used = _checked(session, statement, editions)
         for name in used:
             rows = list(_rows(editions[name], images(name)))
-            session.createDataFrame(rows, schema(editions[name], rows)).createOrReplaceTempView(name)
+            types = schema(editions[name], rows)
+            session.createDataFrame(_as_decimals(rows, types), types).createOrReplaceTempView(name)
         frame = session.sql(statement)
         for _, kind in _parts(frame._jdf.queryExecution().analyzed()):
             if kind in _FORBIDDEN:
@@ -148,6 +149,22 @@ def schema(edition: Edition, rows: Sequence[tuple[Any, ...]] = ()) -> StructType
             kind = _wide_enough(kind, name, [row[place] for row in rows])
         fields.append(StructField(name, ArrayType(kind) if field.many else kind))
     return StructType(fields)
+
+
+def _as_decimals(rows: Sequence[tuple[Any, ...]], types: StructType) -> list[tuple[Any, ...]]:
+    """Whole numbers as the columns have them that are wider than those of SQL's own."""
+    wide = {place for place, each in enumerate(types) if isinstance(_element(each.dataType), DecimalType)}
+    return [tuple(_decimal(cell) if place in wide else cell for place, cell in enumerate(row)) for row in rows]
+
+
+def _element(kind: DataType) -> DataType:
+    return kind.elementType if isinstance(kind, ArrayType) else kind
+
+
+def _decimal(cell: Any) -> Any:
+    if isinstance(cell, list):
+        return [_decimal(each) for each in cell]
+    return Decimal(cell) if isinstance(cell, int) else cell
 
 
 def _wide_enough(kind: DataType, name: str, cells: Sequence[Any]) -> DataType:

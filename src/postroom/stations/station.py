@@ -14,6 +14,7 @@ from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
+from postroom.model.place import place_of
 from postroom.stations import filing, mail
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.conditions import sketch
@@ -22,7 +23,7 @@ from postroom.stations.images import Answer, Image
 from postroom.stations.mail import Shipped, own, queue_of
 from postroom.stations.marks import Marks, touched
 from postroom.stations.marks import properties as properties_of
-from postroom.stations.names import database, is_dossier, mailbox, place_of
+from postroom.stations.names import database, is_dossier, mailbox
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.planning import planned
 from postroom.stations.reading import Plan, find, form_version, kept

@@ -5,8 +5,9 @@ from __future__ import annotations
 from postroom.errors import MessageGone, MessageUnknown, NodeDown
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
+from postroom.model.place import place_of
 from postroom.stations.mail import GET, SHIP
-from postroom.stations.names import mailbox, place_of
+from postroom.stations.names import mailbox
 from postroom.stations.network import Network
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING

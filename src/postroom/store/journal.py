@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.place import place_of
 from postroom.store.session import Row, Session
 
 #: For many lines whose numbers were reserved.
@@ -99,8 +100,8 @@ class Event:
         shape: dict[str, Any] = {
             "time": to_iso(self.time),
             "verb": self.verb,
-            "from": self.source,
-            "to": self.target,
+            "from": place_of(self.source),
+            "to": place_of(self.target),
             "by": self.by,
         }
         if self.detail is not None:

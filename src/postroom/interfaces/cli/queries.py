@@ -119,7 +119,8 @@ def table_list(station: StationOption = None) -> None:
         found = acting(it, station).tables()
     if settings.json:
         shape = [
-            {"name": each.name, "type": each.type, "images": each.images, "query": each.query or None} for each in found
+            {"name": each.name, "type": each.type, "image_count": each.images, "seq": each.query or None}
+            for each in found
         ]
         output.as_json({"tables": shape})
     elif found:

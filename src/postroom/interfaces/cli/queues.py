@@ -266,7 +266,7 @@ def hierarchy() -> None:
                 "path": level.path.split("/"),
                 "level": level.level,
                 "role": level.role,
-                "queue": level.leaf,
+                "leaf": level.leaf,
                 "command": level.command,
                 "password": level.password,
             }

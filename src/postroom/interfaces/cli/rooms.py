@@ -18,6 +18,7 @@ from postroom.errors import (
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
 from postroom.model.moment import to_iso
+from postroom.model.place import place_of
 from postroom.model.types import text
 
 if TYPE_CHECKING:
@@ -384,8 +385,8 @@ def _show_events(events: list[Event]) -> None:
                 to_iso(event.time),
                 event.verb,
                 event.key,
-                event.source,
-                event.target,
+                place_of(event.source),
+                place_of(event.target),
                 event.by,
                 "" if event.detail is None else ", ".join(f"{name}={value}" for name, value in event.detail.items()),
             )

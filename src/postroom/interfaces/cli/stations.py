@@ -256,7 +256,7 @@ def dossier_add(
     """
     with opened() as it:
         added = acting(it, station).add_to_dossier(name, *keys)
-    output.as_json({"status": "00", "added": added}) if settings.json else output.say(f"{added} added to {name}")
+    output.as_json({"added_count": added}) if settings.json else output.say(f"{added} added to {name}")
 
 
 @dossier_app.command("list")
@@ -270,7 +270,7 @@ def dossier_list(station: StationOption = None) -> None:
     with opened() as it:
         found = acting(it, station).dossiers()
     if settings.json:
-        output.as_json({"dossiers": [{"name": name, "messages": count} for name, count in found.items()]})
+        output.as_json({"dossiers": [{"name": name, "message_count": count} for name, count in found.items()]})
     elif found:
         output.table(["dossier", "messages"], found.items())
     else:
@@ -308,7 +308,7 @@ def dossier_remove(
     with opened() as it:
         removed = acting(it, station).remove_from_dossier(name, *keys)
     if settings.json:
-        output.as_json({"status": "00", "removed": removed})
+        output.as_json({"removed_count": removed})
     else:
         output.say(f"{removed} removed from {name}")
 

@@ -35,7 +35,7 @@ class KeptProcedure:
             "station": self.procedure.station,
             "state": "enabled" if self.enabled else "disabled",
             "where": str(self.where) if self.where else "",
-            "since": self.since,
+            "version": self.since,
         }
 
 
