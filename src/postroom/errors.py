@@ -422,7 +422,7 @@ class PasswordWrong(QueueError):
 class QueueHeld(QueueError):
     code = "queue-held"
     template = "{queue} is on hold ({hold}) and does not {verb} messages; enable it with: postroom enable {level}"
-    status = "10"
+    status = "92"
 
 
 class QueueLocked(QueueError):
