@@ -75,8 +75,8 @@ def vocabulary() -> str:
         "With `--json` a command prints one document, on one line. It begins with `status`. A name means one thing in "
         "all documents: a list has the plural, a number of things ends in `_count`, `since` is a time and `version` a "
         "version of the definitions. A place is a queue by its name, `mailbox:NAME`, or the database of a station by "
-        "the station's name. Times are ISO 8601 in UTC. What users have named (fields, properties, details) stands below "
-        "names of ours. [json.schema.json](json.schema.json) says it for programs, and every test of commands compares "
+        "the station's name. Times are ISO 8601 in UTC. What users have named (fields, properties, details) stands "
+        "below names of ours. [json.schema.json](json.schema.json) says it for programs, and every test of commands compares "
         "with it. Why it is so: [0042](../decisions/0042-json.md)."
     )
     shapes = ["| command | its document has, besides `status` |", "|---|---|"]
