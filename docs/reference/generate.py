@@ -76,8 +76,8 @@ def vocabulary() -> str:
         "all documents: a list has the plural, a number of things ends in `_count`, `since` is a time and `version` a "
         "version of the definitions. A place is a queue by its name, `mailbox:NAME`, or the database of a station by "
         "the station's name. Times are ISO 8601 in UTC. What users have named (fields, properties, details) stands "
-        "below names of ours. [json.schema.json](json.schema.json) says it for programs, and every test of commands compares "
-        "with it. Why it is so: [0042](../decisions/0042-json.md)."
+        "below names of ours. [json.schema.json](json.schema.json) says it for programs, and every test of commands "
+        "compares with it. Why it is so: [0042](../decisions/0042-json.md)."
     )
     shapes = ["| command | its document has, besides `status` |", "|---|---|"]
     for name, shape in schema["commands"].items():
