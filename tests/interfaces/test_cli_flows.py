@@ -117,7 +117,7 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     refused = desk("publish", "meta:trading", 'EnableArc: ["big"]', "--as", "operator", stdin="secret\n")
     assert "(the password came from $POSTROOM_PASSWORD; unset it to be asked, or to give it on" in refused.err
     assert desk("principal", "add", "operator", stdin="other\n").out == "operator has another password now\n"
-    assert desk("principal", "list", "--json").json == {"principals": ["operator", "service"]}
+    assert desk("principal", "list", "--json").json == {"status": "00", "principals": ["operator", "service"]}
     assert desk("principal", "remove", "service").out == "service is no longer registered\n"
     assert desk("principal", "remove", "service").code == 1
     assert desk("principal", "add", "a b", "--token").err.startswith("postroom: argument-invalid: principal")

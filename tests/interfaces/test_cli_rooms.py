@@ -16,7 +16,7 @@ from .conftest import Run
 def test_trace_locate_and_show(run: Run) -> None:
     run("queue", "create", "q")
     key = run("send", "q", "--body", "hello", "--property", "a=b").out.strip()
-    assert run("locate", key, "--json").json == {"key": key, "place": "q"}
+    assert run("locate", key, "--json").json == {"status": "00", "key": key, "place": "q"}
     assert run("locate", key).out == "q\n"
     run("receive", "q")
     traced = run("trace", key, "--json").json
@@ -30,7 +30,7 @@ def test_trace_locate_and_show(run: Run) -> None:
     assert run("show", key, "--json").json["body"] == "hello"
     run("queue", "mode", "discard", "q")
     assert "no longer kept" in run("locate", key).err
-    assert run("locate", key, "--json").json == {"key": key, "place": None}
+    assert run("locate", key, "--json").json == {"status": "00", "key": key, "place": None}
     assert run("trace", "00009.00009").err.startswith("postroom: message-unknown:")
     assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
 

@@ -62,7 +62,7 @@ def ordered(run: Run, number: str, amount: str) -> str:
 def test_procedures_are_listed(run: Run, tmp_path: Path) -> None:
     assert run("queue", "create", "q").code == 0
     assert run("procedure", "list").err == "none; load some with: postroom load FILE.form\n"
-    assert run("procedure", "list", "--json").json == {"procedures": []}
+    assert run("procedure", "list", "--json").json == {"status": "00", "procedures": []}
     for name in ("meeting.form", "holiday.form"):
         shutil.copy(EXAMPLES / "office" / name, tmp_path)
     loaded = run("load", "meeting.form", "holiday.form")

@@ -70,7 +70,7 @@ def outcomes(run: Run, id: str) -> list[tuple[str, str]]:
 
 def test_spheres_are_listed(run: Run, agency: Postroom) -> None:
     assert run("spheres").err == "no sphere\n"
-    assert run("spheres", "--json").json == {"spheres": []}
+    assert run("spheres", "--json").json == {"status": "00", "spheres": []}
     with agency.sphere("trip-1") as sphere:
         sphere.send("flights", "book", compensation="cancel")
         assert run("spheres", "--state", "committed").err == "no sphere is COMMITTED\n"

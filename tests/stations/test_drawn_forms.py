@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import string
 from datetime import date, datetime, time
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -112,7 +111,7 @@ def test_wrapped_words_dates_and_line_ends_come_back_as_they_were() -> None:
         "field Link string free\nfield On date free\nfield Text string free",
         "f",
     )
-    said = {
+    said: dict[str, FieldValue] = {
         "Link": "https://example.org/a/long/path",
         "On": date(2026, 1, 2),
         "Text": "first line\nsecond\n\nlast  one_",
@@ -129,7 +128,7 @@ _NAMES = some.text(string.ascii_letters + " .-_0", min_size=1, max_size=8).filte
     lambda name: re.fullmatch(r"[A-Za-z]([A-Za-z0-9 .-]*[A-Za-z0-9.-])?", name) is not None and "  " not in name
 )
 _TEXTS = some.one_of(
-    some.text(some.characters(exclude_categories=("Cs",)).filter(in_xml), max_size=60),
+    some.text(some.characters().filter(in_xml), max_size=60),
     some.text(" _\\|:+-n,u{}ab\n\t\u00a0\u2028", max_size=40),
     some.lists(some.sampled_from(["A:", "Title:", "a", "bb", "x" * 30, "|", "\\", "+--+"]), max_size=8).map(" ".join),
 )
@@ -230,10 +229,9 @@ def test_very_many_drawings_with_one_slip_are_refused_or_read_as_they_are(pair: 
 
 def test_moments_keep_their_zone_in_a_drawing() -> None:
     (form,) = parse("type T\n| At: ______________ |\n| When: __ |\nfield At timestamp free\nfield When time free", "f")
-    said = {
+    said: dict[str, FieldValue] = {
         "At": datetime.fromisoformat("2026-01-02T03:04:05+02:00"),
         "When": time(1, 2, 3),
     }
     assert _told(form, form.shown(said)) == said
     assert _told(form, form.shown({"At": None})) == {}
-    assert Decimal("1.50") == Decimal("1.5")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import overload
 
 DATABASE = "station:"  # before the name of the queue that holds a station's messages
-N = TypeVar("N", str, None)
 
 
-def place_of(queue: N) -> N:
+@overload
+def place_of(queue: str) -> str: ...
+@overload
+def place_of(queue: str | None) -> str | None: ...
+def place_of(queue: str | None) -> str | None:
     """A station's database is named like the station, a mailbox is told apart.
 
     >>> place_of("station:Ada"), place_of("mailbox:Ada"), place_of("orders")

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from postroom.errors import FormInvalid
-from postroom.model.definitions import Position, Problem, close, refuse
+from postroom.model.definitions import Position, Problem, refuse
+from postroom.model.spelling import close
 
 _BLANK = re.compile(r"(?P<name>[^:_|]+?):\s*(?P<blank>_+)")
 _FRAME = re.compile(r"\+-*\+")

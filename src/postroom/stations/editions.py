@@ -70,7 +70,7 @@ def trace(network: Network, key: str) -> list[Valued]:
         now = None
     bodies: list[str | None] = [*(each.body for each in before), now.body if now is not None and now.sound else None]
     edits = {(each.node, each.seq): place for place, each in enumerate(before)}
-    found = []
+    found: list[Valued] = []
     for node, event in _events(network, number):
         place = edits.get((node, event.seq))
         if event.verb == "create" and not any(each.edition for each in found):

@@ -165,7 +165,7 @@ def _chosen(
     alike = (stored.type, stored.properties, mail)
     known = asked.get(alike)
     if known is None:
-        known = asked[alike] = _who_asks(desk, *alike)
+        known = asked[alike] = who_asks(desk, *alike)
     wanted, origins = known
     if not wanted or not stored.sound:
         return ()  # nobody asks for it, or what it said is not known
@@ -175,9 +175,10 @@ def _chosen(
     return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
 
 
-def _who_asks(
+def who_asks(
     desk: Desk, type: str | None, properties: str, mail: bool
 ) -> tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]:
+    """The sketches that ask for messages like this one, and where it comes from."""
     try:
         about = marks(properties)
     except ValueError:  # damaged

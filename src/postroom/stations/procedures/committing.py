@@ -21,7 +21,7 @@ from postroom.stations.marks import Marks, fetched, marks, properties, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures.actions import Made
-from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet
+from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet, who_asks
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
@@ -381,9 +381,9 @@ def _stored_rows(
             if sole is not None:
                 chosen = [Selected(*sole, member.values)]
             else:
-                about = marks(stored.properties)
-                origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
-                chosen = selected(look.desk.wants(stored.type or "", about.handled), stored.body, origin)
+                is_mail = stored.queue.startswith(mailbox(""))
+                wanted, origins = who_asks(look.desk, stored.type, stored.properties, is_mail)
+                chosen = selected(wanted, stored.body, origins)
             for each in chosen:
                 plan = look.desk.plans[each.plan]
                 if only in (None, plan.name):

@@ -89,7 +89,7 @@ def _in_child(
             said += more
             *lines, rest = said.split(b"\n")
             said = bytearray(rest)
-            found += [_read(line) for line in lines]
+            found += [_read(bytes(line)) for line in lines]
             if lines:
                 late = monotonic() + seconds
         return found, _End.DONE
