@@ -156,6 +156,7 @@ def test_slice_and_why_tell_what_is_held(shop: Run, tmp_path: Path) -> None:
     processed(tmp_path)
     assert shop("why", key).out == "held by slice 1 of s, until a rule resets it\n"
     assert shop("why", key, "--json").json == {
+        "status": "00",
         "key": key,
         "held_by": [{"slicing": "s", "slicekey": "1"}],
         "removable": False,

@@ -94,7 +94,7 @@ def test_a_procedure_is_switched_off_and_on_and_removed(desk: Run) -> None:
         "status": "00",
         "procedure": "holiday",
         "state": "enabled",
-        "changed": True,
+        "changed": ["holiday"],
     }
     assert desk("procedure", "enable", "holiday").out == "holiday was enabled already\n"
     assert desk("run", "--until-idle").code == 0

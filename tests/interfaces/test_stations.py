@@ -520,7 +520,7 @@ def test_dossiers_hold_messages_of_their_station(office: Run) -> None:
     keys = [created(office, "FEE", f"Payer={name}") for name in "abc"]
     assert office("dossier", "list").err == "none; begin one with: postroom dossier add NAME KEY\n"
     assert office("dossier", "add", "travel", keys[2], keys[0]).out == "2 added to travel\n"
-    assert office("dossier", "add", "travel", keys[0], keys[1], "--json").json == {"status": "00", "added": 1}
+    assert office("dossier", "add", "travel", keys[0], keys[1], "--json").json == {"status": "00", "added_count": 1}
     assert office("dossier", "list").out == "dossier  messages\ntravel   3\n"
     assert office("dossier", "list", "--json").json == {
         "status": "00",
@@ -529,7 +529,10 @@ def test_dossiers_hold_messages_of_their_station(office: Run) -> None:
     shown = office("dossier", "show", "travel").out.splitlines()
     assert [line.split()[0] for line in shown] == ["key", keys[2], keys[0], keys[1]]
     assert office("dossier", "remove", "travel", keys[0]).out == "1 removed from travel\n"
-    assert office("dossier", "remove", "travel", keys[0], keys[1], "--json").json == {"status": "00", "removed": 1}
+    assert office("dossier", "remove", "travel", keys[0], keys[1], "--json").json == {
+        "status": "00",
+        "removed_count": 1,
+    }
     assert [each["key"] for each in office("dossier", "show", "travel", "--json").json["messages"]] == [keys[2]]
     assert office("dossier", "show", "travl").err.startswith("postroom: dossier-unknown: Dennis has no dossier travl (")
     assert office("dossier", "add", "travel", "00009.00009").err.startswith("postroom: message-elsewhere:")
@@ -614,7 +617,8 @@ def test_temporary_tables_are_listed_shown_and_dropped(fees: Run) -> None:
     assert (len(kept.out.splitlines()), kept.err) == (3, "2 kept as big; ask them with: postroom sql\n")
     assert fees("table", "list").out.splitlines()[1].split() == ["big", "FEE", "2", "local"]
     assert fees("table", "list", "--json").json == {
-        "tables": [{"name": "big", "type": "FEE", "images": 2, "query": None}]
+        "status": "00",
+        "tables": [{"name": "big", "type": "FEE", "image_count": 2, "seq": None}],
     }
     assert fees("table", "show", "big").out == kept.out
     assert len(fees("table", "show", "big", "--json").json["images"]) == 2

@@ -201,4 +201,4 @@ def test_a_hanging_function_at_a_counter_stops_only_its_message(
             time.sleep(0.05)
         room.stop()
         engine.join(20)
-        assert "took longer than 3 seconds" in str(other.receive("postroom-errors").message)
+        assert "took longer than 3 seconds" in getattr(other.receive("postroom-errors").message, "body", "")
