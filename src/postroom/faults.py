@@ -1,7 +1,8 @@
 """Named fault points: places where a test may stop the world.
 
 ``reach("send.committing")`` costs one truth test unless a fault is armed. Tests arm one in a child process by
-``POSTROOM_FAULT=POINT:ACTION[:NTH]``; the action is ``kill`` (SIGKILL to ourselves), ``raise`` or ``delay``.
+``POSTROOM_FAULT=POINT:ACTION[:NTH]``; the action is ``kill`` (SIGKILL to ourselves), ``stop``
+(SIGSTOP), ``raise`` or ``delay``.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ SPHERE_LABELS = (
     "settle",
     "heartbeat",
     "check",
+    "watch",
 )
 #: That of executors, which leave their answers in the store.
 STAGING_LABELS = ("stage",)
@@ -118,7 +120,7 @@ def arm(point: str, action: str, nth: int = 1) -> None:
     global armed
     if point not in POINTS:
         raise ValueError(f"no fault point {point!r}")
-    if action not in ("kill", "raise", "delay"):
+    if action not in ("kill", "raise", "delay", "stop"):
         raise ValueError(f"no fault action {action!r}")
     armed = Armed(point, action, nth)
 
@@ -137,6 +139,8 @@ def reach(point: str) -> None:
         return
     if armed.action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif armed.action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
     elif armed.action == "raise":
         raise FaultInjected(point)
     else:

@@ -33,6 +33,7 @@ SECRET_CHARS_MAX: Final = 200  # a principal's password
 
 # --- store ---
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
+KEEPALIVE_SECONDS: Final = 10  # a peer that says nothing for so long is asked whether it is there, a few times
 CONFLICT_RETRIES_MAX: Final = 20  # of a transaction that met another one
 JOURNAL_ROWS_MAX: Final = 1_000_000  # shown at once
 STORY_MESSAGES_MAX: Final = 500  # told of at once by a trace with causes
@@ -113,6 +114,7 @@ CHECK_SECONDS: Final = 5.0  # the compensation engine looks for owners that have
 CHECK_SECONDS_MAX: Final = 3_600.0  # between two looks at owners
 GRACE_SECONDS: Final = 0.25  # for heartbeats that waited for the store; SQLite looks every 0.1 s whether it is free
 CHECKS_MAX: Final = 10  # intervals after which a single check ends, should the store keep it waiting
+RUNNING_CHECKS: Final = 12  # intervals that an owner may be silent whose thread is known to run
 COMMIT_SECONDS: Final = 60.0  # a commit that takes longer is aborted, unless a sphere says how long it may take
 SETTLED_SECONDS: Final = 1.0  # whoever settles the share of another's sphere notes it within this
 RETRY_SECONDS: Final = 0.2  # before a commit asks again a queue that is on hold
@@ -140,6 +142,8 @@ PIPELINE_MESSAGES_MAX: Final = 100_000  # claimed one behind another before the 
 STEP_BYTES_MAX: Final = 32 * 1024 * 1024  # bodies claimed at once
 STAGED_PART_BYTES: Final = 1024 * 1024  # of an answer that an executor leaves in the store, in one row
 STEP_SECONDS: Final = 2.0  # a step grows while it is shorter than this
+LANE_SECONDS: Final = 0.25  # a step that is evaluated for longer is left apart, and messages of other queues go on
+LANES_MAX: Final = 4  # steps of one capability that are left apart at a time
 STEP_ROUNDS_MAX: Final = 8  # Spark jobs to settle conflicts; then the settled part is committed
 TASK_ROUNDS_MAX: Final = 64  # the same inside of one task
 SCAN_MESSAGES: Final = 20_000  # in one partition of a Spark scan, unless the reader says how many partitions

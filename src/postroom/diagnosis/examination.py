@@ -25,6 +25,7 @@ CHECKS = (
     Check("owners", "no sphere has lost its owner", spheres.owners),
     Check("ends", "every sphere that began to end has ended, or still may", spheres.ends),
     Check("parked", "no compensation waits for its queue", spheres.parked),
+    Check("doubts", "no database waits to hear how a sphere has ended", spheres.doubts),
 )
 
 

@@ -198,7 +198,8 @@ class Verbs:
     ) -> Received:
         """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one.
 
-        ``within`` is given the transaction and takes the message itself: what it does is in the same commit.
+        ``within`` is given the transaction and takes the message itself: what it does is in the same commit. The
+        message is reserved for it, and stays so until it is taken for good or given back.
         """
         if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
@@ -234,7 +235,7 @@ class Verbs:
         label = "segment" if segment else "receive"
 
         def work(tx: Transaction) -> Received | MessageCorrupt:
-            take = partial(self._receive_once, tx, names, segment)
+            take = partial(self._receive_once, tx, names, segment, reserve=within is not None)
             return take() if within is None else within(tx, take)
 
         try:
@@ -245,7 +246,9 @@ class Verbs:
             raise outcome
         return outcome, None
 
-    def _receive_once(self, tx: Transaction, names: Names, segment: bool) -> Received | MessageCorrupt:
+    def _receive_once(
+        self, tx: Transaction, names: Names, segment: bool, *, reserve: bool
+    ) -> Received | MessageCorrupt:
         passed: list[str] = []
         held: list[str] = []
         reason = ""
@@ -257,7 +260,8 @@ class Verbs:
             elif not queue.unprocessed:
                 passed.append(queue.name)
             else:
-                return self._release(tx, queue, segment, reference, tuple(passed), tuple(held))
+                release = partial(self._release, tx, queue, segment, reference, reserve=reserve)
+                return release(tuple(passed), tuple(held))
         if held and not passed:
             level = _spoken_level(tx, path_of(tx, names)) or held[0]
             raise QueueHeld(queue=shown(names), hold=reason, verb="release", level=level)
@@ -293,6 +297,8 @@ class Verbs:
         reference: str,
         passed: tuple[str, ...],
         held: tuple[str, ...],
+        *,
+        reserve: bool,
     ) -> Received | MessageCorrupt:
         """Give out the head of a queue, whole or its next segment."""
         queue = locks.enter(tx, queue, self._user)
@@ -311,7 +317,7 @@ class Verbs:
             if index + 1 < len(segments):
                 locks.keep(tx, queue, self._user, reference, stored.key, index + 1)
                 return Received(stored.message(body=body), passed, held)
-        tx.messages.take(queue, stored)
+        (tx.messages.reserve if reserve else tx.messages.take)(queue, stored)
         _unlock(tx, queue)
         return Received(stored.message(processed=tx.now, body=body), passed, held, end_of_message=True)
 

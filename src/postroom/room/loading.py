@@ -123,6 +123,7 @@ def load(
     def then(tx: Transaction) -> Loaded | None:
         """Flows before rules: a rule may send to a space. Counters come last: they may take from any queue."""
         done = []
+        tx.session.take_time()  # programs are compiled here
         if sources.office.count:
             done.append(office_loading.load_within(tx, sources.office, sources.files))
         if sources.flow:

@@ -22,6 +22,7 @@ from postroom.rules import retention
 from postroom.rules.catalog import Programs
 from postroom.rules.stage import RulesStage
 from postroom.spheres.monitor import Monitor
+from postroom.spheres.watching import Watching
 from postroom.stations.catalog import Forms
 from postroom.stations.counters import Counters
 from postroom.stations.handing import Handing
@@ -63,6 +64,7 @@ class Parts:
         self._interpreter = Interpreter(self._network, self._procedures)
         self._handing = Handing(self._network, Counters())
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
+        stages.append(Watching())
         self._runner = Runner(store, gateways, here, stages, self._sweep, self._doors)
 
     def _sweep(self) -> int:

@@ -18,6 +18,7 @@ from postroom.rules.verification import verify
 from postroom.store.base import Store
 from postroom.store.definitions import COLLECTION
 from postroom.store.queues import CLOSED, Door, Keep, Queue
+from postroom.store.spheres import ABORTING
 from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
@@ -44,7 +45,7 @@ class Programs:
             if tx.definitions.changing:
                 return plan  # it may never be
             self._program, self._plan = program, plan
-        known = frozenset(tx.queues.open_names())
+        known = _known(tx)
         if known != self._plan.known:  # queues without a description come and go without a new version
             self._plan = replace(self._plan, known=known)
         return self._plan
@@ -55,7 +56,7 @@ def read(tx: Transaction, version: int | None = None) -> Program:
 
 
 def planned(tx: Transaction, program: Program, version: int, mark: str, filled: frozenset[str] | None = None) -> Plan:
-    known = frozenset(tx.queues.open_names()) | frozenset(program.queues)
+    known = _known(tx) | frozenset(program.queues)
     types, collections = all_types(tx), masters(tx)
     return compiler.compiled(program, version, mark, types=types, collections=collections, known=known, filled=filled)
 
@@ -66,6 +67,11 @@ def masters(tx: Transaction) -> dict[str, str]:
         each.name: f"<c>{''.join(f'<d>{without_declaration(text)}</d>' for text in each.body['documents'])}</c>"
         for each in tx.definitions.of_kind(COLLECTION)
     }
+
+
+def _known(tx: Transaction) -> frozenset[str]:
+    """Every queue that a rule may send to; what it sends to the state of aborted spheres is a vote."""
+    return frozenset(tx.queues.open_names()) | {ABORTING}
 
 
 def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
@@ -90,6 +96,7 @@ def load(store: Store, new: Sequence[AnyDefinition], files: Sequence[str], *, dr
         version, program = store.read(lambda tx: (tx.definitions.version(), check(tx, new)))
 
         def work(tx: Transaction, version: int = version, program: Program = program) -> Loaded | None:
+            tx.session.take_time()  # slices are filled here
             tx.definitions.lock()
             if tx.definitions.version() != version:
                 return None

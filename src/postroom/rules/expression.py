@@ -12,9 +12,10 @@ from typing import Final
 
 from postroom.limits import RULE_DEPTH_MAX
 from postroom.rules.body import ELSE, Binding, Body, Compensate, Enqueue, Reset, Span, With
-from postroom.rules.operands import STATEMENTS, Operands, Walk
+from postroom.rules.operands import ACTIONS, STATEMENTS, Operands, Walk
 from postroom.rules.scope import Bound, plain
 from postroom.rules.tokens import Token, Unreadable, tokens_before
+from postroom.store.spheres import ABORTING
 
 
 def read(text: str, start: int, end: int) -> Body:
@@ -122,7 +123,7 @@ class _Reader(Operands):
         token, follow = self.peek(), self.peek(1)
         if token.kind != "name":
             return self._operators(place)
-        if token.text == "do" and follow.kind == "name" and follow.text in ("enqueue", "reset"):
+        if token.text == "do" and follow.kind == "name" and follow.text in ACTIONS:
             return self._action(place)
         if token.text in STATEMENTS and self.symbol("(", 1):
             return {"if": self._if, "switch": self._switch, "typeswitch": self._typeswitch}[token.text](place)
@@ -142,7 +143,7 @@ class _Reader(Operands):
             raise Unreadable(f"do {verb} cannot stand {place}", self.peek().start)
         self.actions.append(self.peek().start)
         self.at += 2
-        yield self._enqueue(first) if verb == "enqueue" else self._reset(first)
+        yield {"enqueue": self._enqueue, "reset": self._reset, "abort": self._vote}[verb](first)
         self._passes_on(first)
         if self._goes_on():
             self._refuse_actions(len(self.actions) - 1)
@@ -182,6 +183,16 @@ class _Reader(Operands):
         self.need_word("into")
         queue = self.need_name("the name of a queue")
         found.append(Compensate(keyword, value, self.since(begin), queue.text, queue.start))
+
+    def _vote(self, first: int) -> Walk:
+        """A vote is a message for the state that the sphere is to be in."""
+        self.need_word("sphere")
+        keyword, begin = self.since(first), self.at
+        yield self._single("inside a do abort sphere")
+        value = self.since(begin)
+        into = Span(value.end, value.end)
+        start = self.tokens[first].start
+        self.enqueues.append(Enqueue(self.since(first), keyword, value, into, ABORTING, start, ()))
 
     def _reset(self, first: int) -> Walk:
         name, ends = self.peek(), self.peek().text in ("else", "case", "default")

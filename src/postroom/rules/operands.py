@@ -27,6 +27,7 @@ _KIND_TESTS: Final = frozenset(
 # These look like calls and are tests of nodes or of types; none can be the name of a function.
 _TESTS: Final = _KIND_TESTS | {"array", "empty-sequence", "item", "map"}
 STATEMENTS: Final = frozenset({"if", "switch", "typeswitch"})
+ACTIONS: Final = frozenset({"enqueue", "reset", "abort"})  # behind do
 _BLOCKS: Final = frozenset({"document", "text", "comment", "ordered", "unordered", "validate"})
 _NAMED_BLOCKS: Final = frozenset({"element", "attribute", "namespace", "processing-instruction"})
 _OPERAND: Final = "as an operand of an operator"
@@ -262,7 +263,7 @@ class Operands(Cursor, ABC):
             return self._name_and_parentheses(token)
         if follow.kind == "symbol" and follow.text == "#":
             return self._reference()
-        if token.text == "do" and follow.kind == "name" and follow.text in ("enqueue", "reset"):
+        if token.text == "do" and follow.kind == "name" and follow.text in ACTIONS:
             raise Unreadable(f"do {follow.text} cannot stand {_OPERAND}", token.start)
         if token.text in ("for", "let", "some", "every") and follow.kind == "variable":
             raise Unreadable(f"{token.text} must stand in parentheses here", token.start)

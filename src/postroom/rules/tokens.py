@@ -245,7 +245,7 @@ class _Lexer(Markup):
             return TYPE if self.casing else OPERAND
         if word == "default" and self.switches:
             self.switches.pop()
-        if word == "enqueue" and previous == "do":
+        if (word == "enqueue" and previous == "do") or (word == "sphere" and previous == "abort"):
             return OPERAND
         return OPERATOR
 

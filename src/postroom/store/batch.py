@@ -42,6 +42,7 @@ class Take(NamedTuple):
     queue: Queue
     stored: Stored
     sliced: bool  # a slice may hold it
+    failed: bool = False  # it led to an error: whoever sent it must not think that it was processed
 
 
 class Put(NamedTuple):
@@ -96,6 +97,7 @@ class Batch:
         self._entries: list[Member] = []
         self._resets: list[tuple[int, str]] = []
         self._held: list[int] = []
+        self._used: list[int] = []  # of spheres
         self._timers: list[tuple[int, int]] = []
         self._passed: dict[int, int] = {}  # by the place among the new messages: the number under which it was taken
 
@@ -149,7 +151,10 @@ class Batch:
                 self._timers.append((due, key))
         self._puts.append((seq, id, body, form, type, properties, cause, actor))
 
-    def take(self, queue: Queue, stored: Stored, sliced: bool) -> None:
+    def take(self, queue: Queue, stored: Stored, sliced: bool, failed: bool = False) -> None:
+        """A message leaves; one of a sphere counts as processed there unless it has ``failed``."""
+        if not failed and IN_SPHERE in stored.properties:
+            self._used.append(stored.key)
         seq, id, key = next(self._numbers), queue.id, stored.key
         self._queues[id] = queue
         self._taken[id].append(stored)
@@ -187,8 +192,7 @@ class Batch:
         slices.add([member for members in self._fresh.values() for member in members], self._entries)
         if self._held:
             slices.spend(self._held)
-        said = [each.key for taken in self._taken.values() for each in taken if IN_SPHERE in each.properties]
-        if said and self._tx.spheres.processed(said):  # whoever takes a message in a step is done with it
+        if self._used and self._tx.spheres.used(self._used):  # whoever takes a message in a step is done with it
             self._tx.wake()
         for due, key in self._timers:
             self._tx.timers.add(due, ECHO, {"message": key})

@@ -56,6 +56,7 @@ FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR subs
 GROUP BY at ORDER BY at
 """
 _FIRST = "SELECT 1 FROM journal WHERE seq = ? AND prior IS NULL"
+_SOURCE_OF = "SELECT source FROM journal WHERE seq = ?"
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
 _ACTOR_OF = "SELECT actor FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
@@ -65,8 +66,8 @@ _LINES = """
 SELECT seq, at, verb, message, prior, source, target, detail FROM journal WHERE seq > ? ORDER BY seq LIMIT ?
 """
 
-#: What may happen to a message that stays where and as it is. Any other line but ``take`` and ``set-aside`` brings it
-#: to the end of its target, or lets it go if there is none.
+#: What may happen to a message that stays where and as it is. Any other line but ``take``, ``set-aside``, ``reserve``
+#: and ``give-back`` brings it to the end of its target, or lets it go if there is none.
 NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
 
 
@@ -153,6 +154,10 @@ class Journal:
         last = self._last_number(message)
         return [] if last is None else [_event(row) for row in self._session.rows(_CHAIN, (last,))]
 
+    def attempts(self, message: int) -> int:
+        """How often a message was given out to someone who may have given it back."""
+        return sum(event.verb == "reserve" for event in self.trace(message))
+
     def last(self, message: int) -> Event | None:
         last = self._last_number(message)
         row = None if last is None else self._session.row(_ONE, (last,))
@@ -165,6 +170,11 @@ class Journal:
     def is_first(self, seq: int) -> bool:
         """Whether a line is the first of its message: one that stands there by it has never been elsewhere."""
         return self._session.row(_FIRST, (seq,)) is not None
+
+    def source_of(self, seq: int) -> int | None:
+        """The queue that a message came from, by the number of the line; None if it was new."""
+        row = self._session.row(_SOURCE_OF, (seq,))
+        return None if row is None else row[0]
 
     def time_of(self, seq: int) -> int | None:
         """When an event was, by its number."""

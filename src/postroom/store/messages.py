@@ -29,6 +29,7 @@ class State(IntEnum):
     PROCESSED = 0
     UNPROCESSED = 1
     SET_ASIDE = 2  # no longer matches its hash: kept for inspection, never delivered
+    RESERVED = -1  # taken by someone who may yet give it back: it keeps its place, and nobody else gets it
 
 
 INSERT = """
@@ -63,6 +64,13 @@ UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE ke
 DISCARD = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = 1"
 DEPART = "INSERT INTO departed (key, last, cause, type) VALUES (?, ?, ?, ?)"
 _SET_ASIDE = "UPDATE messages SET state = 2, position = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1"
+_RESERVE = "UPDATE messages SET state = -1, last = ?, processed = ? WHERE key = ? AND queue = ? AND state = 1"
+_GIVE_BACK = "UPDATE messages SET state = 1, last = ?, processed = NULL WHERE key = ? AND queue = ? AND state = -1"
+_IS_RESERVED = "SELECT 1 FROM messages WHERE key = ? AND state = -1"
+_MARK_RESERVED = """
+UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = -1
+"""
+_DISCARD_RESERVED = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = -1"
 _MOVE = """
 UPDATE messages SET queue = ?, state = 1, position = ?, number = ?, last = NULL, processed = NULL
 WHERE key = ? AND queue = ? AND state = 1
@@ -127,6 +135,43 @@ class Messages:
             changed = self._session.run(DISCARD, (stored.key, queue.id))
         check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=bool(queue.keep))
+
+    def reserve(self, queue: Queue, stored: Stored, detail: Mapping[str, Any] | None = None) -> None:
+        """Take a message for someone who may give it back: nobody else gets it, and it keeps its key and its place."""
+        last = self._journal.add(
+            "reserve", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
+        )
+        check_one(self._session.run(_RESERVE, (last, self._session.now, stored.key, queue.id)), stored)
+        self._counts.depart(queue, stored.number, kept=False)
+
+    def give_back(self, queue: Queue, stored: Stored) -> None:
+        """A reserved message is in its queue again, as if it had not been taken: before all that came after it.
+
+        The journal counts how often it was given out.
+        """
+        detail = {"attempts": self._journal.attempts(stored.key)}
+        last = self._journal.add(
+            "give-back", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
+        )
+        check_one(self._session.run(_GIVE_BACK, (last, stored.key, queue.id)), stored)
+        self._counts.come_back(queue)
+
+    def take_reserved(self, queue: Queue, stored: Stored) -> None:
+        """A reserved message will not be given back: it is processed, or discarded where the queue keeps none."""
+        target = queue.id if queue.keep else None
+        seq = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id, target=target)
+        if queue.keep:
+            changed = self._session.run(_MARK_RESERVED, (seq, self._session.now, stored.key, queue.id))
+            if queue.keep == Keep.SLICED:
+                self._slices.spend([stored.key])
+            self._counts.keep(queue)
+        else:
+            self._session.run(DEPART, (stored.key, seq, stored.cause, stored.type))
+            changed = self._session.run(_DISCARD_RESERVED, (stored.key, queue.id))
+        check_one(changed, stored)
+
+    def is_reserved(self, key: int) -> bool:
+        return self._session.row(_IS_RESERVED, (key,)) is not None
 
     def move(
         self, stored: Stored, source: Queue, target: Queue, detail: Mapping[str, Any] | None = None, verb: str = "move"

@@ -14,6 +14,7 @@ from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from postroom import faults
 from postroom.errors import (
@@ -25,7 +26,7 @@ from postroom.errors import (
     StoreNewer,
     StoreUnavailable,
 )
-from postroom.limits import BUSY_SECONDS, RECHECK_SECONDS
+from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Conflict, Store, Waiter
 from postroom.store.messages import DISCARD, MARK
@@ -43,6 +44,22 @@ _LASTING = """
 SELECT name, setting FROM pg_settings
 WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commit')
 """
+#: A process that stands still in a transaction is cut off before those who wait for its locks give up.
+_IDLE: LiteralString = "idle_in_transaction_session_timeout"
+_SETTINGS: tuple[LiteralString, ...] = (
+    "SET lock_timeout = '10s'",
+    f"SET {_IDLE} = '8s'",
+    "SET synchronous_commit = on",  # durable, whatever the server's default
+)
+_READING: LiteralString = f"SET LOCAL {_IDLE} = '60s'"  # nobody waits for one who only reads
+#: A machine that is gone says nothing: ask, so that neither side keeps a connection to it, and the locks of that.
+_KEPT_ALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": KEEPALIVE_SECONDS,
+    "keepalives_interval": KEEPALIVE_SECONDS,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 4_000 * KEEPALIVE_SECONDS,
+}
 _MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
 
 _WORDS = {
@@ -145,6 +162,9 @@ class PostgresSession(Session):
         # The number is drawn after the queue's row is locked, so within a queue numbers grow in the order of commits.
         return int(self.connection.execute(_adapt(statement + " RETURNING seq"), values).fetchall()[0][0])
 
+    def take_time(self) -> None:
+        self.connection.execute(_READING)
+
     def about(self) -> About:
         said = {row[0]: row[1] for row in self.connection.execute(_LASTING)}
         return About("PostgreSQL", said.pop("server_version"), _version(self.connection), said)
@@ -189,7 +209,7 @@ class PostgresStore(Store):
         self._start(f"BEGIN ISOLATION LEVEL READ COMMITTED; {_NOW}")
 
     def _begin_reading(self) -> None:
-        self._start(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NOW}")
+        self._start(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NOW}; {_READING}")
 
     def _start(self, statements: LiteralString) -> None:
         try:
@@ -252,9 +272,11 @@ class ListenWaiter:
 
 def _connect(url: str) -> psycopg.Connection[Row]:
     try:
-        connection: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=10)
-        connection.execute("SET lock_timeout = '10s'")
-        connection.execute("SET synchronous_commit = on")  # durable, whatever the server's default
+        chosen = conninfo_to_dict(url)
+        ours: dict[str, Any] = {name: value for name, value in _KEPT_ALIVE.items() if name not in chosen}
+        connection: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=10, **ours)
+        for setting in _SETTINGS:
+            connection.execute(setting)
     except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
         raise StoreUnavailable(why="the URL of the room is malformed") from None
     except (psycopg.Error, UnicodeError) as error:
@@ -282,6 +304,22 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
                 done += 1
                 connection.execute(_ADD_VERSION, (done,))
                 faults.reach("migrate.statement")
+
+
+@contextlib.contextmanager
+def two_phase(url: str) -> Iterator[Any]:
+    """A connection to a database of others, which may have something in doubt."""
+    try:
+        connection = psycopg.connect(url, connect_timeout=10)
+    except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
+        raise StoreUnavailable(why="the URL of the database is malformed") from None
+    except (psycopg.Error, UnicodeError) as error:
+        raise StoreUnavailable(why=_why(error)) from None
+    with contextlib.closing(connection):
+        try:
+            yield connection
+        except psycopg.Error as error:
+            raise _ours(error) from error
 
 
 def schema_of(url: str) -> int:

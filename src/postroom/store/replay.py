@@ -91,6 +91,8 @@ class _Replay:
         self.told = Told()
         self._of_message: dict[str, Callable[[Line, Place], None]] = {
             "take": self._take,
+            "reserve": self._reserve,
+            "give-back": self._give_back,
             "set-aside": self._set_aside,
             **dict.fromkeys(NOTES, self._note),
         }
@@ -152,7 +154,8 @@ class _Replay:
             if line.target is not None:
                 self._arrive(line, key, line.target)
             return
-        if line.source != place.queue or place.state != State.UNPROCESSED:
+        ended = line.verb in ("take", "give-back") and place.state == State.RESERVED
+        if line.source != place.queue or not (ended or place.state == State.UNPROCESSED):
             self._break(line, f"{line.verb} of {key_text(key)} in queue {line.source}, and it was in {place.queue}")
         if line.target is None:
             self._leave(line, key, place)
@@ -191,13 +194,29 @@ class _Replay:
 
     def _leave(self, line: Line, key: int, place: Place) -> None:
         """It is no longer where it was, or is there as a new one."""
-        counts = self.told.counts[place.queue]
-        self.told.counts[place.queue] = counts._replace(departed=counts.departed + 1)
+        if place.state != State.RESERVED:  # which was counted when it was reserved
+            self._depart(place.queue)
         lock = self.told.locks.get(place.queue)
         if lock is not None and lock[0] == key:
             del self.told.locks[place.queue]
         if line.target != place.queue:
             self.told.dossiers.pop(key, None)
+
+    def _depart(self, queue: int, count: int = 1) -> None:
+        counts = self.told.counts[queue]
+        self.told.counts[queue] = counts._replace(departed=counts.departed + count)
+
+    def _reserve(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        self._leave(line, line.message, place)
+        self.told.messages[line.message] = place._replace(state=State.RESERVED, last=line.seq, processed=line.at)
+
+    def _give_back(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        if place.state != State.RESERVED:
+            self._break(line, f"{key_text(line.message)} is given back, and nobody had it")
+        self._depart(place.queue, -1)
+        self.told.messages[line.message] = place._replace(state=State.UNPROCESSED, last=line.seq, processed=None)
 
     def _take(self, line: Line, place: Place) -> None:
         assert line.message is not None

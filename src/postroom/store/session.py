@@ -67,6 +67,10 @@ class Session(ABC):
     def append(self, statement: str, values: Sequence[Any]) -> int:
         """Insert one journal row whose number the database chooses; answers with the number."""
 
+    def take_time(self) -> None:
+        """What follows in this transaction may think for long between two statements, though others wait for it."""
+        return
+
     @abstractmethod
     def about(self) -> About:
         """For whoever examines the store."""

@@ -138,7 +138,8 @@ def receive(
     """
     with opened() as it:
         if follow:
-            _follow(it, queue or [], wait)
+            follow_one = _follow_state if it.is_state(queue or ()) else _follow
+            follow_one(it, queue or [], wait)
             return
         received = it.receive(*(queue or ()), segment=segment, wait=wait)
         if not settings.json:
@@ -164,6 +165,16 @@ def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
             if message is not None:
                 say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
                 output.deliver(message, say)
+    except KeyboardInterrupt:
+        output.note("")
+
+
+def _follow_state(it: Postroom, queue: list[str], wait: float | None) -> None:
+    """What is in a state of a machine, and what comes into it; nothing is taken out."""
+    try:
+        for come in it.follow_state(queue[0], wait):
+            why = f": {come['reason']}" if come["reason"] else ""
+            output.as_json(come) if settings.json else output.say(f"{come['entity']} is {come['state']}{why}")
     except KeyboardInterrupt:
         output.note("")
 
