@@ -75,7 +75,7 @@ def test_spheres_are_listed(run: Run, agency: Postroom) -> None:
         sphere.send("flights", "book", compensation="cancel")
         assert run("spheres", "--state", "committed").err == "no sphere is COMMITTED\n"
         (listed,) = run("spheres", "--state", "ACTIVE", "--json").json["spheres"]
-        assert list(listed) == ["id", "state", "owner", "started", "sends", "reason"]
+        assert list(listed) == ["id", "state", "owner", "started", "send_count", "reason"]
         assert (listed["id"], listed["state"], listed["send_count"], listed["reason"]) == ("trip-1", "ACTIVE", 1, None)
         assert re.fullmatch(r"process \d+", listed["owner"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", listed["started"])
