@@ -55,6 +55,7 @@ INDEXED_CHARS_MAX: Final = 500  # of a value in an index; longer ones are found 
 ECHO_SECONDS_MAX: Final = 10 * 366 * 86_400.0  # how far ahead an echo queue looks
 MESSAGE_ACTIONS_MAX: Final = 10_000  # pending actions of one message
 MESSAGE_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024  # and all they say
+SLOW_SECONDS: Final = 0.3  # a working set whose functions take longer is worked out beside all others
 EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is taken apart until the guilty message is alone
 TRYOUT_SECONDS: Final = 2.0  # the same in a dry run, for which someone waits
 WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four fifths of the machine
@@ -76,6 +77,8 @@ FLOW_PLANS_MAX: Final = 64  # plans of Spark that are kept: one for each space t
 
 # --- stations ---
 FORM_FIELDS_MAX: Final = 200  # of one type
+INT_MIN: Final = -(2**63)  # of a field of a form: what SQL and other programs have for whole numbers
+INT_MAX: Final = 2**63 - 1  # the same
 FORM_COLUMNS_MAX: Final = 200  # of one line of a template
 CONDITION_CHARS_MAX: Final = 2_000  # written into one field of a query
 CONDITIONS_MAX: Final = 100  # in one field of a query
@@ -87,7 +90,9 @@ INDEX_ROWS: Final = 2_000  # filed in one transaction when an index is made for 
 LOOKED_UP_MAX: Final = 1_000  # messages of a node that a query reads through an index without Spark
 IMAGES_MAX: Final = 1_000_000  # of one answer
 SQL_ROWS_MAX: Final = 1_000_000  # of one answer
+SQL_BYTES_MAX: Final = 256 * 1024 * 1024  # the same in characters
 SQL_CHARS_MAX: Final = 100_000  # of a statement
+SQL_SECONDS: Final = 60.0  # a statement that takes longer is ended, unless it says how long it may take
 QUERY_SECONDS: Final = 60.0  # a query over nodes that takes longer fails, unless it says how long it may take
 QUERY_SECONDS_MAX: Final = 3_600.0  # that a query may ask for
 NODE_SECONDS: Final = 10.0  # a node that does not answer for so long is down

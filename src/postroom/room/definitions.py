@@ -12,7 +12,7 @@ from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
 from postroom.flows import tryout as flow_tryout
 from postroom.flows.inspection import ArcExplained
-from postroom.limits import TRY_SECONDS
+from postroom.limits import EVALUATION_SECONDS, TRY_SECONDS
 from postroom.model.definitions import Loaded
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
@@ -154,4 +154,4 @@ class DefinitionsFace(Parts):
             return self._interpreter.evaluate
         from postroom.stations.procedures.evaluation import evaluate
 
-        return lambda bench, sets: evaluate(spark(), bench, sets)
+        return lambda bench, sets: evaluate(spark(), bench, sets, seconds=EVALUATION_SECONDS)

@@ -284,7 +284,7 @@ def hierarchy() -> None:
                 "path": level.path.split("/"),
                 "level": level.level,
                 "role": level.role,
-                "queue": level.leaf,
+                "leaf": level.leaf,
                 "command": level.command,
                 "timeout": level.timeout,
                 "password": level.password,
