@@ -18,7 +18,7 @@ from postroom.store.replay import Broken
 class Audit:
     """What came of reading lines in their order."""
 
-    gapless: bool  # whether the store numbers its lines without a gap
+    gapless: int | None  # the store numbers its lines without a gap behind this number; None: it does not
     covered: int = 0
     uncovered: int = 0
     broken: list[Broken] = field(default_factory=list)
@@ -35,9 +35,9 @@ class Audit:
             self._break(line, "it has no digest, and a line before it has one")
         elif not line.sound:
             self._break(line, "it no longer says what was written")
-        # Lines from before digests may have gaps: heartbeats among them give way to one line.
-        if self.gapless and self.covered and self._last is not None and line.seq != self._last + 1:
-            self._break(line, f"the line before it has the number {self._last}")
+        last = self._last
+        if self.gapless is not None and last is not None and last >= self.gapless and line.seq != last + 1:
+            self._break(line, f"the line before it has the number {last}")
         self._last = line.seq
         if line.digest is None:
             self.uncovered += 1
@@ -48,7 +48,7 @@ class Audit:
         self.broken.append(Broken(line.seq, why))
 
 
-def check_lines(lines: Iterable[Line], *, gapless: bool = False) -> Audit:
+def check_lines(lines: Iterable[Line], *, gapless: int | None = None) -> Audit:
     """Read a sequence of lines in their order; ``broken`` of the answer tells which were changed."""
     audit = Audit(gapless)
     for line in lines:

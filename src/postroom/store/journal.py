@@ -71,6 +71,8 @@ _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
 _LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants
 _ALL_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants alone
 _PRIOR = JOURNAL.index("prior")
+# Lines of a room that came from PostgreSQL have gaps, and so have those before the line that heartbeats gave way to.
+_GAPS = "SELECT coalesce(max(value), 0) FROM counters WHERE name IN ('beats', 'gaps')"
 _QUEUE_NAMES = "SELECT id, name FROM queues"
 
 #: By this line a message goes that nobody needs any more, with what it stood for.
@@ -309,6 +311,11 @@ class Journal:
         while page := self._session.rows(_ALL_LINES, (after, JOURNAL_PAGE_ROWS)):
             yield from (tuple.__new__(Line, row) for row in page)
             after = page[-1][0]
+
+    def gapless(self) -> int | None:
+        """The number behind which each line has the one after that of the line before; None if the store skips some."""
+        row = self._session.row(_GAPS) if self._session.numbers_without_gaps else None
+        return None if row is None else int(row[0])
 
     def page(self, after: int, last: int, limit: int) -> list[Row]:
         """The next lines up to a number, every column of them."""

@@ -53,7 +53,7 @@ class Mended:
 def mend(tx: Transaction) -> Mended:
     """All in one transaction, which the journal tells of."""
     tx.session.rebuild_indexes()
-    audit = Audit(tx.session.numbers_without_gaps)
+    audit = Audit(tx.journal.gapless())
     known = told(audit.of(tx.journal.lines()), beginning(tx), tables(tx))
     by_journal = not audit.broken and not known.broken and not known.older
     queues, places = (_set_queues(tx, known), _set_places(tx, known)) if by_journal else (0, 0)

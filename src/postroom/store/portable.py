@@ -29,6 +29,11 @@ _NUMBERED = "SELECT sql LIKE '%AUTOINCREMENT%' FROM sqlite_master WHERE name = ?
 _LAST_ID = "SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')::regclass)"
 _SET_ID = "SELECT setval(pg_get_serial_sequence(%s, 'id')::regclass, %s)"
 _SET_NUMBER = "SELECT setval('journal_numbers', greatest((SELECT max(seq) FROM journal), 1))"
+# PostgreSQL skips numbers of the journal; SQLite, which does not, has to know up to where.
+_NOTE_GAPS = """
+INSERT INTO counters (name, value) SELECT 'gaps', coalesce(max(seq), 0) FROM journal WHERE true
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
 _PG_TYPES = {"INTEGER": "int8", "TEXT": "text", "BLOB": "bytea"}
 _PASSING = "staged"  # answers of executors: whoever asked for them does not know the copy
 
@@ -71,6 +76,7 @@ def write(connection: psycopg.Connection[Row], file: Path, progress: Progress) -
                 room.executemany(table.insert(), rows)
                 done += len(rows)
                 progress(done, total)
+        room.execute(_NOTE_GAPS)
         room.execute(_FORGET_COUNTS)
         for table in tables:
             last = _last_id(connection, table)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from postroom.store.journal import FORGET, Journal
+from postroom.store.journal import FORGET, Journal, line_digest
 from postroom.store.messages import Messages
 from postroom.store.queues import ALIVE, META_SPACE, Queues
 from postroom.store.retention import Retention
@@ -108,7 +108,8 @@ _REMOVE_BEATS = """
 DELETE FROM journal WHERE seq >= ? AND seq <= ? AND (source = ? OR target = ?)
     AND (message IS NOT NULL OR verb = 'beats')
 """
-_BEATS_LINE = "INSERT INTO journal (seq, at, verb, source, actor, detail) VALUES (?, ?, 'beats', ?, ?, ?)"
+_BEATS_LINE = "INSERT INTO journal (seq, at, verb, source, actor, detail, digest) VALUES (?, ?, 'beats', ?, ?, ?, ?)"
+_DIGEST = "SELECT digest FROM journal WHERE seq = ?"
 
 _ROWS = {
     "spheres": "SELECT count(*) FROM spheres",
@@ -284,10 +285,13 @@ class Upkeep:
             "arrivals": alive.arrivals - sum(int(row[2]) for row in later),
             "departed": alive.departed - sum(int(row[3]) for row in later),
         }
-        at = self._journal.time_of(last)
+        at = self._journal.time_of(last) or 0
+        covered = self._session.row(_DIGEST, (last,)) not in (None, (None,))
         self._session.run(_STILLED, (last, alive.id))
         self._session.run(_REMOVE_BEATS, (self._beats_done(), last, alive.id, alive.id))
-        self._session.run(_BEATS_LINE, (last, at, alive.id, self._journal.actor, self._journal.spoken(about)))
+        actor, said = self._journal.actor, self._journal.spoken(about)
+        digest = line_digest(at, "beats", None, None, alive.id, None, actor, said) if covered else None
+        self._session.run(_BEATS_LINE, (last, at, alive.id, actor, said, digest))
         self._session.run(_SET_BEATS_DONE, (last,))
         return count
 

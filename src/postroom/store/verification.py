@@ -85,7 +85,7 @@ def verified(tx: Transaction, *, archives: bool = False) -> Verified:
 
     What was archived is taken as it was when the archive was written; with ``archives`` it is read and replayed, too.
     """
-    reading, audit = _Reading(tx), Audit(tx.session.numbers_without_gaps)
+    reading, audit = _Reading(tx), Audit(tx.journal.gapless())
     begin = reading.archives(audit) if archives else beginning(tx)
     known = told(audit.of(tx.journal.lines()), begin, tables(tx))
     if audit.broken:  # then it is the damage that an old line seems to lack something
