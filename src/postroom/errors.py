@@ -87,6 +87,7 @@
     ├── OutputFailed               output-failed       (happened: yes)
     └── StoreError
         ├── CommitUnknown          commit-unknown      (happened: unknown)
+        ├── FolderUnsafe           folder-unsafe
         ├── JournalDiffers         journal-differs
         ├── JournalTooOld          journal-too-old
         ├── LeaseHeld              lease-held
@@ -98,6 +99,7 @@
         ├── StoreCorrupt           store-corrupt
         ├── StoreFull              store-full
         ├── StoreNewer             store-newer
+        ├── StoreReplaced          store-replaced      (happened: unknown)
         ├── StoreStopped           store-stopped
         ├── StoreUnavailable       store-unavailable
         └── UrlInvalid             url-invalid
@@ -665,6 +667,13 @@ class CommitUnknown(StoreError):
     happened = "unknown"
 
 
+class FolderUnsafe(StoreError):
+    """Others could replace a room there, or read what lies beside it."""
+
+    code = "folder-unsafe"
+    template = "no room is made in {folder}: {why}. Take another folder, or change its rights"
+
+
 class JournalDiffers(StoreError):
     """Whoever verifies a room finds this; nobody else looks."""
 
@@ -720,12 +729,23 @@ class StoreCorrupt(StoreError):
 
 class StoreFull(StoreError):
     code = "store-full"
-    template = "the store has no room for this: {why}. Free space and try again; reading still works"
+    template = "the store has no room for this: {why}. Free space and try again; receiving and reading go on"
 
 
 class StoreNewer(StoreError):
     code = "store-newer"
     template = "the room has schema {found}, this Postroom knows up to {known}; install a newer Postroom"
+
+
+class StoreReplaced(StoreError):
+    """What was written went into a file that nobody will find again."""
+
+    code = "store-replaced"
+    template = (
+        "{file} was removed or replaced while this process wrote to it: the last change may be lost. "
+        "Look for what did that, open the room again, and look"
+    )
+    happened = "unknown"
 
 
 class StoreStopped(StoreError):

@@ -33,6 +33,10 @@ SECRET_CHARS_MAX: Final = 200  # a principal's password
 
 # --- store ---
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
+RESERVE_BYTES: Final = 8 * 1024 * 1024  # of disk space, kept beside a room on SQLite for when the disk is full
+RESERVE_OPEN_BYTES: Final = 256 * 1024  # of them, kept to open the room
+RESERVE_SECONDS: Final = 0.5  # between two tries to make the reserve again
+SETTLE_SECONDS: Final = 5.0  # that a store tries to learn what became of a commit that was not confirmed
 CONFLICT_RETRIES_MAX: Final = 20  # of a transaction that met another one
 JOURNAL_ROWS_MAX: Final = 1_000_000  # shown at once
 STORY_MESSAGES_MAX: Final = 500  # told of at once by a trace with causes
