@@ -1,9 +1,9 @@
 """What keeps a SQLite room and its log together while this process has them open, whoever else opens the file.
 
 SQLite's locks belong to the process, and the system drops them as soon as *any* handle of the file is closed in it: by
-another SQLite (the standard library's, in a notebook), or by whoever copies the file. Unprotected, that other SQLite takes
-itself for the last user, and removes the log that we write to. So we hold locks of our own beside SQLite's: *open file
-description* locks, which only their own handle drops. Decision 0027 has the argument.
+another SQLite (the standard library's, in a notebook), or by whoever copies the file. Unprotected, that other SQLite
+takes itself for the last user, and removes the log that we write to. So we hold locks of our own beside SQLite's:
+*open file description* locks, which only their own handle drops. Decision 0027 has the argument.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Space that is kept for the day when the disk is full: to receive, to settle and to open a room needs a little.
 
-``FILE-reserve`` takes it up as long as all is well. Whoever finds the disk full and has work that empties the room gives
-the space up; from then on nobody adds to the room until the reserve can be made again. Writers take turns on the same
-file.
+``FILE-reserve`` takes it up as long as all is well. Whoever finds the disk full and has work that empties the room
+gives the space up; from then on nobody adds to the room until the reserve can be made again. Writers take turns on the
+same file.
 """
 
 from __future__ import annotations
