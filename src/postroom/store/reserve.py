@@ -37,6 +37,8 @@ class Reserve:
 
     def open(self, create: bool) -> None:
         """Have a handle. On a full disk there may be no way to make the file: then there is no reserve, either."""
+        if self._handle is not None:
+            return
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
         try:
             self._handle = os.open(self._name, flags, self._mode)
