@@ -1,7 +1,7 @@
 """A disk under test: it records what SQLite writes to it and when it is told to make that last, or fails when asked to.
 
-What was recorded makes *crash images*: files as they may be found after the power failed. All that was synced is there; of the
-rest any part may be, in any order, torn at every sector.
+What was recorded makes *crash images*: files as they may be found after the power failed. All that was synced is there;
+of the rest any part may be, in any order, torn at every sector.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Failing:
         if event.kind not in ("write", "sync", "truncate") or not event.file.startswith(self.folder):
             return
         if self.error is no_space and not (event.kind == "write" and event.file.endswith("-wal")):
-            # A sync tells of no lack of space. And if the room's file cannot grow when the log is copied into it, SQLite
-            # tells nobody, and tries again; only an exception from here would be seen by whoever commits.
+            # A sync tells of no lack of space. And if the room's file cannot grow when the log is copied into it,
+            # SQLite tells nobody, and tries again; only an exception from here would be seen by whoever commits.
             return
         self.left -= 1
         if self.left == 0 or (self.left < 0 and self.lasting):
@@ -112,7 +112,7 @@ class _Disk(apsw.VFS):
 
 @contextlib.contextmanager
 def told(tell: Callable[[Event], None]) -> Iterator[None]:
-    """Rooms that are opened inside are on a disk that tells of all it is asked for; it syncs nothing, which is quick."""
+    """Rooms that are opened inside are on a disk that tells of all it is asked for. It syncs nothing: that is quick."""
     check = sqlite._Files.check
 
     def checked(files: Any) -> None:

@@ -137,9 +137,16 @@ class Looked:
     ("name", "share"),
     [
         *(pytest.param(name, 0.1, id=f"{name}-slice") for name in ("queues",)),
-        *(pytest.param(name, share, marks=pytest.mark.slow, id=f"{name}-whole") for name, share in {
-            "queues": 20.0, "steps": 8.0, "spheres": 8.0, "hand-overs": 3.0, "counters": 3.0,
-        }.items()),
+        *(
+            pytest.param(name, share, marks=pytest.mark.slow, id=f"{name}-whole")
+            for name, share in {
+                "queues": 20.0,
+                "steps": 8.0,
+                "spheres": 8.0,
+                "hand-overs": 3.0,
+                "counters": 3.0,
+            }.items()
+        ),
     ],
 )
 def test_after_a_power_failure_every_acknowledged_commit_is_there(memory: Path, name: str, share: float) -> None:

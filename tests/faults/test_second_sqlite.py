@@ -1,4 +1,4 @@
-"""Another SQLite in the process opens and closes a room's file: whatever was acknowledged is there, once, after a kill."""
+"""Another SQLite in the process opens and closes a room's file: what was acknowledged is there, once, after a kill."""
 
 from __future__ import annotations
 
@@ -155,7 +155,9 @@ def room(sqlite_url: str) -> Postroom:
     return opened
 
 
-def test_without_such_locks_the_answer_says_that_the_log_is_gone(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_such_locks_the_answer_says_that_the_log_is_gone(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guard, "_SET", None)
     with postroom.open(sqlite_url) as room:
         room.create_queue("q")
