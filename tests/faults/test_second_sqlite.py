@@ -11,10 +11,12 @@ from collections import Counter
 from pathlib import Path
 from time import sleep
 
+import apsw
 import pytest
 
 import postroom
 from postroom.errors import StoreBusy, StoreReplaced, StoreStopped
+from postroom.limits import LOOK_SECONDS
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.store import guard
@@ -181,10 +183,30 @@ def test_without_such_locks_the_answer_says_that_the_log_is_gone(
         assert not again.verify().differences
 
 
+def test_a_room_is_opened_again_while_another_connection_of_the_process_keeps_its_handles(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room:
+        room.create_queue("q")
+        kept_open = apsw.Connection(sqlite_url)
+        kept_open.execute("SELECT count(*) FROM messages").fetchall()
+    for number in range(2):
+        with postroom.open(sqlite_url) as room:
+            assert room.send("q", f"{number}").key
+        if number == 0:
+            kept_open.close()  # the last one, which removes the log
+    with postroom.open(sqlite_url) as room:
+        assert [message.body for message in room.info("q")] == ["0", "1"]
+    assert not [name for name in open_files() if name.startswith(sqlite_url)]
+
+
+def open_files() -> list[str]:
+    return [os.readlink(handle) for handle in Path("/proc/self/fd").iterdir() if handle.is_symlink()]
+
+
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 def test_files_that_were_moved_away_are_noticed_before_the_answer(room: Postroom, sqlite_url: str, suffix: str) -> None:
     room.send("q", "x")
     os.rename(sqlite_url + suffix, sqlite_url + ".away")
+    sleep(LOOK_SECONDS)
     with pytest.raises(StoreReplaced):
         room.send_many("q", ["y"])
     with pytest.raises(StoreStopped):

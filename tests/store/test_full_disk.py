@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
 
 import pytest
 
 import postroom
 from postroom.errors import StoreFull
-from postroom.limits import RESERVE_BYTES, RESERVE_OPEN_BYTES
+from postroom.limits import LOOK_SECONDS, RESERVE_BYTES, RESERVE_OPEN_BYTES
 
 SCRIPT = r"""
 import errno, os, shutil, sys, time
@@ -136,6 +137,7 @@ def test_who_adds_to_the_room_is_refused_while_the_reserve_is_given_up(
         assert reserve.stat().st_size == RESERVE_BYTES
         assert reserve.stat().st_blocks * 512 >= RESERVE_BYTES  # space, not a hole
         os.truncate(reserve, RESERVE_OPEN_BYTES)  # as a process does that finds the disk full
+        sleep(LOOK_SECONDS)
         monkeypatch.setattr("postroom.store.reserve._allocate", no_space)
         for act in (lambda: room.send("q", "y"), lambda: other.send_many("q", ["y"]), lambda: room.create_queue("r")):
             with pytest.raises(StoreFull, match="kept for receiving"):
@@ -166,5 +168,6 @@ def test_a_reserve_that_somebody_removed_is_made_again(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
         room.create_queue("q")
         reserve.unlink()
+        sleep(LOOK_SECONDS)
         assert room.send("q", "x").key
         assert reserve.stat().st_size == RESERVE_BYTES

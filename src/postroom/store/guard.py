@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from postroom.errors import StoreBusy, StoreReplaced
-from postroom.limits import BUSY_SECONDS
+from postroom.limits import BUSY_SECONDS, LOOK_SECONDS
 from postroom.store.base import Conflict
 
 #: Where the system has no such locks, the check before each answer is what is left.
@@ -31,6 +31,7 @@ _GET: int = getattr(fcntl, "F_OFD_GETLK", 0)
 # Bytes that SQLite locks; their places are part of its file format.
 _SHARED_FIRST, _SHARED_COUNT = 0x40000002, 510  # of the room's file: held for as long as it is open
 _WRITER = 120  # of the index of the log: who writes
+_RECOVERY = 122  # who makes the index anew from the log
 _OPEN = 128  # whoever can lock it alone takes the index for a dead one's, and empties it
 _PAUSE_SECONDS = 0.0002
 _PAUSE_SECONDS_MAX = 0.02
@@ -41,24 +42,23 @@ class Identity(NamedTuple):
     inode: int
 
 
-def _lock(kind: int, first: int, count: int) -> bytes:
-    """A ``struct flock``; its process must be 0 in these calls."""
+def _lock(kind: int, first: int, count: int, process: int = 0) -> bytes:
+    """A ``struct flock``. The process is that of an answer; in a question it must be 0."""
     if sys.platform == "darwin":
-        return struct.pack("@qqihh", first, count, 0, kind, os.SEEK_SET)
-    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, first, count, 0)
+        return struct.pack("@qqihh", first, count, process, kind, os.SEEK_SET)
+    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, first, count, process)
 
 
-def _holder(answer: bytes) -> tuple[int, int]:
-    """Of a lock that is in the way: its kind, and the process that has it."""
-    if sys.platform == "darwin":
-        _, _, process, kind, _ = struct.unpack("@qqihh", answer)
-    else:
-        kind, _, _, _, process = struct.unpack("@hhqqi4x", answer)
-    return kind, process
+def _is_free(handle: int) -> bool:
+    """Whether nobody has a lock of any kind on a file, but the handle itself."""
+    answer = fcntl.fcntl(handle, _GET, _ANY_ASKED)
+    kind: int = struct.unpack_from("@h", answer, 20 if sys.platform == "darwin" else 0)[0]
+    return kind == fcntl.F_UNLCK
 
 
 _FILE_HELD, _FILE_LEFT = (_lock(kind, _SHARED_FIRST, _SHARED_COUNT) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
 _INDEX_HELD, _INDEX_LEFT = (_lock(kind, _OPEN, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
+_RECOVERY_HELD, _RECOVERY_LEFT = (_lock(kind, _RECOVERY, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
 _WRITER_ASKED = _lock(fcntl.F_WRLCK, _WRITER, 1)
 _TURN_TAKEN, _TURN_OVER = (_lock(kind, 0, 1) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK))
 _ANY_ASKED = _lock(fcntl.F_WRLCK, 0, 0)
@@ -95,8 +95,11 @@ def _await_lock(handle: int, lock: bytes, why: str) -> None:
 
 def take_turn(handle: int) -> None:
     """Be the only Postroom that writes, also if SQLite's lock is dropped in the middle."""
-    if not _try(handle, _TURN_TAKEN):
-        _await_lock(handle, _TURN_TAKEN, "another process writes")
+    if _SET is not None:
+        try:
+            fcntl.fcntl(handle, _SET, _TURN_TAKEN)
+        except OSError:
+            _await_lock(handle, _TURN_TAKEN, "another process writes")
 
 
 def end_turn(handle: int) -> None:
@@ -115,10 +118,10 @@ class Guard:
     def __init__(self, file: Path) -> None:
         self._names = (os.fspath(file), f"{file}-wal")
         self._file = os.open(file, os.O_RDWR | os.O_CLOEXEC)
-        self._index: int | None = None
-        found = os.fstat(self._file)
-        self.identity = Identity(found.st_dev, found.st_ino)
-        self._log: Identity | None = None
+        self._index = self._log = -1  # not open yet
+        self.identity = _identity(self._file)
+        self._writer = _lock(fcntl.F_WRLCK, _WRITER, 1, os.getpid())
+        self._looked = 0.0  # when the room's file was last looked for
         self.users = 0
 
     @property
@@ -132,62 +135,71 @@ class Guard:
 
     def hold_index(self) -> None:
         """From now on nobody can empty the index of the log. After SQLite has made it."""
-        if self._index is None:
-            self._index = os.open(f"{self._names[0]}-shm", os.O_RDWR | os.O_CLOEXEC)
+        self._index = _reopened(self._index, f"{self._names[0]}-shm")
+        self._log = _reopened(self._log, self._names[1])
         _await_lock(self._index, _INDEX_HELD, "another process opens or closes the room")
-        self._log = _identity(self._names[1])
 
     def let_go(self) -> None:
         """The last room of the process closes: SQLite may tidy up."""
         if _SET is not None:
             fcntl.fcntl(self._file, _SET, _FILE_LEFT)
-            if self._index is not None:
+            if self._index >= 0:
                 fcntl.fcntl(self._index, _SET, _INDEX_LEFT)
 
     def close(self, sure: bool = False) -> bool:
         """Close the handles, unless another user of the file in this process would lose its locks by that."""
-        handles = [handle for handle in (self._index, self._file) if handle is not None]
+        handles = [handle for handle in (self._index, self._file) if handle >= 0]
         if not sure and _SET is not None:
             for handle in handles:
-                if _holder(fcntl.fcntl(handle, _GET, _ANY_ASKED))[0] != fcntl.F_UNLCK:
+                if not _is_free(handle):
                     return False
-        for handle in handles:
+        for handle in [*handles, *([self._log] if self._log >= 0 else [])]:
             os.close(handle)
         return True
 
     def await_writer(self) -> None:
         """Wait for another SQLite of this process that writes: SQLite's lock does not keep two of one process apart."""
-        if self._writer()[1] == os.getpid():
+        if self._writes():
             for _ in _pauses("another program part of this process writes to the file of the room"):
-                if self._writer()[1] != os.getpid():
+                if not self._writes():
                     return
+
+    def forbid_recovery(self) -> None:
+        """After a change has begun: nobody may take the index, which is being written, for a damaged one."""
+        if not _try(self._index, _RECOVERY_HELD):
+            raise Conflict("another program part of this process makes the index of the log anew")
+
+    def allow_recovery(self) -> None:
+        if _SET is not None:
+            fcntl.fcntl(self._index, _SET, _RECOVERY_LEFT)
 
     def check_lock(self) -> None:
         """Before a commit: SQLite still has the lock to write. Else nothing is written, and the work is done again."""
-        if _SET is not None and self._writer() != (fcntl.F_WRLCK, os.getpid()):
+        if _SET is not None and not self._writes():
             raise Conflict("another program part of this process dropped the lock to write")
 
-    def _writer(self) -> tuple[int, int]:
-        if _SET is None or self._index is None:
-            return fcntl.F_UNLCK, 0
-        return _holder(fcntl.fcntl(self._index, _GET, _WRITER_ASKED))
+    def _writes(self) -> bool:
+        """Whether some SQLite of this process has the lock to write."""
+        return _SET is not None and fcntl.fcntl(self._index, _GET, _WRITER_ASKED) == self._writer
 
     def check_files(self) -> int:
         """Before an answer: the files that were written are those that the next one to open the room will find.
 
         Answers with the size of the log.
         """
-        room, log = self._names
-        found = _found(log)
-        if found is None or (found.st_dev, found.st_ino) != self._log:
-            raise StoreReplaced(file=log)
-        if _identity(room) != self.identity:
-            raise StoreReplaced(file=room)
+        found = os.fstat(self._log)
+        if found.st_nlink == 0:
+            raise StoreReplaced(file=self._names[1])
+        now = time.monotonic()
+        if now - self._looked > LOOK_SECONDS:  # nobody moves them away but by hand
+            self._looked = now
+            for name, handle in zip(self._names, (self._file, self._log), strict=True):
+                if _identity(name) != _identity(handle):
+                    raise StoreReplaced(file=name)
         return found.st_size
 
     def picture(self) -> Picture:
         """Which state of the log readers see now."""
-        assert self._index is not None
         return Picture(*_PICTURE.unpack(os.pread(self._index, _PICTURE.size, 0)))
 
 
@@ -209,20 +221,25 @@ class Picture(NamedTuple):
 _PICTURE = struct.Struct("@16xI12x8s56xI28xI")
 
 
-def _found(name: str) -> os.stat_result | None:
+def _reopened(handle: int, name: str) -> int:
+    """A handle of the file that has the name now: a guard that was kept while no room was open may have an old one."""
+    if handle >= 0:
+        if _identity(handle) == _identity(name):
+            return handle
+        os.close(handle)
+    return os.open(name, os.O_RDWR | os.O_CLOEXEC)
+
+
+def _identity(file: str | int) -> Identity | None:
     try:
-        return os.stat(name)
+        found = os.stat(file)
     except OSError:
         return None
-
-
-def _identity(name: str) -> Identity | None:
-    found = _found(name)
-    return Identity(found.st_dev, found.st_ino) if found else None
+    return Identity(found.st_dev, found.st_ino)
 
 
 _registry = threading.RLock()
-_guards: dict[Identity, Guard] = {}
+_guards: dict[Identity | None, Guard] = {}
 
 
 @contextlib.contextmanager
@@ -235,7 +252,7 @@ def registry() -> Iterator[None]:
 def acquire(file: Path) -> Guard:
     """The guard of a file, which holds nothing yet unless another room of this process has it."""
     known = _identity(os.fspath(file))
-    guard = _guards.get(known) if known else None
+    guard = _guards.get(known)
     if guard is None:
         guard = Guard(file)
         _guards[guard.identity] = guard

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from postroom.errors import StoreFull
-from postroom.limits import RESERVE_BYTES, RESERVE_OPEN_BYTES, RESERVE_SECONDS
+from postroom.limits import LOOK_SECONDS, RESERVE_BYTES, RESERVE_OPEN_BYTES, RESERVE_SECONDS
 from postroom.store import guard
 
 #: Work that takes messages out, ends what was begun, or keeps someone alive. All other work adds to the room.
@@ -32,6 +32,7 @@ class Reserve:
         self._mode = mode
         self._wanted = RESERVE_BYTES
         self._size = 0
+        self._looked = 0.0  # when its size was last asked for
         self._tried = 0.0  # when it was last tried to make it again
         self._handle: int | None = None
 
@@ -56,13 +57,15 @@ class Reserve:
     def take_turn(self) -> None:
         if self._handle is not None:
             guard.take_turn(self._handle)
-            found = os.fstat(self._handle)
-            if found.st_nlink == 0:  # somebody removed it: take turns on the one that is there
-                self.close()
-                self.open(create=True)
-                self.take_turn()
-            else:
+            now = time.monotonic()
+            if now - self._looked > LOOK_SECONDS:
+                self._looked = now
+                found = os.fstat(self._handle)
                 self._size = found.st_size
+                if found.st_nlink == 0:  # somebody removed it: take turns on the one that is there
+                    self.close()
+                    self.open(create=True)
+                    self.take_turn()
 
     def end_turn(self) -> None:
         if self._handle is not None:

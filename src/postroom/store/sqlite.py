@@ -168,6 +168,7 @@ class SqliteStore(Store):
                     execute("ROLLBACK")
                     transaction.keys.give_back(key)
                     return None
+                self._files.guard.forbid_recovery()
                 arrivals, departed = found[0]
                 execute(_PUT_ONE, (now, key, queue, actor, key, queue, arrivals + 1, now, *draft, hash))
                 if faults.armed:
@@ -200,6 +201,7 @@ class SqliteStore(Store):
                 if stored is None or not stored.sound:
                     execute("ROLLBACK")
                     return None
+                self._files.guard.forbid_recovery()
                 key, actor = stored.key, self._transaction.journal.actor
                 execute(_TAKE_ONE, (now, key, stored.last, queue, queue, actor, now, key, stored.number, queue))
                 if faults.armed:
@@ -249,11 +251,12 @@ class SqliteStore(Store):
     def _leave(self) -> None:
         if self._turn:
             self._turn = False
-            self._files.reserve.end_turn()
+            self._files.end_turn()
         super()._leave()
 
     def _begin(self) -> None:
         self._start("BEGIN IMMEDIATE")
+        self._files.guard.forbid_recovery()
 
     def _begin_reading(self) -> None:
         if self._doubt.told() is not None:
@@ -297,17 +300,18 @@ class SqliteStore(Store):
                 raise CommitUnknown(label=label, why="the disk still refuses to settle it")
             self._doubt.clear()
         finally:
-            self._files.reserve.end_turn()
+            self._files.end_turn()
 
     def _commit_over(self) -> bool:
         """One more commit: after it, the one before is there for all, or was written over and is gone."""
         execute = self.session.execute
         try:
             execute("BEGIN IMMEDIATE")
+            self._files.guard.forbid_recovery()
             execute(_VERSION_STATEMENTS[_version(self.session.connection)])
             execute("COMMIT")
             self._files.check()
-        except (apsw.Error, PostroomError):
+        except (apsw.Error, PostroomError, Conflict):
             self._rollback()
             return False
         return True
@@ -372,7 +376,7 @@ class _Files:
         except BaseException as error:
             self.reserve.close()
             raise _ours(error, file) from error
-        self.replaced = False
+        self.replaced = self._closed = False
 
     def _open(self, file: Path) -> None:
         while True:
@@ -389,6 +393,11 @@ class _Files:
         self.reserve.take_turn()
         self.guard.await_writer()
 
+    def end_turn(self) -> None:
+        if not self._closed:
+            self.guard.allow_recovery()
+            self.reserve.end_turn()
+
     def check(self) -> None:
         """Before an answer: what was written is where the next one will look for it."""
         try:
@@ -399,6 +408,8 @@ class _Files:
 
     def close(self) -> None:
         with guard.registry():
+            self.end_turn()
+            self._closed = True
             if self.replaced:  # what we have in our log must not be copied over what others have written since
                 self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             guard.release(self.guard)
