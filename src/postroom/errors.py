@@ -424,7 +424,7 @@ class PasswordWrong(QueueError):
 class QueueHeld(QueueError):
     code = "queue-held"
     template = "{queue} is on hold ({hold}) and does not {verb} messages; enable it with: postroom enable {level}"
-    status = "10"
+    status = "92"
 
 
 class QueueLocked(QueueError):

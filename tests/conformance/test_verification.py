@@ -128,7 +128,8 @@ def spheres(room: Postroom) -> None:
 def effects(room: Postroom) -> None:
     room.send(("M", "B"), "wakes")
     (woken,) = room.outbox()
-    others = [room.store.transact("send", lambda tx: tx.outbox.add("command", {"command": "true"})) for _ in range(3)]
+    payload = {"command": "true"}
+    others = [room.store.transact("send", lambda tx: tx.outbox.add("command", payload, "q")) for _ in range(3)]
     room.drop_effect(others[0])
     room.store.transact("send", lambda tx: tx.outbox.done(room._effect(tx, others[1]), {}))
     room.store.transact("send", lambda tx: tx.outbox.attempt(room._effect(tx, others[2])))

@@ -12,7 +12,7 @@ import pytest
 from tests.rules.conftest import without_spark
 
 from postroom.diagnosis.finding import Level
-from postroom.engine import runner
+from postroom.engine import dispatch
 from postroom.room import Postroom
 from postroom.store.owner import process_token
 
@@ -120,7 +120,7 @@ def test_a_time_that_has_come_with_no_engine(timed: Postroom, clock: HandClock, 
 def test_effects_that_fail_or_that_nobody_does(
     timed: Postroom, clock: HandClock, tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "OUTBOX_BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(dispatch, "OUTBOX_BACKOFF_SECONDS", 0.0)
     load(timed, tmp_path, '01 INPUT-QUEUE (M) COMMAND LINE IS "false"\n99\n', "t.qdl")
     timed.send("M", "x")
     assert fine(told(timed, "outbox"))

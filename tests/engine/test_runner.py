@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, cast
@@ -17,11 +18,13 @@ import pytest
 
 import postroom
 from postroom import faults
-from postroom.engine.runner import Outcome
+from postroom.engine.dispatch import Outcome
+from postroom.engine.runner import Totals
 from postroom.errors import LeaseHeld, LeaseLost, OutboxUnknown
 from postroom.limits import OUTBOX_ATTEMPTS_MAX
 from postroom.room import Postroom
 from postroom.store.outbox import Effect
+from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +87,7 @@ def test_what_the_command_printed_is_in_the_journal(room: Postroom, tmp_path: Pa
 def test_a_failing_command_is_tried_again_then_kept_and_can_be_revived(
     room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.engine.runner.OUTBOX_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.01)
     file = tmp_path / "t.qdl"
     file.write_text('01 INPUT-QUEUE (M) COMMAND LINE IS "false"\n99\n')
     room.load(file)
@@ -194,7 +197,7 @@ def test_an_engine_that_lost_its_lease_cannot_record_a_result(triggered: Postroo
                 other.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 10))
             return Outcome(True, {"outcome": "done too late"})
 
-    triggered._runner._gateways["command"] = Thief()
+    triggered._runner._gateways = (Thief(),)
     with pytest.raises(LeaseLost):
         triggered.run_until_idle()
     (left,) = triggered.outbox()
@@ -202,8 +205,8 @@ def test_an_engine_that_lost_its_lease_cannot_record_a_result(triggered: Postroo
 
 
 def test_an_effect_that_nobody_can_do_is_kept(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("postroom.engine.runner.OUTBOX_BACKOFF_SECONDS", 0.01)
-    room.store.transact("send", lambda tx: tx.outbox.add("pigeon", {"to": "Rome"}))
+    monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.01)
+    room.store.transact("send", lambda tx: tx.outbox.add("pigeon", {"to": "Rome"}, "Rome"))
     room.run_until_idle()
     (kept,) = room.outbox()
     assert kept.state == "failed"
@@ -211,7 +214,8 @@ def test_an_effect_that_nobody_can_do_is_kept(room: Postroom, monkeypatch: pytes
 
 
 def test_attempts_that_ended_without_a_result_are_bounded(room: Postroom) -> None:
-    room.store.transact("send", lambda tx: tx.outbox.add("command", {"command": "true", "queue": "q", "path": "q"}))
+    payload = {"command": "true", "queue": "q", "path": "q"}
+    room.store.transact("send", lambda tx: tx.outbox.add("command", payload, "q"))
     for _ in range(OUTBOX_ATTEMPTS_MAX):
         room.store.transact("outbox-attempt", lambda tx: tx.outbox.attempt(tx.outbox.all()[0]))
     room.run_until_idle()
@@ -248,3 +252,109 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
     while not condition():
         assert monotonic() < end, "it did not happen in time"
         sleep(0.02)
+
+
+@pytest.fixture
+def slow_and_quick(room: Postroom, tmp_path: Path, marks: Path) -> Postroom:
+    """Queues whose commands note when they begin and end; that of SLOW takes a second."""
+    script = tmp_path / "work.py"
+    script.write_text(
+        "import sys, time\n"
+        "def note(what):\n"
+        f"    open({str(marks)!r}, 'a').write(f'{{what}} {{sys.argv[3]}}\\n')\n"
+        "note('begin'); time.sleep(float(sys.argv[1])); note('end')\n"
+    )
+    file = tmp_path / "t.qdl"
+    file.write_text(
+        f'01 INPUT-QUEUE (SLOW) COMMAND LINE IS "{sys.executable} {script} 1"\n'
+        f'01 INPUT-QUEUE (QUICK) COMMAND LINE IS "{sys.executable} {script} 0"\n99\n'
+    )
+    room.load(file)
+    return room
+
+
+def test_a_slow_command_delays_no_other(slow_and_quick: Postroom, marks: Path) -> None:
+    slow_and_quick.send("SLOW", "x")
+    slow_and_quick.send("QUICK", "x")
+    assert slow_and_quick.run_until_idle() == 2
+    assert lines(marks)[-1] == "end INP_0000"
+    assert set(lines(marks)[:3]) == {"begin INP_0000", "begin INP_0001", "end INP_0001"}
+
+
+def test_a_slow_command_delays_no_step(room: Postroom, tmp_path: Path, marks: Path) -> None:
+    """The steps of an engine go on while a command takes its time. A counter's steps need no Spark."""
+    program = tmp_path / "t.qdl"
+    wait = f"import pathlib, time\nend = time.monotonic() + 30\nmark = pathlib.Path({str(marks)!r})\n"
+    wait += "while not mark.exists() and time.monotonic() < end: time.sleep(0.02)\nassert mark.exists()\n"
+    (tmp_path / "wait.py").write_text(wait)
+    program.write_text(
+        f'01 INPUT-QUEUE (SLOW) COMMAND LINE IS "{sys.executable} {tmp_path / "wait.py"}"\n01 INPUT-QUEUE (IN)\n99\n'
+    )
+    room.load(program)
+    forms = tmp_path / "t.form"
+    forms.write_text(
+        "type MEMO\n| To: ____________ |\nfield To string required\n\ncounter desk at Desk takes MEMO from INP_0001\n"
+    )
+    room.add_station("Desk", "secret")
+    room.load(forms)
+    room.send("SLOW", "x")
+    room.send("IN", "To: Jane", type="MEMO")
+
+    def told(totals: Totals) -> None:
+        marks.touch()  # the step is committed: now the command may end
+
+    assert room.run_until_idle(progress=told) == 2  # a message and an effect
+    assert room.outbox() == []
+
+
+def test_effects_of_one_destination_keep_their_order(
+    slow_and_quick: Postroom, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if an earlier one is tried again after a pause, and whatever others do meanwhile."""
+    monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.3)
+    tried: list[tuple[str, int]] = []
+
+    class Gate:
+        kind = "command"
+
+        def act(self, effect: Effect) -> Outcome:
+            tried.append((effect.payload["queue"], effect.payload["turn"]))
+            return Outcome(effect.payload["turn"] != 1 or effect.attempts > 0, {"outcome": "as told"})
+
+    slow_and_quick._runner._gateways = (Gate(),)
+    for turn in (1, 2, 3):
+        for queue in ("a", "b"):
+            payload = {"command": "true", "queue": queue, "path": queue, "turn": turn}
+            slow_and_quick.store.transact("send", partial(_add, payload=payload))
+    assert slow_and_quick.run_until_idle() == 8
+    for queue in ("a", "b"):
+        assert [turn for name, turn in tried if name == queue] == [1, 1, 2, 3]
+
+
+def _add(tx: Transaction, payload: Mapping[str, object]) -> int:
+    return tx.outbox.add("command", payload, str(payload["queue"]))
+
+
+def test_a_timeout_of_the_description_bounds_its_command(room: Postroom, tmp_path: Path) -> None:
+    file = tmp_path / "t.qdl"
+    (tmp_path / "sleep.py").write_text("import time; time.sleep(30)")
+    command = f"{sys.executable} {tmp_path / 'sleep.py'}"
+    file.write_text(f'01 INPUT-QUEUE (SLOW) COMMAND LINE IS "{command}" TIMEOUT IS 1 SECONDS\n99\n')
+    room.load(file)
+    room.send("SLOW", "x")
+    outcomes: list[Outcome] = []
+
+    def told(effect: Effect, outcome: Outcome, again: bool) -> None:
+        outcomes.append(outcome)
+        room.stop()
+
+    begun = monotonic()
+    room.run(report=told)
+    assert outcomes[0].result["outcome"] == "killed after its time limit of 1 s"
+    assert monotonic() - begun < 20
+    assert "TIMEOUT IS 1 SECONDS" in room.hierarchy()
+    assert room.verify().differences == ()
+    file.write_text('01 INPUT-QUEUE (SLOW) COMMAND LINE IS "true" TIMEOUT IS 200 SECONDS\n99\n')
+    room.load(file)
+    room.retry(room.outbox()[0].id)
+    assert room.outbox()[0].payload["seconds"] == 200

@@ -105,7 +105,7 @@ def effects(room: postroom.Postroom) -> None:
     (effect,) = room.outbox()
     room.retry(effect.id)
     payload = {"command": "true", "queue": "INP_0001", "path": "M/B"}
-    unwanted = room.store.transact("send", lambda tx: tx.outbox.add("command", payload))
+    unwanted = room.store.transact("send", lambda tx: tx.outbox.add("command", payload, "q"))
     room.drop_effect(unwanted)
     room.run_until_idle()
 

@@ -98,7 +98,7 @@ def test_disable_and_enable_take_the_password_from_the_environment_or_standard_i
     assert tree("disable", "MASTER-QUE", "--json").json == {"status": "15", "changed": []}
     refused = tree("send", "INP_0000", "--body", "x", "--json")
     assert refused.code == 1
-    assert refused.json["status"] == "10"
+    assert refused.json["status"] == "92"
     assert refused.json["error"]["code"] == "queue-held"
     assert refused.err.startswith("postroom: queue-held: INP_0000 is on hold")
     assert "held" in tree("accept").out
@@ -110,6 +110,19 @@ def test_disable_and_enable_take_the_password_from_the_environment_or_standard_i
     assert tree("enable", "MASTER-QUE").out == "already enabled\n"
     assert tree("disable", "MASTER-QUE", "--input-only").code == 0
     assert "input held" in tree("accept").out
+    assert tree("disable", "MASTER-QUE", "--input-only", "--output-only").code == 1
+    output = tree("disable", "MASTER-QUE", "--output-only").out
+    assert output == "on hold for output: INP_0000, INP_0001, INP_0002\n"
+    assert "output held" in tree("accept").out
+    assert tree("send", "INP_0000", "--body", "kept", "--json").json["status"] == "10"
+    monkeypatch.setenv("POSTROOM_PASSWORD", "nope")
+    assert tree("disable", "MASTER-QUE", "--output-only", "--json").json["status"] == "40"  # before "already"
+
+
+def test_following_goes_on_through_a_hold(tree: Run) -> None:
+    tree("disable", "MASTER-QUE", stdin="MASTER\n")
+    assert tree("receive", "MASTER-QUE").err.startswith("postroom: queue-held")
+    assert tree("receive", "MASTER-QUE", "--follow", "--wait", "0.1").code == 0
 
 
 def test_a_refused_password_says_that_it_came_from_the_environment(tree: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,7 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
 
 
 def test_a_failed_effect_is_shown_and_revived(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("postroom.engine.runner.OUTBOX_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.01)
     (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "false"\n99')
     run("load", "t.qdl")
     run("send", "INP_0000", "--body", "x")

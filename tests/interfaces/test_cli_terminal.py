@@ -64,6 +64,12 @@ def test_typed_lines_end_with_a_full_stop(folder: Path) -> None:
     assert shell("postroom receive q", folder).stdout == "first line\nsecond line\n"
 
 
+def test_a_last_line_that_is_empty_is_a_segment(folder: Path) -> None:
+    at_terminal(folder, "send", "q", typed=(("starts with '.'", "first\n\n.\n"),))
+    segments = [shell("postroom receive q --segment", folder) for _ in range(2)]
+    assert [(one.stdout, one.stderr) for one in segments] == [("first\n", ""), ("\n", "end of message\n")]
+
+
 def test_tables_have_colour_on_a_terminal_and_none_in_a_pipe(folder: Path) -> None:
     assert "\x1b[" in at_terminal(folder, "accept")
     assert "\x1b[" not in shell("postroom accept", folder).stdout

@@ -59,7 +59,7 @@ def rules_in_the_reader() -> set[str]:
 
 def test_every_check_has_an_example() -> None:
     names = [rule.__name__.replace("_", "-") for rule in checks.CHECKS]
-    assert len(set(names)) == len(names) == 10
+    assert len(set(names)) == len(names) == 11
     assert set(names) - rules_in_examples() == set()
 
 
@@ -202,7 +202,8 @@ def trees(draw: st.DrawFn, above: str = "", level: int = 1, covered: bool = Fals
         below: list[Level] = []
         if level < 4 and role == "input":
             below = draw(trees(above=f"{path}/", level=level + 1, covered=covered or command is not None))
-        found += [Level(path, level, role, not below, command, draw(st.booleans())), *below]
+        timeout = None if command is None else draw(st.none() | st.integers(1, 86_400))
+        found += [Level(path, level, role, not below, command, timeout, draw(st.booleans())), *below]
     return found
 
 

@@ -155,7 +155,7 @@ def test_an_entry_keeps_what_was_written_and_where() -> None:
         ),
         (
             '01 OUTPUT-QUEUE (A) STATION NAME IS "X"',
-            "test.qdl:1:21: STATION is not accepted; only PASSWORD and COMMAND LINE are [no-station]",
+            "test.qdl:1:21: STATION is not accepted; only PASSWORD, COMMAND LINE and TIMEOUT are [no-station]",
         ),
     ],
 )

@@ -22,7 +22,7 @@ def test_a_held_queue_neither_accepts_nor_releases_and_can_be_inspected(tree: Po
     assert (held.status, held.changed) == ("00", ("INP_0000",))
     with pytest.raises(QueueHeld) as caught:
         tree.send("INP_0000", "x")
-    assert caught.value.status == "10"
+    assert caught.value.status == "92"
     with pytest.raises(QueueHeld):
         tree.receive("INP_0000")
     with pytest.raises(QueueHeld):

@@ -160,7 +160,7 @@ def test_distribute_serves_who_can_be_served_and_names_the_others(tree: Postroom
     ]
     assert shared.status == "20"
     assert [body(tree.receive(queue)) for queue in ("OQ3", "OQ4")] == ["closing time"] * 2
-    assert tree.distribute(["OQ3", "INP_0000"], "x").status == "10"
+    assert tree.distribute(["OQ3", "INP_0000"], "x").status == "92"
     assert tree.distribute(["OQ3"], "x").status == "00"
     with pytest.raises(ArgumentInvalid):
         tree.distribute([], "x")

@@ -23,7 +23,7 @@ def holds(case: Case) -> Iterator[Told]:
     found = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
     for queue in found:
         hold = Hold(queue.hold)
-        stuck = hold is Hold.FULL and queue.unprocessed
+        stuck = not hold.releases and queue.unprocessed
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
         yield (warning if stuck else note)(what, queue.name, f"postroom enable {quote(queue.name)}")
 

@@ -10,7 +10,6 @@ from postroom.engine.presence import State, presence
 from postroom.limits import OVERDUE_SECONDS, WAITED_SECONDS
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.outbox import Effect
-from postroom.store.queues import Hold
 from postroom.store.transaction import Transaction
 
 RUN = "postroom run"
@@ -49,7 +48,7 @@ def waiting(case: Case) -> Iterator[Told]:
 def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:
     found = []
     for queue in tx.queues.all():
-        head = tx.messages.head(queue) if queue.name in watched and queue.hold != Hold.FULL else None
+        head = tx.messages.head(queue) if queue.name in watched and queue.releases else None
         came = None if head is None else tx.journal.time_of(head.position)
         if came is not None and came < tx.now - WAITED_SECONDS * 1_000_000:
             found.append((queue.name, to_iso(to_datetime(came))))

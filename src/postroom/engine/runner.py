@@ -1,38 +1,33 @@
 """The run loop: one engine per room, by a lease with a number that every commit shows.
 
-It works in steps over the messages that a capability watches, and drains the outbox. An effect is recorded as
-attempted, then done, then recorded as done: whoever dies in between leaves a row that the next engine tries again.
+It works in steps over the messages that a capability watches. Effects on the outside are tried beside them
+(``dispatch.py``): a command that takes long delays no step.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from postroom import faults
 from postroom.engine.depot import Depot
+from postroom.engine.dispatch import Dispatch, Gateway, Report
 from postroom.engine.stage import Result, Stage, Turn
 from postroom.engine.step import LEASE, in_use
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import (
     ENGINE_LEASE_SECONDS,
-    OUTBOX_ATTEMPTS_MAX,
-    OUTBOX_BACKOFF_SECONDS,
     STEP_CREATED_MAX,
     STEP_MESSAGES_MAX,
     STEP_SECONDS,
     SWEEP_IDLE_SECONDS,
     WARM_SECONDS,
 )
-from postroom.model.moment import in_microseconds
 from postroom.store.base import Store
 from postroom.store.batch import Admit, Stale, admit_nothing
-from postroom.store.outbox import Effect
-from postroom.store.queues import Hold
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -42,26 +37,6 @@ IDLE_SECONDS = 0.5  # a wake-up ends a sleep at once; a stop ends it within this
 _STEP_MESSAGES_MIN = 16
 _STEP_MESSAGES_FIRST = 1_024
 _GROWTH_MAX = 16  # from one step to the next
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an effect; ``result`` goes into the journal as it is."""
-
-    done: bool
-    result: Mapping[str, Any]
-
-
-class Gateway(Protocol):
-    """A way out of the room."""
-
-    kind: str
-
-    def act(self, effect: Effect) -> Outcome: ...
-
-
-#: Told after each effect: the effect, its outcome, and whether it will be tried again.
-Report = Callable[[Effect, Outcome, bool], None]
 
 
 @dataclass
@@ -104,7 +79,7 @@ class Runner:
         admit: Admit = admit_nothing,
     ) -> None:
         self._store = store
-        self._gateways = {gateway.kind: gateway for gateway in gateways}
+        self._gateways = tuple(gateways)
         self._owner = owner
         self._stages = tuple(stages)
         self._housekeeping = housekeeping
@@ -119,7 +94,7 @@ class Runner:
         self._steps: dict[Stage, Generator[Result]] = {}  # under way
 
     def stop(self) -> None:
-        """Finish the step or the effect at hand and leave; safe to call from a signal handler or another thread."""
+        """Finish the step at hand and the effects under way, and leave; a signal handler or thread may call it."""
         self._stop.set()
 
     def run(
@@ -150,8 +125,10 @@ class Runner:
                 depot = None if exchange is None else Depot(exchange, self._fence)
                 self._depot = None if depot is None else at_end.enter_context(closing(depot))
                 at_end.callback(self._abandon)
+                dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, self._fence, report))
                 while not self._stop.is_set():
-                    if self._work(spark, report, progress, totals, step_messages):
+                    dispatch.check()
+                    if self._work(spark, progress, totals, step_messages):
                         idle_since = monotonic()
                         continue
                     idle, pause = self._rest()
@@ -163,6 +140,7 @@ class Runner:
                         idle_since = monotonic()
                     self._keep_warm(spark)
                     waiter.wait(pause)
+            totals.effects = dispatch.tried
         finally:
             self._running.release()
         if self._lost is not None:
@@ -172,12 +150,11 @@ class Runner:
     def _work(
         self,
         spark: Callable[[], SparkSession],
-        report: Report | None,
         progress: Progress | None,
         totals: Totals,
         step_messages: int | None,
     ) -> bool:
-        """One step of each stage and one effect; False if there was nothing to do."""
+        """One step of each stage; False if there was nothing to do."""
         did = False
         for stage in self._stages:
             try:
@@ -192,9 +169,6 @@ class Runner:
                 self._adapt(result)
                 if progress is not None:
                     progress(totals)
-        if self._effect(report):
-            totals.effects += 1
-            did = True
         return did
 
     def _one_step(
@@ -264,48 +238,6 @@ class Runner:
     def _tidy(self) -> bool:
         return self._housekeeping is not None and self._housekeeping() > 0
 
-    def _effect(self, report: Report | None) -> bool:
-        """Try the next effect that is due."""
-        due = self._store.read(lambda tx: tx.outbox.next_due())
-        if due is None or due > self._store.session.clock():
-            return False
-        effect = self._store.transact("outbox-attempt", self._next_effect)
-        if effect is None:
-            return False
-        outcome = self._outcome_of(effect)
-        if faults.armed:
-            faults.reach("gateway.ran")
-        attempts = effect.attempts + 1
-        again = not outcome.done and attempts < OUTBOX_ATTEMPTS_MAX
-
-        def record(tx: Transaction) -> None:
-            tx.leases.check(LEASE, self._fence)
-            if outcome.done:
-                tx.outbox.done(effect, outcome.result)
-            else:
-                pause = in_microseconds(OUTBOX_BACKOFF_SECONDS * 2 ** (attempts - 1))
-                tx.outbox.failed(effect, outcome.result, tx.now + pause if again else None)
-
-        self._store.transact("outbox-result", record)
-        if report is not None:
-            report(effect, outcome, again)
-        return True
-
-    def _next_effect(self, tx: Transaction) -> Effect | None:
-        tx.leases.check(LEASE, self._fence)
-        effect = tx.outbox.due()
-        if effect is not None:
-            tx.outbox.attempt(effect)
-        return effect
-
-    def _outcome_of(self, effect: Effect) -> Outcome:
-        if effect.attempts >= OUTBOX_ATTEMPTS_MAX:
-            return Outcome(False, {"outcome": f"given up: {effect.attempts} attempts ended without a result"})
-        gateway = self._gateways.get(effect.kind)
-        if gateway is None:
-            return Outcome(False, {"outcome": f"no gateway of this engine does {effect.kind!r}"})
-        return gateway.act(effect)
-
     @contextmanager
     def _leased(self) -> Iterator[None]:
         transact = self._store.transact
@@ -347,4 +279,4 @@ class Runner:
 
 def _is_held(tx: Transaction, name: str) -> bool:
     queue = tx.queues.named_to_read(name)
-    return queue is not None and (queue.hold != Hold.NONE or in_use(tx, queue))
+    return queue is not None and (not queue.accepts or in_use(tx, queue))

@@ -21,7 +21,7 @@ from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import Draft, Stored
 from postroom.store.batch import NOWHERE, Admit, Batch, Places, Put, Stale, admit_nothing
-from postroom.store.queues import Hold, Queue
+from postroom.store.queues import Queue
 from postroom.store.timers import ECHO, Timer
 from postroom.store.transaction import Transaction
 
@@ -101,7 +101,7 @@ def _locked(tx: Transaction, names: Sequence[str]) -> dict[str, Queue]:
 
 def releases(tx: Transaction, queue: Queue) -> bool:
     """Whether the engine may take messages of a queue now."""
-    return queue.hold != Hold.FULL and not in_use(tx, queue)
+    return queue.releases and not in_use(tx, queue)
 
 
 def in_use(tx: Transaction, queue: Queue) -> bool:
@@ -305,7 +305,7 @@ class _Commit:
         sources = {stored.queue for stored, _ in steps}
         if not all(releases(self._tx, queues[name]) for name in sources):
             raise Stale  # put on hold since the claim, or someone began to read
-        held = {name for name, queue in queues.items() if queue.hold or in_use(self._tx, queue)}
+        held = {name for name, queue in queues.items() if not queue.accepts or in_use(self._tx, queue)}
         result = Result()
         if any(queue.door & ~self._passed for queue in queues.values()):
             steps = [(stored, self._let_in(stored, made, queues)) for stored, made in steps]

@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Any
 
-from postroom.engine.runner import Outcome
+from postroom.engine.dispatch import Outcome
 from postroom.limits import COMMAND_OPEN_FILES_MAX, COMMAND_OUTPUT_BYTES_MAX, COMMAND_SECONDS
 from postroom.store.outbox import Effect
 
@@ -43,9 +43,10 @@ class CommandGateway:
             )
         except (OSError, ValueError) as error:
             return Outcome(False, {"outcome": f"cannot start {argv[0]}: {error}", "argv": argv})
-        _limit(process.pid, self._seconds)
-        output, in_time = self._watch(process)
-        outcome = f"exit {process.returncode}" if in_time else f"killed after {self._seconds:g} s"
+        seconds = float(effect.payload.get("seconds", self._seconds))
+        _limit(process.pid, seconds)
+        output, in_time = self._watch(process, seconds)
+        outcome = f"exit {process.returncode}" if in_time else f"killed after its time limit of {seconds:g} s"
         result: dict[str, Any] = {"outcome": outcome, "argv": argv, "output": output}
         return Outcome(in_time and process.returncode == 0, result)
 
@@ -59,10 +60,10 @@ class CommandGateway:
             "POSTROOM_EFFECT": str(effect.id),  # the same on every attempt: the command's idempotency key
         }
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> tuple[str, bool]:
+    def _watch(self, process: subprocess.Popen[bytes], seconds: float) -> tuple[str, bool]:
         """What the command printed, up to a bound, and whether it ended in time. Leaves none of its group running."""
         assert process.stdout is not None
-        end = monotonic() + self._seconds
+        end = monotonic() + seconds
         kept = bytearray()
         with process.stdout as pipe, selectors.DefaultSelector() as selector:
             os.set_blocking(pipe.fileno(), False)

@@ -18,8 +18,15 @@ PRINCIPAL = "queue"  # the kind of principal that a level with a password is
 
 @lru_cache(maxsize=4096)
 def names_of(given: Names) -> Names:
-    """``("A", "B")`` and ``("A/B",)`` are the same path; blanks on the right of a name do not count."""
-    names = tuple("/".join(given).split("/")) if given else ()
+    """``("A", "B")`` and ``("A/B",)`` are the same path; blanks on the right of a name do not count.
+
+    A COBOL program fills the names of levels that it does not specify with blanks, so blank names at the end do not
+    count either.
+    """
+    written = "/".join(given).split("/") if given else []
+    while len(written) > 1 and written[-1] and not written[-1].strip(" "):
+        written.pop()
+    names = tuple(name.rstrip(" ") for name in written)
     if not all(names) or not 1 <= len(names) <= HIERARCHY_LEVELS_MAX:
         raise ArgumentInvalid(
             argument="queue", why=f"give a queue's name, or a path of 1 to {HIERARCHY_LEVELS_MAX} names"
@@ -27,7 +34,7 @@ def names_of(given: Names) -> Names:
     for name in names:
         if not name.isprintable():
             raise ArgumentInvalid(argument="queue", why=f"{name!r} is not a printable name")
-    return tuple(map(str.rstrip, names))
+    return names
 
 
 def shown(names: Names) -> str:

@@ -9,7 +9,13 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
-from postroom.limits import COMMAND_CHARS_MAX, HIERARCHY_ENTRIES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX
+from postroom.limits import (
+    COMMAND_CHARS_MAX,
+    COMMAND_SECONDS_MAX,
+    HIERARCHY_ENTRIES_MAX,
+    NAME_CHARS_MAX,
+    PASSWORD_CHARS_MAX,
+)
 from postroom.model.definitions import Problem
 from postroom.model.password import is_hash
 from postroom.queues.description import CLAUSE_LEVELS, Entry, fail_all
@@ -94,6 +100,16 @@ def command_form(entries: Entries) -> Iterator[tuple[Entry, str]]:
                     yield entry, f"the command line of {entry.name} names no program"
 
 
+def timeout_form(entries: Entries) -> Iterator[tuple[Entry, str]]:
+    for entry in entries:
+        if entry.timeout is None:
+            continue
+        if entry.command is None:
+            yield entry, f"a timeout belongs to a command line; {entry.name} has none of its own"
+        elif not re.fullmatch(r"[0-9]{1,6}", entry.timeout) or not 1 <= int(entry.timeout) <= COMMAND_SECONDS_MAX:
+            yield entry, f"the timeout of {entry.name} is not a whole number of 1 to {COMMAND_SECONDS_MAX} seconds"
+
+
 def command_redefined(entries: Entries) -> Iterator[tuple[Entry, str]]:
     above: list[Entry] = []
     for entry in entries:
@@ -120,6 +136,7 @@ CHECKS: tuple[Check, ...] = (
     name_unique,
     password_form,
     command_form,
+    timeout_form,
     command_redefined,
 )
 

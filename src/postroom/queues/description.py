@@ -44,6 +44,7 @@ class Entry:
     password: str | None = None
     password_hash: str | None = None
     command: str | None = None
+    timeout: str | None = None  # seconds, as written
 
 
 _PIECES = re.compile(
@@ -139,12 +140,11 @@ class _Reader:
         return Entry(level, clause.text.upper(), name, position, **options)
 
     def _option(self) -> tuple[str, str, Position]:
-        word = self._take("word", "PASSWORD or COMMAND LINE")
+        word = self._take("word", "PASSWORD, COMMAND LINE or TIMEOUT")
         keyword = word.text.upper()
         if keyword in ("PROCESSOR", "STATION"):
-            fail(
-                word.position, f"{keyword} is not accepted; only PASSWORD and COMMAND LINE are", f"no-{keyword.lower()}"
-            )
+            what = f"{keyword} is not accepted; only PASSWORD, COMMAND LINE and TIMEOUT are"
+            fail(word.position, what, f"no-{keyword.lower()}")
         if keyword == "PASSWORD":
             hashed = self._word is not None and self._word.text.upper() == "HASH"
             if hashed:
@@ -155,7 +155,12 @@ class _Reader:
             self._keyword("LINE")
             self._keyword("IS")
             return "command", self._string("a command line"), word.position
-        fail(word.position, f"PASSWORD IS or COMMAND LINE IS is expected, not {word.text}", "syntax")
+        if keyword == "TIMEOUT":
+            self._keyword("IS")
+            seconds = self._take("word", "a number of seconds")
+            self._keyword("SECONDS")
+            return "timeout", seconds.text, word.position
+        fail(word.position, f"PASSWORD IS, COMMAND LINE IS or TIMEOUT IS is expected, not {word.text}", "syntax")
 
     def _keyword(self, expected: str) -> None:
         word = self._take("word", expected)

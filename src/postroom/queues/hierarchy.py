@@ -36,6 +36,7 @@ class Level:
     role: str  # input or output
     leaf: bool
     command: str | None  # as written here; the one that reaches a leaf may stand above it
+    timeout: int | None  # seconds that the command may take; None is the common limit
     password: bool
 
     @property
@@ -51,7 +52,8 @@ def levels_of(entries: Sequence[Entry]) -> list[Level]:
         if entry.level == 1:
             role = "output" if entry.clause == "OUTPUT-QUEUE" else "input"
         protected = entry.password is not None or entry.password_hash is not None
-        found.append(Level(path, entry.level, role, next_level <= entry.level, entry.command, protected))
+        timeout = None if entry.timeout is None else int(entry.timeout)
+        found.append(Level(path, entry.level, role, next_level <= entry.level, entry.command, timeout, protected))
     return found
 
 
@@ -90,7 +92,15 @@ def load(
 def read(tx: Transaction) -> list[Level]:
     """The tree in force."""
     return [
-        Level(definition.name, body["level"], body["role"], body["leaf"], body["command"], body["password"])
+        Level(
+            definition.name,
+            body["level"],
+            body["role"],
+            body["leaf"],
+            body["command"],
+            body.get("timeout"),
+            body["password"],
+        )
         for definition in tx.definitions.of_kind(LEVEL)
         for body in [definition.body]
     ]
@@ -106,6 +116,8 @@ def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:
             line += f' PASSWORD HASH IS "{secrets[level.path]}"'
         if level.command is not None:
             line += f' COMMAND LINE IS "{level.command}"'
+        if level.timeout is not None:
+            line += f" TIMEOUT IS {level.timeout} SECONDS"
         lines.append(line)
     return "\n".join([*lines, "99", ""])
 
@@ -143,14 +155,16 @@ def _evolve_queues(
     commands = _commands_of_leaves(levels)
     for ordinal, level in enumerate((level for level in levels if level.leaf), 1):
         queue = present.pop((level.role, level.path), None)
-        command = commands[level.path]
+        command, seconds = commands[level.path]
         if queue is None:
             name = f"{_PREFIXES[level.role]}{numbers[level.role]:04d}"
             numbers[level.role] += 1
-            tx.queues.create(name, level.role, path=level.path, ordinal=ordinal, command=command)
+            tx.queues.create(
+                name, level.role, path=level.path, ordinal=ordinal, command=command, command_seconds=seconds
+            )
             added.append(name)
         else:
-            tx.queues.evolve(queue, path=level.path, ordinal=ordinal, command=command)
+            tx.queues.evolve(queue, path=level.path, ordinal=ordinal, command=command, command_seconds=seconds)
             (added if queue.retired else kept).append(queue.name)
     removed = tuple(_retire(tx, queue) for queue in present.values() if not queue.retired)
     return tuple(added), tuple(kept), removed
@@ -161,13 +175,14 @@ def _next_number(present: dict[tuple[str, str], Queue], kind: str) -> int:
     return max((int(queue.name[4:]) + 1 for (its, _), queue in present.items() if its == kind), default=0)
 
 
-def _commands_of_leaves(levels: Sequence[Level]) -> dict[str, str | None]:
-    written = {level.path: level.command for level in levels}
+def _commands_of_leaves(levels: Sequence[Level]) -> dict[str, tuple[str | None, int | None]]:
+    """Of each path the command line that reaches it, and how long that may take."""
+    written = {level.path: (level.command, level.timeout) for level in levels}
     found = {}
     for level in levels:
         names = level.path.split("/")
         above = (written["/".join(names[:depth])] for depth in range(1, len(names) + 1))
-        found[level.path] = next((command for command in above if command is not None), None)
+        found[level.path] = next((each for each in above if each[0] is not None), (None, None))
     return found
 
 
@@ -204,5 +219,6 @@ def _body(level: Level) -> dict[str, Any]:
         "role": level.role,
         "leaf": level.leaf,
         "command": level.command,
+        "timeout": level.timeout,
         "password": level.password,
     }

@@ -100,8 +100,10 @@ class QueueCount(NamedTuple):
     locked_by: str | None = None
 
     @classmethod
-    def of(cls, queue: Queue) -> QueueCount:
-        return cls(queue.name, queue.names, queue.unprocessed, queue.processed, Hold(queue.hold), queue.lock_actor)
+    def of(cls, queue: Queue, now: int) -> QueueCount:
+        """A lock whose owner or lease has ended is none: whoever comes next clears it."""
+        holder = queue.lock_actor if queue.in_use(now) else None
+        return cls(queue.name, queue.names, queue.unprocessed, queue.processed, Hold(queue.hold), holder)
 
     @property
     def held(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 DONE = "00"
+QUEUED = "10"  # accepted by a queue that is on hold for output: it stays there until someone enables the queue
 ALREADY = "15"  # every queue was in that state before
 
 #: Error keys of one destination in a send to several.

@@ -76,6 +76,10 @@ from postroom.store.queues import CLOSED, Hold, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed, find_type
 
+#: A password that is known, or who asks for it.
+Password = str | Callable[[], str]
+#: What may keep a message from being received, and may end while someone waits.
+Obstacle = QueueLocked | QueueHeld
 #: Is given a transaction, and what takes a message in it; answers with what that answered.
 Within = Callable[[Transaction, Callable[[], Received | MessageCorrupt]], Received | MessageCorrupt]
 
@@ -101,11 +105,11 @@ class Verbs:
         _check_idempotency(idempotency_key)
         fingerprint = b"" if idempotency_key is None else draft_hash("/".join(names), draft)
 
-        def work(tx: Transaction) -> int:
+        def work(tx: Transaction) -> Sent:
             if idempotency_key is not None:
                 earlier = tx.receipts.find(idempotency_key, fingerprint)
                 if earlier is not None:
-                    return earlier
+                    return Sent(earlier)
             target = _open_queue(tx, names)
             self._remember(queue, target.id)
             if draft.type is not None:
@@ -115,9 +119,9 @@ class Verbs:
             (key,) = self.put(tx, target, [draft], cause)
             if idempotency_key is not None:
                 tx.receipts.add(idempotency_key, key, fingerprint)
-            return key
+            return Sent(key, _answer(target))
 
-        return Sent(self._store.transact("send", work))
+        return self._store.transact("send", work)
 
     def put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
         """Store new messages; where a queue has a door, they get what it works out for them."""
@@ -147,11 +151,17 @@ class Verbs:
         if len(drafts) > BATCH_MESSAGES_MAX:
             raise ArgumentInvalid(argument="bodies", why=f"at most {BATCH_MESSAGES_MAX} messages in one send")
 
-        return SentMany(KeyTexts(self._store.transact("send-many", lambda tx: self.enter(tx, names, drafts))))
+        def work(tx: Transaction) -> SentMany:
+            target = _open_queue(tx, names)
+            return SentMany(KeyTexts(self._put_checked(tx, target, drafts)), _answer(target))
+
+        return self._store.transact("send-many", work)
 
     def enter(self, tx: Transaction, queue: Names, drafts: Sequence[Draft]) -> Sequence[int]:
         """Let many messages into one queue inside of a transaction; for senders that commit more along with them."""
-        target = _open_queue(tx, names_of(queue))
+        return self._put_checked(tx, _open_queue(tx, names_of(queue)), drafts)
+
+    def _put_checked(self, tx: Transaction, target: Queue, drafts: Sequence[Draft]) -> Sequence[int]:
         for draft in drafts:
             if draft.type is not None:
                 check_typed(tx, draft)
@@ -173,9 +183,10 @@ class Verbs:
                     (number,) = self.put(tx, target, [draft])
                 except (EntryRefused, EventInvalid, QueueUnknown, QueueNotSingle, QueueHeld, QueueLocked) as refusal:
                     deliveries.append(Delivery(shown(names), None, status.REFUSED, refusal.code))
-                    answer = max(answer, refusal.status)
+                    answer = max(answer, refusal.status, key=_weight)
                 else:
                     deliveries.append(Delivery(target.name, key_text(number), status.SERVED))
+                    answer = max(answer, _answer(target), key=_weight)
             return Distributed(tuple(deliveries), answer)
 
         return self._store.transact("distribute", work)
@@ -199,22 +210,17 @@ class Verbs:
             if taken is not None:
                 return Received(taken, (), (), True)
         names = names_of(queue)
-        received, locked = self._try_receive(names, segment, within)
-        if received or (locked is None and not wait):
-            return received
+        received, obstacle = self._try_receive(names, segment, within)
+        if received or (not wait and not isinstance(obstacle, QueueLocked)):
+            return _unless(obstacle, received)
         end = monotonic() + (LOCK_WAIT_SECONDS if wait is None else wait)
         with self._store.waiter() as waiter:
             while True:
-                received, locked = self._try_receive(names, segment, within)
+                received, obstacle = self._try_receive(names, segment, within)
                 left = end - monotonic()
-                if received or (locked is None and wait is None):
-                    return received
-                if left <= 0:
-                    break
+                if received or left <= 0 or (wait is None and not isinstance(obstacle, QueueLocked)):
+                    return _unless(obstacle, received)
                 waiter.wait(left)
-        if locked is not None:
-            raise locked
-        return received
 
     def _refuse_nameless(self) -> NoReturn:
         """Raise for a receive that names no queue, with queues that it may name."""
@@ -223,7 +229,8 @@ class Verbs:
             raise QueueUnknown(queue="to receive from", nearest=advice)
         raise ArgumentInvalid(argument="queue", why=f"say which queue to receive from, such as: {', '.join(names[:8])}")
 
-    def _try_receive(self, names: Names, segment: bool, within: Within | None) -> tuple[Received, QueueLocked | None]:
+    def _try_receive(self, names: Names, segment: bool, within: Within | None) -> tuple[Received, Obstacle | None]:
+        """What there is to receive, or what is in its way and may end: a lock, or a hold."""
         label = "segment" if segment else "receive"
 
         def work(tx: Transaction) -> Received | MessageCorrupt:
@@ -232,8 +239,8 @@ class Verbs:
 
         try:
             outcome = self._store.transact(label, work)
-        except QueueLocked as locked:
-            return Received(None), locked
+        except (QueueLocked, QueueHeld) as obstacle:
+            return Received(None), obstacle
         if isinstance(outcome, MessageCorrupt):
             raise outcome
         return outcome, None
@@ -241,17 +248,19 @@ class Verbs:
     def _receive_once(self, tx: Transaction, names: Names, segment: bool) -> Received | MessageCorrupt:
         passed: list[str] = []
         held: list[str] = []
+        reason = ""
         reference = "/".join(names)
         for queue in self._search(tx, names, reference):
-            if queue.hold == Hold.FULL:
+            if not queue.releases:
                 held.append(queue.name)
+                reason = Hold(queue.hold).label
             elif not queue.unprocessed:
                 passed.append(queue.name)
             else:
                 return self._release(tx, queue, segment, reference, tuple(passed), tuple(held))
         if held and not passed:
             level = _spoken_level(tx, path_of(tx, names)) or held[0]
-            raise QueueHeld(queue=shown(names), hold=Hold.FULL.label, verb="release", level=level)
+            raise QueueHeld(queue=shown(names), hold=reason, verb="release", level=level)
         return Received(None, tuple(passed), tuple(held))
 
     def _search(self, tx: Transaction, names: Names, reference: str) -> Iterator[Queue]:
@@ -324,12 +333,11 @@ class Verbs:
     def accept(self, queue: Names = ()) -> Accepted:
         """How many messages the queues hold. Without a name: all queues of the room, locked ones too."""
 
-        def work(tx: Transaction) -> list[Queue]:
-            if not queue:
-                return tx.queues.all()
-            return self._unlocked(tx, queues_of(tx, names_of(queue)))
+        def work(tx: Transaction) -> tuple[QueueCount, ...]:
+            found = self._unlocked(tx, queues_of(tx, names_of(queue))) if queue else tx.queues.all()
+            return tuple(QueueCount.of(each, tx.now) for each in found)
 
-        return Accepted(tuple(map(QueueCount.of, self._store.read(work))))
+        return Accepted(self._store.read(work))
 
     def info(self, queue: Names, limit: int | None = None) -> Listing:
         """All unprocessed messages; nothing is released."""
@@ -364,14 +372,14 @@ class Verbs:
 
     # --- hold ---
 
-    def disable(self, queue: Names, password: Callable[[], str], *, input_only: bool = False) -> Held:
-        """Put queues on hold. ``password`` is asked for only if something would change."""
-        return self._hold(names_of(queue), Hold.INPUT if input_only else Hold.FULL, password)
+    def hold(self, queue: Names, wanted: Hold, password: Password) -> Held:
+        """Put queues on hold, or take them off it.
 
-    def enable(self, queue: Names, password: Callable[[], str]) -> Held:
-        return self._hold(names_of(queue), Hold.NONE, password)
+        A password that is given is checked before all else. One that must be asked for is asked for only if
+        something would change.
+        """
+        names = names_of(queue)
 
-    def _hold(self, names: Names, wanted: Hold, password: Callable[[], str]) -> Held:
         def look(tx: Transaction) -> tuple[bool, str | None, str | None]:
             found = self._unlocked(tx, queues_of(tx, names))
             already = all(queue.hold == wanted for queue in found)
@@ -379,14 +387,17 @@ class Verbs:
             return already, tx.principals.secret(PRINCIPAL, path), _spoken_level(tx, path)
 
         already, secret, level = self._store.read(look)
-        if already:
+        if already and (secret is None or not password or callable(password)):
             return Held((), status.ALREADY)
         if secret is None:
             advice = f"name {level}, which has one" if level else _ADVICE
             raise PasswordMissing(queue=shown(names), advice=advice)
-        if not verify_password(secret, password().rstrip(" ")):
+        given = password if isinstance(password, str) else password()
+        if not verify_password(secret, given.rstrip(" ")):
             self._store.transact("hold", lambda tx: self._denied(tx, names))
             raise PasswordWrong(queue=shown(names), source="")
+        if already:
+            return Held((), status.ALREADY)
 
         def work(tx: Transaction) -> Held:
             if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
@@ -419,12 +430,29 @@ def _open_queue(tx: Transaction, names: Names) -> Queue:
     if len(names) == 1 and tx.queues.kind(names[0]) in CLOSED:
         tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
     queue = one_queue(tx, names)
-    if queue.hold:
+    if not queue.accepts:
         level = _spoken_level(tx, queue.path) or queue.name
         raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept", level=level)
     if queue.lock_owner is not None:
         locks.refuse_locked(tx, queue)
     return queue
+
+
+def _answer(queue: Queue) -> str:
+    """The status of a send that a queue has accepted."""
+    return status.QUEUED if queue.hold else status.DONE
+
+
+def _weight(key: str) -> tuple[bool, str]:
+    """Of several destinations the gravest is told; an unknown one before those that only we refuse."""
+    return key == QueueUnknown.status, key
+
+
+def _unless(obstacle: Obstacle | None, received: Received) -> Received:
+    """What was received, unless something was in its way to the end."""
+    if obstacle is not None:
+        raise obstacle
+    return received
 
 
 def _spoken_level(tx: Transaction, path: str) -> str | None:

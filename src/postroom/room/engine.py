@@ -7,7 +7,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from postroom.engine.depot import exchange, settings_of_spark
-from postroom.engine.runner import Report, Totals
+from postroom.engine.dispatch import Report
+from postroom.engine.runner import Totals
 from postroom.errors import OutboxUnknown
 from postroom.room.parts import Parts, spark_session
 from postroom.store.outbox import Effect
@@ -82,8 +83,13 @@ class EngineFace(Parts):
         def work(tx: Transaction) -> None:
             found = self._effect(tx, effect)
             queue = tx.queues.named_to_read(found.payload.get("queue", ""))
-            command = queue.command if queue is not None and queue.command is not None else found.payload.get("command")
-            tx.outbox.revive(found, {**found.payload, "command": command})
+            payload = dict(found.payload)
+            if queue is not None and queue.command is not None:
+                payload["command"] = queue.command
+                payload.pop("seconds", None)
+                if queue.command_seconds is not None:
+                    payload["seconds"] = queue.command_seconds
+            tx.outbox.revive(found, payload)
             tx.wake()
 
         self.store.transact("outbox-retry", work)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from postroom.errors import ArgumentInvalid
 from postroom.model.body import Format
 from postroom.model.message import Draft, Value, cause_number
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
+from postroom.queues.verbs import Password
 from postroom.room.parts import Parts
-
-Password = str | Callable[[], str]
+from postroom.store.queues import Hold
 
 
 class QueuesFace(Parts):
@@ -114,13 +114,23 @@ class QueuesFace(Parts):
         """Processed messages, in the order of their processing."""
         return self._verbs.history(queue, limit)
 
-    def disable(self, *queue: str, password: Password = "", input_only: bool = False) -> Held:
-        """Put a queue, or all below a level, on hold with that level's password."""
-        return self._verbs.disable(queue, _asking(password), input_only=input_only)
+    def disable(
+        self, *queue: str, password: Password = "", input_only: bool = False, output_only: bool = False
+    ) -> Held:
+        """Put a queue, or all below a level, on hold with that level's password.
+
+        It then neither accepts nor releases messages; with ``input_only`` it still releases, with ``output_only`` it
+        still accepts. A password that is given is checked also if the queue is on hold already; a function is called
+        for it only if something would change.
+        """
+        if input_only and output_only:
+            raise ArgumentInvalid(argument="output_only", why="it excludes input_only; without both nothing passes")
+        wanted = Hold.INPUT if input_only else Hold.OUTPUT if output_only else Hold.FULL
+        return self._verbs.hold(queue, wanted, password)
 
     def enable(self, *queue: str, password: Password = "") -> Held:
         """Take a queue, or all below a level, off hold with that level's password."""
-        return self._verbs.enable(queue, _asking(password))
+        return self._verbs.hold(queue, Hold.NONE, password)
 
 
 class QueueHandle:
@@ -153,9 +163,9 @@ class QueueHandle:
         """Processed messages, in the order of their processing."""
         return self._room.history(*self.names, limit=limit)
 
-    def disable(self, password: Password = "", *, input_only: bool = False) -> Held:
+    def disable(self, password: Password = "", *, input_only: bool = False, output_only: bool = False) -> Held:
         """Put it on hold."""
-        return self._room.disable(*self.names, password=password, input_only=input_only)
+        return self._room.disable(*self.names, password=password, input_only=input_only, output_only=output_only)
 
     def enable(self, password: Password = "") -> Held:
         """Take it off hold."""
@@ -164,7 +174,3 @@ class QueueHandle:
 
 def _path(queue: str | Sequence[str]) -> tuple[str, ...]:
     return (queue,) if isinstance(queue, str) else tuple(queue)
-
-
-def _asking(password: Password) -> Callable[[], str]:
-    return password if callable(password) else lambda: password

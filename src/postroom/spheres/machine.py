@@ -52,7 +52,8 @@ class Machine:
         self.prepare(tx)
         queue = tx.queues.named(self.states[0])
         assert queue is not None
-        _refuse_held(queue)
+        if not queue.accepts:
+            raise _held(queue, "accept")
         said = {"machine": self.name, "entity": entity}
         token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail=said)
         if not tx.tokens.add(self.name, entity, token):
@@ -91,8 +92,10 @@ class Machine:
         known = tx.queues.locked_all((state, goal)) if queues is None else queues
         source, target = known[state], known[goal]
         if self._stops:
-            _refuse_held(target)
-            _refuse_held(source, Hold.FULL, "release")
+            if not target.accepts:
+                raise _held(target, "accept")
+            if not source.releases:
+                raise _held(source, "release")
         stored = tx.messages.find(token.message)
         assert stored is not None, "a state has found it"
         tx.messages.move(stored, source, target, {"reason": reason} if reason else None)
@@ -154,9 +157,8 @@ def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machi
     return Machine(f"machine {named[0]}", named, arcs)
 
 
-def _refuse_held(queue: Queue, least: Hold = Hold.INPUT, verb: str = "accept") -> None:
-    if queue.hold >= least:
-        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb=verb, level=queue.name)
+def _held(queue: Queue, verb: str) -> QueueHeld:
+    return QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb=verb, level=queue.name)
 
 
 def check_id(argument: str, id: str) -> None:

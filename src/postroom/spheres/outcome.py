@@ -16,7 +16,7 @@ from postroom.model.message import Draft, Stored
 from postroom.spheres.conditions import fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.machine import Machine
-from postroom.store.queues import Hold, Queue
+from postroom.store.queues import Queue
 from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES, UNDO_QUEUE, Send
 from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
@@ -84,7 +84,7 @@ def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
         return True
     sends = tx.spheres.open_sends(id)
     queues = _locked(tx, sends, ABORTING, ABORTED)
-    if any(name in queues and queues[name].hold == Hold.FULL for name in (ABORTING, UNDO_QUEUE)):
+    if any(name in queues and not queues[name].releases for name in (ABORTING, UNDO_QUEUE)):
         return False  # an operator wants nothing to be undone now
     keys = [key for send in sends for key in (send.message, send.remembered) if key is not None]
     messages = tx.messages.find_many(keys)

@@ -121,7 +121,7 @@ def obstacle(tx: Transaction, kept: Kept) -> str:
         return "idle"
     if releases(tx, source):
         return ""
-    return f"{counter.queue} is on hold" if source.hold else f"someone reads a message of {counter.queue}"
+    return f"{counter.queue} is on hold" if not source.releases else f"someone reads a message of {counter.queue}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ class _Handover:
 
 def _is_closed(tx: Transaction, queue: Queue) -> bool:
     """Whether a queue takes nothing now: then whatever is for it waits."""
-    return bool(queue.hold) or in_use(tx, queue)
+    return not queue.accepts or in_use(tx, queue)
 
 
 def _with_sphere(sphere: str | None) -> str:

@@ -6,6 +6,7 @@ Numbers are given out here, and departures are written once, at the end of the t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from postroom.errors import StoreCorrupt
 from postroom.store.outbox import Outbox
@@ -62,8 +63,10 @@ class Counts:
             if left and not queue.unprocessed:
                 filled = True
                 if queue.command is not None:
-                    payload = {"command": queue.command, "queue": queue.name, "path": queue.path}
-                    self._outbox.add("command", payload)
+                    payload: dict[str, Any] = {"command": queue.command, "queue": queue.name, "path": queue.path}
+                    if queue.command_seconds is not None:
+                        payload["seconds"] = queue.command_seconds
+                    self._outbox.add("command", payload, destination=queue.name)
         return filled
 
     def _of(self, queue: Queue) -> Change:

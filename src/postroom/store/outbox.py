@@ -12,11 +12,16 @@ from postroom.store.journal import Journal
 from postroom.store.session import Row, Session
 
 _INSERT = """
-INSERT INTO outbox (kind, payload, created, due, attempts, state, note) VALUES (?, ?, ?, ?, 0, 'pending', NULL)
-RETURNING id
+INSERT INTO outbox (kind, payload, created, due, attempts, state, note, destination)
+VALUES (?, ?, ?, ?, 0, 'pending', NULL, ?) RETURNING id
 """
 _COLUMNS = "SELECT id, kind, payload, created, due, attempts, state, note FROM outbox "
-_DUE = _COLUMNS + "WHERE state = 'pending' AND due <= ? ORDER BY due, id LIMIT 1"
+_DUE = """
+SELECT o.id, o.kind, o.payload, o.created, o.due, o.attempts, o.state, o.note FROM outbox o
+WHERE o.state = 'pending' AND o.due <= ? AND NOT EXISTS (
+    SELECT 1 FROM outbox b WHERE b.destination = o.destination AND b.state = 'pending' AND b.id < o.id
+) ORDER BY o.due, o.id LIMIT ?
+"""
 _NEXT = "SELECT min(due) FROM outbox WHERE state = 'pending'"
 _FIND = _COLUMNS + "WHERE id = ?"
 _ALL = _COLUMNS + "ORDER BY id"
@@ -57,16 +62,17 @@ class Outbox:
         self._session = session
         self._journal = journal
 
-    def add(self, kind: str, payload: Mapping[str, Any]) -> int:
+    def add(self, kind: str, payload: Mapping[str, Any], destination: str) -> int:
+        """Note an effect; those with one destination are tried one after another."""
         now = self._session.now
-        row = self._session.row(_INSERT, (kind, json.dumps(payload, ensure_ascii=False), now, now))
+        row = self._session.row(_INSERT, (kind, json.dumps(payload, ensure_ascii=False), now, now, destination))
         assert row is not None
         self._journal.add("effect", detail={"outbox": row[0], "kind": kind, **payload})
         return int(row[0])
 
-    def due(self) -> Effect | None:
-        row = self._session.row(_DUE, (self._session.now,))
-        return None if row is None else _effect(row)
+    def due(self, limit: int) -> list[Effect]:
+        """Those to be tried now: of each destination the oldest that is pending."""
+        return [_effect(row) for row in self._session.rows(_DUE, (self._session.now, limit))]
 
     def next_due(self) -> int | None:
         """When the next pending effect is to be tried; None if there is none."""

@@ -18,15 +18,24 @@ from postroom.store.session import Session
 
 
 class Hold(IntEnum):
-    """What a held queue refuses."""
+    """What a held queue refuses. Those that release nothing are the highest: statements compare with FULL."""
 
     NONE = 0
     INPUT = 1  # accepts nothing, still releases (the ANSI meaning of DISABLE INPUT)
     FULL = 2  # neither accepts nor releases (the Multics meaning)
+    OUTPUT = 3  # accepts, releases nothing (the ANSI meaning of DISABLE OUTPUT)
 
     @property
     def label(self) -> str:
-        return ("", "input only", "full")[self]
+        return ("", "input only", "full", "output only")[self]
+
+    @property
+    def accepts(self) -> bool:
+        return self in (Hold.NONE, Hold.OUTPUT)
+
+    @property
+    def releases(self) -> bool:
+        return self < Hold.FULL
 
 
 class Keep(IntEnum):
@@ -63,6 +72,7 @@ class Queue(NamedTuple):
     hold: int
     retired: int
     command: str | None
+    command_seconds: int | None  # that it may take; None is the common limit
     arrivals: int  # how many ever came; the number of the newest
     departed: int
     processed: int  # how many of the departed are kept here
@@ -79,6 +89,16 @@ class Queue(NamedTuple):
         return self.arrivals - self.departed
 
     @property
+    def accepts(self) -> bool:
+        """Whether its hold lets messages in."""
+        return Hold(self.hold).accepts
+
+    @property
+    def releases(self) -> bool:
+        """Whether its hold lets messages out."""
+        return Hold(self.hold).releases
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.path.split("/"))
 
@@ -89,7 +109,7 @@ class Queue(NamedTuple):
 
 _COLUMNS = """
 SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command,
-       max/*scalar*/(q.arrived, coalesce((
+       q.command_seconds, max/*scalar*/(q.arrived, coalesce((
            SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
        ), 0)), q.departed, q.processed, q.door,
        l.owner, l.actor, l.reference, l.message, l.segment, l.expires
@@ -110,11 +130,12 @@ _OWN = "SELECT count(*) FROM queues WHERE name IN (SELECT value FROM json_each(?
 _NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
 _OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?, ?, ?, ?, ?, ?, ?) ORDER BY ordinal, id"
 _INSERT = """
-INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, arrived, departed, processed)
-VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0, 0) RETURNING id
+INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, command_seconds, arrived, departed,
+    processed)
+VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?, 0, 0, 0) RETURNING id
 """
-_EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, retired = 0 WHERE id = ?"
-_RETIRE = "UPDATE queues SET retired = 1, command = NULL WHERE id = ?"
+_EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, command_seconds = ?, retired = 0 WHERE id = ?"
+_RETIRE = "UPDATE queues SET retired = 1, command = NULL, command_seconds = NULL WHERE id = ?"
 _HOLD = "UPDATE queues SET hold = ? WHERE id = ?"
 _DOOR = "UPDATE queues SET door = ? WHERE id = ?"
 _KEEP = "UPDATE queues SET keep = ? WHERE id = ?"
@@ -196,11 +217,20 @@ class Queues:
     # --- changing ---
 
     def create(
-        self, name: str, kind: str, *, path: str, ordinal: int = 0, keep: int = Keep.ALL, command: str | None = None
+        self,
+        name: str,
+        kind: str,
+        *,
+        path: str,
+        ordinal: int = 0,
+        keep: int = Keep.ALL,
+        command: str | None = None,
+        command_seconds: int | None = None,
     ) -> int:
-        row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command))
+        row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command, command_seconds))
         assert row is not None
         about = {"name": name, "kind": kind, "path": path, "ordinal": ordinal, "keep": int(keep), "command": command}
+        about |= _limit_of(command_seconds)
         self._journal.add("create-queue", target=row[0], detail=about)
         return int(row[0])
 
@@ -225,10 +255,13 @@ class Queues:
         row = self._session.row(_OWN, (json.dumps(names, ensure_ascii=False), kind))
         return row is not None and row[0] == len(names)
 
-    def evolve(self, queue: Queue, *, path: str, ordinal: int, command: str | None) -> None:
-        if (queue.path, queue.ordinal, queue.command, queue.retired) != (path, ordinal, command, 0):
-            self._session.run(_EVOLVE, (path, ordinal, command, queue.id))
-            about = {"path": path, "ordinal": ordinal, "command": command}
+    def evolve(
+        self, queue: Queue, *, path: str, ordinal: int, command: str | None, command_seconds: int | None = None
+    ) -> None:
+        present = (queue.path, queue.ordinal, queue.command, queue.command_seconds, queue.retired)
+        if present != (path, ordinal, command, command_seconds, 0):
+            self._session.run(_EVOLVE, (path, ordinal, command, command_seconds, queue.id))
+            about = {"path": path, "ordinal": ordinal, "command": command, **_limit_of(command_seconds)}
             self._journal.add("change-queue", target=queue.id, detail=about)
 
     def retire(self, queue: Queue) -> None:
@@ -283,3 +316,8 @@ class Queues:
     def count(self, id: int, *, departed: int, processed: int, arrived: int) -> None:
         """Note departures, and the highest number that is known to have arrived."""
         self._session.run(_COUNT, (departed, processed, arrived, id))
+
+
+def _limit_of(seconds: int | None) -> dict[str, int]:
+    """What the journal says of a command's own time limit."""
+    return {} if seconds is None else {"command_seconds": seconds}

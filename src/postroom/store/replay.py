@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     ordinal: int
     keep: int
     command: str | None
+    command_seconds: int | None = None
     hold: int = Hold.NONE
     retired: int = 0
     door: int = 0
@@ -255,6 +256,7 @@ class _Replay:
         if "name" not in said and self.told.older is None:
             self.told.older = line.seq
         settings = Settings(*(said[name] for name in ("name", "kind", "path", "ordinal", "keep", "command")))
+        settings = settings._replace(command_seconds=said.get("command_seconds"))
         self.told.queues[_queue(line.target)] = settings
         self.told.counts.setdefault(_queue(line.target), Counts())
 
@@ -263,9 +265,10 @@ class _Replay:
 
     def _change_queue(self, line: Line, said: dict[str, Any]) -> None:
         self._set(line.target, path=said["path"], ordinal=said["ordinal"], command=said["command"], retired=0)
+        self._set(line.target, command_seconds=said.get("command_seconds"))
 
     def _retire_queue(self, line: Line, said: dict[str, Any]) -> None:
-        self._set(line.source, retired=1, command=None)
+        self._set(line.source, retired=1, command=None, command_seconds=None)
 
     def _hold(self, line: Line, said: dict[str, Any]) -> None:
         self._set(line.target, hold=next(hold for hold in Hold if hold.label == said.get("hold", "")))

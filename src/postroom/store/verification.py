@@ -19,7 +19,7 @@ SELECT key, queue, state, position, number, coalesce(last, position), processed 
 WHERE key > ? ORDER BY key LIMIT ?
 """
 _DEPARTED = "SELECT key, last FROM departed WHERE key > ? ORDER BY key LIMIT ?"
-_QUEUES = "SELECT id, name, kind, path, ordinal, keep, command, hold, retired, door FROM queues"
+_QUEUES = "SELECT id, name, kind, path, ordinal, keep, command, command_seconds, hold, retired, door FROM queues"
 _COUNTS = """
 SELECT q.id, max/*scalar*/(q.arrived, coalesce((
     SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1

@@ -201,6 +201,18 @@ def password_source(prompt: str) -> Callable[[], str]:
     return ask
 
 
+def known_password(prompt: str) -> str | Callable[[], str]:
+    """A password that is there already, in the environment or on standard input, or else who asks for it."""
+    ask = password_source(prompt)
+    piped = sys.stdin is not None and not sys.stdin.isatty()
+    if not piped and "POSTROOM_PASSWORD" not in os.environ:
+        return ask
+    try:
+        return ask()
+    except ArgumentInvalid:  # nothing was given: that is told if a password is needed
+        return ask
+
+
 def new_password(prompt: str) -> str:
     """A password that is to be set: typed twice on a terminal, because nobody sees what they type."""
     password = password_source(prompt)()

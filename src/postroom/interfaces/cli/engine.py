@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from postroom.engine.runner import Outcome, Progress, Totals
+    from postroom.engine.dispatch import Outcome
+    from postroom.engine.runner import Progress, Totals
     from postroom.room import Postroom
     from postroom.store.outbox import Effect
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.errors import ArgumentInvalid, QueueLocked, QueueUnknown
+from postroom.errors import ArgumentInvalid, QueueHeld, QueueLocked, QueueUnknown
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
     Commands,
     LimitOption,
     OptionalQueueArgument,
     QueueArgument,
+    known_password,
     new_password,
     opened,
     password_source,
@@ -27,8 +28,11 @@ from postroom.model.body import Format
 from postroom.model.moment import to_iso
 from postroom.model.spelling import written
 from postroom.queues import status
+from postroom.store.queues import Hold
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from postroom.model.message import Message, Value
     from postroom.queues.results import Held, Listing, Received
     from postroom.room import Postroom
@@ -151,7 +155,10 @@ def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
     """Each message as it comes; with --json a document a line. With --wait until none has come for so long."""
     try:
         while True:
-            message = it.receive(*queue, wait=FOLLOW_SECONDS if wait is None else wait).message
+            try:
+                message = it.receive(*queue, wait=FOLLOW_SECONDS if wait is None else wait).message
+            except QueueHeld:  # whoever follows goes on when the queue is enabled
+                message = None
             if message is None and wait is not None:
                 return
             if message is not None:
@@ -188,7 +195,7 @@ def _show_counts(queue: list[str]) -> None:
                     " ".join(count.path),
                     count.unprocessed,
                     count.processed,
-                    ("held" if count.hold.label == "full" else "input held") if count.held else _lock(count.locked_by),
+                    _HELD[count.hold] or _lock(count.locked_by),
                 )
                 for count in accepted.queues
             ],
@@ -222,19 +229,23 @@ def disable(
     input_only: Annotated[
         bool, typer.Option("--input-only", help="Only stop the inflow; messages can still be received (ANSI).")
     ] = False,
+    output_only: Annotated[
+        bool, typer.Option("--output-only", help="Only stop the outflow; messages are accepted and wait (ANSI).")
+    ] = False,
 ) -> None:
     """Put a queue or level on hold.
 
-    It then neither accepts nor releases messages. The password of the level named comes from $POSTROOM_PASSWORD,
-    else from the terminal, else from a line of standard input.
+    It then neither accepts nor releases messages. Receivers that wait go on when it is enabled. The password of the
+    level named comes from $POSTROOM_PASSWORD, else from the terminal, else from a line of standard input.
 
     \b
     Example:
       postroom disable MASTER-QUEUE SUBQ-1
     """
     with opened() as it:
-        held = it.disable(*queue, password=password_source(f"password of {' '.join(queue)}"), input_only=input_only)
-    _show_hold(held, "on hold for input" if input_only else "on hold")
+        password = known_password(f"password of {' '.join(queue)}")
+        held = it.disable(*queue, password=password, input_only=input_only, output_only=output_only)
+    _show_hold(held, "on hold for input" if input_only else "on hold for output" if output_only else "on hold")
 
 
 def enable(queue: QueueArgument) -> None:
@@ -245,7 +256,7 @@ def enable(queue: QueueArgument) -> None:
       POSTROOM_PASSWORD=SUB1 postroom enable MASTER-QUEUE SUBQ-1
     """
     with opened() as it:
-        held = it.enable(*queue, password=password_source(f"password of {' '.join(queue)}"))
+        held = it.enable(*queue, password=known_password(f"password of {' '.join(queue)}"))
     _show_hold(held, "enabled")
 
 
@@ -268,6 +279,7 @@ def hierarchy() -> None:
                 "role": level.role,
                 "queue": level.leaf,
                 "command": level.command,
+                "timeout": level.timeout,
                 "password": level.password,
             }
             for level in levels
@@ -399,14 +411,25 @@ def _standard_input() -> str:
             raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
     output.note("type the message; end it with a line that starts with '.'")
     lines = []
-    for line in sys.stdin:
+    for line in _typed_lines():
         if line.startswith("."):
             break
         lines.append(line.removesuffix("\n"))
     else:
         if not lines:
             raise ArgumentInvalid(argument="standard input", why="nothing was typed, so nothing was sent")
-    return "\n".join(lines)
+    # The newline that ends a last line may be left out, unless that line is empty: then it is all there is of it.
+    return "\n".join(lines) + ("" if lines and lines[-1] else "\n" if lines else "")
+
+
+def _typed_lines() -> Iterator[str]:
+    """Lines from the terminal with their own ends: as text, Python would take a carriage return for a line's end."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            why = f"byte {error.start + 1} of line {number} is not UTF-8"
+            raise ArgumentInvalid(argument="standard input", why=why) from None
 
 
 def _properties(given: list[str]) -> dict[str, Value]:
@@ -455,6 +478,9 @@ def _show_hold(held: Held, state: str) -> None:
         output.say(f"already {state}")
     else:
         output.say(f"{state}: {', '.join(held.changed)}")
+
+
+_HELD = {Hold.NONE: "", Hold.INPUT: "input held", Hold.FULL: "held", Hold.OUTPUT: "output held"}
 
 
 def _lock(holder: str | None) -> str:

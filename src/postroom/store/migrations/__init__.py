@@ -15,6 +15,7 @@ from postroom.store.migrations import (
     m0006_spheres,
     m0007_causes,
     m0008_staging,
+    m0009_effects,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -27,6 +28,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0006_spheres.STATEMENTS,
     m0007_causes.STATEMENTS,
     m0008_staging.STATEMENTS,
+    m0009_effects.STATEMENTS,
 )
 
 _SQLITE = {

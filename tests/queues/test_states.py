@@ -1,0 +1,245 @@
+"""Every verb in every state of a queue, as a table: from the Multics text, the ANSI status keys and decision 0005.
+
+The columns are the states a queue can be in, the rows what is asked of it. An entry is a status key: of the answer, or
+of the refusal. Status 91 is a lock, 92 a hold that refuses, 10 a hold that accepts and keeps.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+import postroom
+from postroom.errors import ArgumentInvalid, PasswordWrong, PostroomError, QueueHeld, QueueLocked
+from postroom.queues.results import Received
+from postroom.room import Postroom
+
+BODY = "one\ntwo\nthree"
+
+_DIES = """
+import os, sys, postroom
+room = postroom.open(sys.argv[1], actor="ghost")
+for queue in sys.argv[2:]:
+    assert room.receive(queue, segment=True).message.body == "one"
+os._exit(0)
+"""
+
+
+def _dead_reader(url: str, *queues: str) -> None:
+    subprocess.run([sys.executable, "-c", _DIES, url, *queues], check=True)
+
+
+def _other_reader(url: str) -> Postroom:
+    other = postroom.open(url, actor="other", owner="elsewhere/1/1")
+    assert other.receive("q", segment=True).message is not None
+    return other
+
+
+Verb = Callable[[Postroom, str], object]
+STATES: dict[str, Verb] = {
+    "open": lambda room, q: None,
+    "input held": lambda room, q: room.disable(q, password="pw", input_only=True),
+    "held": lambda room, q: room.disable(q, password="pw"),
+    "output held": lambda room, q: room.disable(q, password="pw", output_only=True),
+    "read by me": lambda room, q: room.receive(q, segment=True),
+    "read by another": lambda room, q: None,  # another process or user does it
+    "its reader died": lambda room, q: None,
+}
+VERBS: dict[str, Verb] = {
+    "send": lambda room, q: room.send(q, "x"),
+    "send_many": lambda room, q: room.send_many(q, ["x", "y"]),
+    "distribute": lambda room, q: room.distribute([q], "x"),
+    "receive": lambda room, q: room.receive(q, wait=0.0),
+    "receive segment": lambda room, q: room.receive(q, segment=True, wait=0.0),
+    "accept": lambda room, q: room.accept(q),
+    "accept all": lambda room, q: room.accept(),
+    "info": lambda room, q: room.info(q),
+    "history": lambda room, q: room.history(q),
+    "disable": lambda room, q: room.disable(q, password="pw"),
+    "disable, wrong": lambda room, q: room.disable(q, password="no"),
+    "disable, unasked": lambda room, q: room.disable(q, password=_ask),
+    "enable": lambda room, q: room.enable(q, password="pw"),
+    "enable, wrong": lambda room, q: room.enable(q, password="no"),
+}
+
+
+def _ask() -> str:
+    return "pw"
+
+
+TABLE = """
+                  open  input held  held  output held  read by me  read by another  its reader died
+send              00    92          92    10           91          91               00
+send_many         00    92          92    10           91          91               00
+distribute        00    92          92    10           91          91               00
+receive           00    00          92    92           00          91               00
+receive segment   00    00          92    92           00          91               00
+accept            00    00          00    00           91          91               00
+accept all        00    00          00    00           00          00               00
+info              00    00          00    00           91          91               00
+history           00    00          00    00           91          91               00
+disable           00    00          15    00           91          91               00
+disable, wrong    40    40          40    40           91          91               40
+disable, unasked  00    00          15    00           91          91               00
+enable            15    00          00    00           91          91               15
+enable, wrong     40    40          40    40           91          91               40
+"""
+
+
+def _expected() -> dict[str, dict[str, str]]:
+    """Of each state what each verb answers."""
+    _, *rows = TABLE.strip("\n").splitlines()
+    table: dict[str, dict[str, str]] = {state: {} for state in STATES}
+    for row in rows:
+        for state, key in zip(STATES, row[18:].split(), strict=True):
+            table[state][row[:18].strip()] = key
+    return table
+
+
+def test_the_table_has_every_verb_and_every_state() -> None:
+    head = TABLE.strip("\n").splitlines()[0]
+    assert head.split() == " ".join(STATES).split()
+    assert all(list(verbs) == list(VERBS) for verbs in _expected().values())
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_verb_answers_by_the_table(url: str, state: str) -> None:
+    expected = _expected()[state]
+    with postroom.open(url) as room, postroom.open(url, actor="other", owner="elsewhere/1/1") as other:
+        for verb in VERBS:
+            room.create_queue(verb, password="pw")
+            room.send(verb, BODY)
+            STATES[state](room, verb)
+        if state == "its reader died":
+            _dead_reader(url, *VERBS)
+        for verb in VERBS if state == "read by another" else ():
+            assert other.receive(verb, segment=True).message is not None
+        assert {verb: _key(room, verb) for verb in VERBS} == expected
+        for verb, key in expected.items():
+            reader = other if state == "read by another" else room
+            if state.startswith("read") or (verb == "receive segment" and key == "00"):
+                reader.receive(verb, wait=0.0)  # the rest: what has a lock cannot be looked at
+            arrived = {"send": 1, "send_many": 2, "distribute": 1}.get(verb, 0) if key in ("00", "10") else 0
+            if "enable" not in verb:
+                room.enable(verb, password="pw")
+            bodies = [message.body for message in [*room.info(verb), *room.history(verb)]]
+            assert sorted(bodies) == sorted([BODY, "x", "y"][: 1 + arrived]), verb
+
+
+def _key(room: Postroom, verb: str) -> str:
+    """The status of an answer, or of a refusal that changed nothing."""
+    try:
+        answer: Any = VERBS[verb](room, verb)
+    except PostroomError as refusal:
+        return refusal.status if refusal.happened == "no" else "it happened"
+    return str(answer.status)
+
+
+def test_what_an_output_hold_has_accepted_comes_in_order_when_it_ends(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("out", password="pw")
+        room.send("out", "first")
+        room.disable("out", password="pw", output_only=True)
+        sent = [room.send("out", "second"), room.send("out", "third", idempotency_key="k")]
+        assert [one.status for one in sent] == ["10", "10"]
+        assert room.send("out", "third", idempotency_key="k").key == sent[1].key
+        shared = room.distribute(["out"], "fourth")
+        assert (shared.status, shared.deliveries[0].error_key) == ("10", "0")
+        assert room.send_many("out", ["fifth"]).status == "10"
+        with pytest.raises(QueueHeld, match="output only"):
+            room.receive("out")
+        shape = room.accept("out").queues[0].as_dict()
+        assert (shape["unprocessed"], shape["held"], shape["hold"]) == (5, True, "output only")
+        room.enable("out", password="pw")
+        got = [room.receive("out").message for _ in range(5)]
+        assert [message and message.body for message in got] == ["first", "second", "third", "fourth", "fifth"]
+        assert room.verify().differences == ()
+
+
+def test_a_wait_goes_on_through_a_hold(url: str) -> None:
+    with postroom.open(url) as waits, postroom.open(url) as operator:
+        operator.create_queue("q", password="pw")
+        operator.disable("q", password="pw", output_only=True)
+        found: list[Received] = []
+        thread = threading.Thread(target=lambda: found.append(waits.receive("q", wait=20)))
+        begun = monotonic()
+        thread.start()
+        operator.send("q", "kept")
+        sleep(0.2)
+        assert not found
+        operator.enable("q", password="pw")
+        thread.join()
+        assert monotonic() - begun < 15
+        assert found[0].message is not None
+        assert found[0].message.body == "kept"
+
+
+def test_a_wait_that_ends_in_a_hold_says_so(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("q", password="pw")
+        room.disable("q", password="pw")
+        with pytest.raises(QueueHeld):
+            room.receive("q", wait=0.1)
+
+
+def test_a_stale_lock_is_not_shown(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("q")
+        room.send("q", BODY)
+        other = _other_reader(url)
+        assert room.accept().queues[0].locked_by == "other"
+        other.receive("q")
+        other.close()
+        room.send("q", BODY)
+        _dead_reader(url, "q")
+        shape = room.accept().queues[0].as_dict()
+        assert "locked_by" not in shape
+        assert room.accept("q").queues[0].unprocessed == 1
+
+
+def test_names_that_a_program_fills_with_blanks_are_unspecified(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("ORDERS")
+        room.send(("ORDERS      ", "            ", "            ", "            "), "x")
+        assert room.receive("ORDERS      ", "            ", "            ", "            ").message is not None
+        with pytest.raises(ArgumentInvalid):
+            room.receive("            ", "ORDERS")
+        with pytest.raises(ArgumentInvalid):
+            room.send("            ", "x")
+
+
+def test_a_password_is_told_before_the_state(url: str) -> None:
+    with postroom.open(url) as room:
+        room.create_queue("q", password="pw")
+        room.disable("q", password="pw")
+        with pytest.raises(PasswordWrong):
+            room.disable("q", password="no")
+        assert room.disable("q").status == "15"  # none was given
+        other = _locked(url, room)
+        with pytest.raises(QueueLocked):
+            room.disable("q", password="no")
+        other.close()
+
+
+def _locked(url: str, room: Postroom) -> Postroom:
+    room.enable("q", password="pw")
+    room.send("q", BODY)
+    return _other_reader(url)
+
+
+@pytest.mark.parametrize(
+    "body", ["a", "a\n", "a\n\n", "\n", "\n\n", "", "a\r\nb\r\n", "a\r\n\r\n", "\ra\r", "a\n\n\nb"]
+)
+def test_segments_lose_no_part_of_a_body(room: Postroom, body: str) -> None:
+    room.create_queue("q")
+    room.send("q", body)
+    segments = []
+    while (received := room.receive("q", segment=True)).message is not None:
+        segments.append(received.message.body)
+    assert "\n".join(segments) + ("\n" if body.endswith("\n") else "") == body
