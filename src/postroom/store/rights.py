@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from postroom.errors import FolderUnsafe
@@ -32,16 +33,14 @@ def unsafe(folder: Path) -> str:
     return ""
 
 
-def exposed(file: Path) -> list[str]:
+def exposed(file: Path) -> Iterator[str]:
     """What is amiss with the rights of a room that is there, in words."""
-    told = []
     for name in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-reserve"))):
         if name.exists():
             mode = stat.S_IMODE(name.stat().st_mode)
             if mode & 0o077:
-                told.append(f"{name.name} has the rights {mode:04o}: others than its owner may open it")
+                yield f"{name.name} has the rights {mode:04o}: others than its owner may open it"
     for folder in (file.parent, *file.parent.parents):
         why = unsafe(folder)
         if why:
-            told.append(f"{folder}: {why}")
-    return told
+            yield f"{folder}: {why}"
