@@ -115,9 +115,9 @@ def told(tell: Callable[[Event], None]) -> Iterator[None]:
     """Rooms that are opened inside are on a disk that tells of all it is asked for. It syncs nothing: that is quick."""
     check = sqlite._Files.check
 
-    def checked(files: Any) -> None:
-        check(files)
-        tell(Event("acknowledged", files.connection.filename))
+    def checked(self: sqlite._Files) -> None:
+        check(self)
+        tell(Event("acknowledged", self.connection.filename))
 
     disk = _Disk(tell)
     apsw.set_default_vfs("under test")

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.faults.disk import Failing, Recorder, io_error, no_space, told
@@ -44,7 +45,7 @@ class History:
             if number % 4 == 3:
                 self._many(room, [f"{number} many {each} " + "y" * 700 for each in range(6)])
 
-    def _send(self, room: Postroom, body: str, **options: str) -> None:
+    def _send(self, room: Postroom, body: str, **options: Any) -> None:
         self._told([body], lambda: room.send("q", body, **options))
 
     def _many(self, room: Postroom, bodies: list[str]) -> None:
