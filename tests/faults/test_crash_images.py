@@ -140,11 +140,11 @@ class Looked:
         *(
             pytest.param(name, share, marks=pytest.mark.slow, id=f"{name}-whole")
             for name, share in {
-                "queues": 20.0,
-                "steps": 8.0,
-                "spheres": 8.0,
-                "hand-overs": 3.0,
-                "counters": 3.0,
+                "queues": 30.0,
+                "steps": 17.0,
+                "spheres": 25.0,
+                "hand-overs": 5.0,
+                "counters": 5.0,
             }.items()
         ),
     ],
