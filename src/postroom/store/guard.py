@@ -177,26 +177,37 @@ class Guard:
         """Before a commit: SQLite still has the lock to write. Else nothing is written, and the work is done again."""
         if _SET is not None and not self._writes():
             raise Conflict("another program part of this process dropped the lock to write")
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self.check_files()
+
+    def check_committed(self) -> None:
+        """After a commit, before the answer. Where our locks are, nobody but a hand can have removed the log since."""
+        if _SET is None:
+            self.check_files()
 
     def _writes(self) -> bool:
         """Whether some SQLite of this process has the lock to write."""
         return _SET is not None and fcntl.fcntl(self._index, _GET, _WRITER_ASKED) == self._writer
 
     def check_files(self) -> int:
-        """Before an answer: the files that were written are those that the next one to open the room will find.
+        """The files that are written are those that the next one to open the room will find.
 
         Answers with the size of the log.
         """
-        found = os.fstat(self._log)
-        if found.st_nlink == 0:
-            raise StoreReplaced(file=self._names[1])
-        now = time.monotonic()
-        if now - self._looked > LOOK_SECONDS:  # nobody moves them away but by hand
-            self._looked = now
-            for name, handle in zip(self._names, (self._file, self._log), strict=True):
-                if _identity(name) != _identity(handle):
-                    raise StoreReplaced(file=name)
-        return found.st_size
+        self._looked = time.monotonic()
+        for name, handle in zip(self._names, (self._file, self._log), strict=True):
+            if _identity(name) != _identity(handle):
+                raise StoreReplaced(file=name)
+        return os.fstat(self._log).st_size
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the files are others by now."""
+        try:
+            self.check_files()
+        except StoreReplaced:
+            return True
+        return False
 
     def picture(self) -> Picture:
         """Which state of the log readers see now."""

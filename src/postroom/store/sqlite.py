@@ -222,7 +222,7 @@ class SqliteStore(Store):
             return Message(stored)
 
     def _fail_express(self, label: str, error: BaseException, committing: bool) -> NoReturn:
-        if committing:
+        if committing or isinstance(error, StoreReplaced):
             self._raise_uncommitted(label, error)
         self._rollback()
         self._raise_ours(error)
@@ -281,6 +281,7 @@ class SqliteStore(Store):
     def _commit(self) -> None:
         self._files.guard.check_lock()
         self.session.execute("COMMIT")
+        self._files.fit()
         self._files.check()
 
     def _settle(self, label: str) -> None:
@@ -376,7 +377,7 @@ class _Files:
         except BaseException as error:
             self.reserve.close()
             raise _ours(error, file) from error
-        self.replaced = self._closed = False
+        self._closed = False
 
     def _open(self, file: Path) -> None:
         while True:
@@ -400,17 +401,17 @@ class _Files:
 
     def check(self) -> None:
         """Before an answer: what was written is where the next one will look for it."""
-        try:
-            self.reserve.fit(self.guard.check_files())
-        except StoreReplaced:
-            self.replaced = True
-            raise
+        self.guard.check_committed()
+
+    def fit(self) -> None:
+        """After what may have been a large change."""
+        self.reserve.fit(self.guard.check_files())
 
     def close(self) -> None:
         with guard.registry():
             self.end_turn()
             self._closed = True
-            if self.replaced:  # what we have in our log must not be copied over what others have written since
+            if self.guard.replaced:  # what we have in our log must not be copied over what others have written since
                 self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             guard.release(self.guard)
             self.connection.close(True)
