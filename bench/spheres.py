@@ -25,9 +25,9 @@ from contenders import Durability
 from curves import Curve, curve
 from dbos_spheres import STEPS, DbosSpheres, Refused
 from lines import Line
+from postroom.engine.machine import SPHERES
 from postroom.limits import CHECK_SECONDS
 from postroom.room import Postroom
-from postroom.spheres import outcome
 from postroom.spheres.heartbeat import Heart, beat
 from postroom.store.sqlite import SqliteStore
 from postroom.store.transaction import Transaction
@@ -233,7 +233,7 @@ def _filled(folder: Path, count: int, owners: int) -> tuple[Postroom, list[Heart
     def work(tx: Transaction, first: int) -> None:
         for number in range(first, min(first + CHUNK, count)):
             id = f"{number * 7919 % 1_000_003:016x}"
-            tx.spheres.add(outcome.SPHERES.start(tx, id), id, hearts[number % owners].owner, HEARTBEAT)
+            tx.spheres.add(SPHERES.start(tx, id), id, hearts[number % owners].owner, HEARTBEAT)
 
     for first in range(0, count, CHUNK):
         room.store.transact("bench", partial(work, first=first))

@@ -46,6 +46,7 @@
     │   └── MessageUnsound         message-unsound
     ├── QueueError
     │   ├── PasswordMissing        password-missing
+    │   ├── PasswordNeeded         password-needed
     │   ├── PasswordWrong          password-wrong
     │   ├── QueueHeld              queue-held
     │   ├── QueueLocked            queue-locked
@@ -84,15 +85,21 @@
     │   ├── JavaMissing            java-missing
     │   └── SparkUnavailable       spark-unavailable
     ├── OutboxUnknown              outbox-unknown
-    ├── OutputFailed               output-failed       (happened: yes)
+    ├── OutputFailed               output-failed
     └── StoreError
+        ├── ArchiveDamaged         archive-damaged
+        ├── ArchiveMissing         archive-missing
+        ├── BackupExists           backup-exists
+        ├── BackupInvalid          backup-invalid
         ├── CommitUnknown          commit-unknown      (happened: unknown)
         ├── FolderUnsafe           folder-unsafe
+        ├── JournalArchived        journal-archived
         ├── JournalDiffers         journal-differs
         ├── JournalTooOld          journal-too-old
         ├── LeaseHeld              lease-held
         ├── LeaseLost              lease-lost
         ├── RoomForked             room-forked
+        ├── RoomInUse              room-in-use
         ├── RoomMissing            room-missing
         ├── RoomReentered          room-reentered
         ├── StoreBusy              store-busy
@@ -129,7 +136,8 @@ class PostroomError(Exception):
 
     def __init__(self, **facts: Any) -> None:
         self.facts: dict[str, Any] = facts
-        super().__init__(self.template.format(**facts))
+        said = self.template.format(**facts)
+        super().__init__(said.encode(errors="backslashreplace").decode())  # what it quotes may be no text at all
 
     @property
     def advice(self) -> str:
@@ -254,7 +262,7 @@ class SchemaMalformed(DefinitionError):
 class SlicingInUse(DefinitionError):
     code = "slicing-in-use"
     template = (
-        "slicing {slicing} cannot go: its slice {value!r} holds messages. Reset its slices first, "
+        "slicing {slicing} cannot {how}: its slice {value!r} holds messages. Reset its slices first, "
         "or let their messages go with: postroom load --drop"
     )
 
@@ -412,6 +420,12 @@ class QueueError(PostroomError):
 class PasswordMissing(QueueError):
     code = "password-missing"
     template = "{queue} has no password at this level, so it cannot be disabled or enabled here: {advice}"
+    status = "40"
+
+
+class PasswordNeeded(QueueError):
+    code = "password-needed"
+    template = "{what}, and the present password was not given; give it, or say as the operator that it may: {word}"
     status = "40"
 
 
@@ -642,11 +656,7 @@ class OutboxUnknown(PostroomError):
 
 class OutputFailed(PostroomError):
     code = "output-failed"
-    template = (
-        "message {key} was received from {queue} and could not be written out: {why}; "
-        "if the queue keeps its processed messages: postroom show {key}"
-    )
-    happened = "yes"
+    template = "message {key} of {queue} could not be written out: {why}; it is back in its place, to be received again"
 
 
 # --- stores ------------------------------------------------------------------------------------------------------
@@ -654,6 +664,26 @@ class OutputFailed(PostroomError):
 
 class StoreError(PostroomError):
     """The disk or the database server said no, or said nothing."""
+
+
+class ArchiveDamaged(StoreError):
+    code = "archive-damaged"
+    template = "the archive {folder} cannot be used: {why}"
+
+
+class ArchiveMissing(StoreError):
+    code = "archive-missing"
+    template = "the archive {folder} is not there ({why}); if it was moved: postroom archive --moved FOLDER"
+
+
+class BackupExists(StoreError):
+    code = "backup-exists"
+    template = "{file} is there already; choose another name, or say that it may be replaced: --replace"
+
+
+class BackupInvalid(StoreError):
+    code = "backup-invalid"
+    template = "{file} is no sound backup of a room: {why}"
 
 
 class CommitUnknown(StoreError):
@@ -674,6 +704,11 @@ class FolderUnsafe(StoreError):
     template = "no room is made in {folder}: {why}. Take another folder, or change its rights"
 
 
+class JournalArchived(StoreError):
+    code = "journal-archived"
+    template = "what came after line {line} is no stream: up to line {end} it is archived; use startingOffset latest"
+
+
 class JournalDiffers(StoreError):
     """Whoever verifies a room finds this; nobody else looks."""
 
@@ -684,7 +719,8 @@ class JournalDiffers(StoreError):
 class JournalTooOld(StoreError):
     code = "journal-too-old"
     template = (
-        "line {line} of the journal was written by an earlier version and says too little to be replayed; "
+        "line {line} of the journal was written by an earlier version and says too little to be replayed, and what it "
+        "did not say is no longer stored; "
         "look at messages and counts with: postroom doctor --deep"
     )
 
@@ -702,6 +738,11 @@ class LeaseLost(StoreError):
 class RoomForked(StoreError):
     code = "room-forked"
     template = "this room was opened in process {opened} and used in {used}; open it again after a fork"
+
+
+class RoomInUse(StoreError):
+    code = "room-in-use"
+    template = "{room} cannot be restored into: {why}"
 
 
 class RoomMissing(StoreError):

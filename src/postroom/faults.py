@@ -1,7 +1,8 @@
 """Named fault points: places where a test may stop the world.
 
 ``reach("send.committing")`` costs one truth test unless a fault is armed. Tests arm one in a child process by
-``POSTROOM_FAULT=POINT:ACTION[:NTH]``; the action is ``kill`` (SIGKILL to ourselves), ``raise`` or ``delay``.
+``POSTROOM_FAULT=POINT:ACTION[:NTH]``; the action is ``kill`` (SIGKILL to ourselves), ``stop``
+(SIGSTOP), ``raise`` or ``delay``.
 """
 
 from __future__ import annotations
@@ -50,9 +51,12 @@ SPHERE_LABELS = (
     "settle",
     "heartbeat",
     "check",
+    "watch",
 )
 #: That of executors, which leave their answers in the store.
 STAGING_LABELS = ("stage",)
+#: Those of whoever looks after a room.
+UPKEEP_LABELS = ("archive", "retention", "upkeep", "restore")
 #: Every transaction is labelled, and every label has the three moments around its commit.
 LABELS = (
     *STATION_LABELS,
@@ -60,11 +64,15 @@ LABELS = (
     *COUNTER_LABELS,
     *SPHERE_LABELS,
     *STAGING_LABELS,
+    *UPKEEP_LABELS,
     "send",
     "send-many",
     "distribute",
     "receive",
     "segment",
+    "confirm",
+    "give-back",
+    "mend",
     "unlock",
     "hold",
     "mode",
@@ -95,7 +103,9 @@ LABELS = (
     "outbox-drop",
 )
 MOMENTS = ("begun", "committing", "committed")
-OTHERS = ("migrate.statement", "gateway.ran")
+#: Between writing files and telling the store of them, or the other way about.
+FILE_POINTS = ("archive.part", "archive.renamed", "backup.copied", "backup.renamed")
+OTHERS = ("migrate.statement", "gateway.ran", *FILE_POINTS)
 POINTS = tuple(f"{label}.{moment}" for label in LABELS for moment in MOMENTS) + OTHERS
 
 
@@ -118,7 +128,7 @@ def arm(point: str, action: str, nth: int = 1) -> None:
     global armed
     if point not in POINTS:
         raise ValueError(f"no fault point {point!r}")
-    if action not in ("kill", "raise", "delay"):
+    if action not in ("kill", "raise", "delay", "stop"):
         raise ValueError(f"no fault action {action!r}")
     armed = Armed(point, action, nth)
 
@@ -137,6 +147,8 @@ def reach(point: str) -> None:
         return
     if armed.action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif armed.action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
     elif armed.action == "raise":
         raise FaultInjected(point)
     else:

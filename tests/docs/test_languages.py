@@ -96,7 +96,7 @@ def test_the_examples_load(sqlite_url: str, tmp_path: Path) -> None:
             assert room.load(file).added, suffix
         assert len(room.levels()) == 7
         assert len(room.graph().arcs) == 7
-        assert [kept.procedure.name for kept in room.procedures()] == ["settle"]
+        assert [kept.procedure.name for kept in room.procedures()] == ["settle", "refuse"]
         assert [str(counter) for counter in room.counters()] == [
             "counter front at Simon takes ORDER from incoming",
             "counter back at Oscar gives to settled",

@@ -167,3 +167,31 @@ def test_a_lone_message_whose_worker_died_by_another_hand_is_not_blamed(
     thread.join()
     assert (len(killed), done) == (1, (1, 0))
     assert [message.body for message in room.info("out")] == ["<r>first</r>", "<r>slow</r>"]
+
+
+def test_while_a_message_loops_those_of_other_queues_go_on(
+    room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(monkeypatch, seconds=10.0)
+    file = tmp_path / "other.demaq"
+    file.write_text(
+        "create queue other kind basic mode persistent\ncreate queue answers kind basic mode persistent\n"
+        "create rule answer for other\nif (/m) then do enqueue <a>{string(/m)}</a> into answers\n"
+    )
+    room.load(file)
+    room.send("other", "<m>first</m>", format="xml")
+    work_off(room)  # whatever has to start has started
+    room.send("in", '<m kind="loop">bad</m>', format="xml")
+    engine = threading.Thread(target=lambda: room.engine_run(until_idle=True, master=MASTER))
+    engine.start()
+    with postroom.open(room.url) as office:
+        sleep(1.0)  # the engine has taken the message that loops
+        office.send("other", "<m>second</m>", format="xml")
+        received = [office.receive("answers", wait=30.0).message for _ in range(2)]
+        assert [message and message.body for message in received] == ["<a>first</a>", "<a>second</a>"]
+        assert [message.body for message in office.info("in")] == ['<m kind="loop">bad</m>']  # it is not over
+        assert office.info("errors").messages == []
+    engine.join()
+    assert [re.findall("PR[0-9]+", message.body)[:1] for message in room.info("errors")] == [["PR0005"]]
+    assert room.info("in").messages == []
+    assert room.verify().differences == ()

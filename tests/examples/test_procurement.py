@@ -23,7 +23,8 @@ from postroom.engine.serial import Timeline
 from postroom.engine.stage import Share
 from postroom.errors import EntryRefused, MessageGone, ProgramInvalid
 from postroom.rules.catalog import Programs
-from postroom.rules.evaluate import Base, evaluate_chunk
+from postroom.rules.evaluate import evaluate_chunk
+from postroom.rules.sets import Base
 from postroom.rules.share import RulesShare
 from postroom.store.transaction import Transaction
 

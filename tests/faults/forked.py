@@ -23,7 +23,10 @@ from postroom.model import password
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
     [
-        *(f"tests.faults.{name}workload" for name in ("", "station_", "procedure_", "counter_", "sphere_", "staged_")),
+        *(
+            f"tests.faults.{name}workload"
+            for name in ("", "station_", "procedure_", "counter_", "sphere_", "staged_", "upkeep_")
+        ),
         *("postroom.store.sqlite", "postroom.store.postgres", "pandas"),  # imported when they are first needed
     ]
 )

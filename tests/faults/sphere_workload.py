@@ -99,6 +99,7 @@ def own(url: str, folder: Path) -> None:
         room.compensator(CHECK).announce()
         commits(room, folder)
         say("begin machine")
+        room.watch_state("PAID", "car")
         orders.start("order")
         orders.move("order", "PAID")
         say("ok moved order")

@@ -105,7 +105,7 @@ def query(room: postroom.Postroom, type: str = "NOTE") -> list[str]:
     asked = _Query(network, Plan(type, ()), Scope(tuple(network.nodes()), None), room._owner, 30)
     try:
         asked.open()
-        parts = [Part(node, url, STATIONS) for node, url in network.nodes().items()]
+        parts = [Part(node, url, STATIONS) for node, url in network.ways().items()]
         parts.append(Part("control", network.url, MAILBOXES))
         late = [each.key for each in asked._met_nowhere()]
         rows = [row for part in parts for row in read_part(0, part, asked.number, asked.plan, None).to_pylist()]

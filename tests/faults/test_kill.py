@@ -28,10 +28,11 @@ from .here import evaluate_here
 #: Stations, procedures, counters, spheres and executors have batteries of their own.
 _BATTERIES = (
     *(faults.STATION_LABELS, faults.PROCEDURE_LABELS, faults.COUNTER_LABELS),
-    *(faults.SPHERE_LABELS, faults.STAGING_LABELS),
+    *(faults.SPHERE_LABELS, faults.STAGING_LABELS, faults.UPKEEP_LABELS),
 )
 ELSEWHERE = {f"{label}.{moment}" for labels in _BATTERIES for label in labels for moment in faults.MOMENTS} | {
-    "migrate.statement"
+    "migrate.statement",
+    *faults.FILE_POINTS,
 }
 WORK_POINTS = [(point, 1) for point in faults.POINTS if point not in ELSEWHERE] + [
     (point, 3) for point in ("send.committing", "send.committed", "receive.committing", "receive.committed")

@@ -34,6 +34,7 @@ OWNER = {
     "settle": (1,),
     "heartbeat": (1, 2, 4),
     "check": (1,),
+    "watch": (1, 2),
 }
 ENGINE = {"check": (1,), "sphere-aborting": (1, 2, 4), "compensate": (1, 2, 3, 5)}
 Point = tuple[str, int]

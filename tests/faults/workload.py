@@ -6,6 +6,7 @@ acknowledged. A parent kills it at a fault point and compares what was acknowled
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from tests.faults.here import evaluate_here
@@ -68,7 +69,9 @@ def work(url: str, folder: Path) -> None:
         rules(room, folder)
         flows(room, folder)
         deliveries(room)
+        hand_outs(room)
         leave_a_lock(room)
+        room.mend()
     say("finished")
 
 
@@ -197,6 +200,21 @@ def deliveries(room: postroom.Postroom) -> None:
         )
     say("ok", "send-many", *(message.key for message in room.info("keep") if message.body in bodies))
     assert Tail(room.store, "keep").last(0) > 0
+
+
+def hand_outs(room: postroom.Postroom) -> None:
+    """Takes that wait for a confirmation: one that comes, and one that does not."""
+
+    def fail(received: object) -> None:
+        raise OSError("gone")
+
+    say("begin", "send", "drop", "drop-handed")
+    say("ok", "send", room.send("drop", "drop-handed").key, "drop-handed")
+    with contextlib.suppress(OSError):
+        room.receive("drop", deliver=fail)
+    received = room.receive("drop", deliver=lambda received: None)
+    assert received.message is not None
+    say("ok", "receive", "drop", received.message.key)
 
 
 def leave_a_lock(room: postroom.Postroom) -> None:

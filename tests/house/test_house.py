@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import re._parser as sre_parser  # type: ignore[import-not-found]
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +88,27 @@ def test_every_statement_is_a_constant_with_parameters(file: Path) -> None:
                 assert not isinstance(part, (ast.JoinedStr, ast.Mod)), (
                     f"line {call.lineno}: names and values are parameters, never part of a statement"
                 )
+
+
+def patterns(file: Path) -> Iterator[tuple[str, int]]:
+    """The regular expressions of a module: those it has when it is loaded, and those written where they are used."""
+    module = importlib.import_module(".".join(["postroom", *file.relative_to(SOURCE).with_suffix("").parts]))
+    for value in vars(module).values():
+        for each in value.values() if isinstance(value, dict) else (value,):
+            if isinstance(getattr(each, "pattern", None), str) and hasattr(each, "fullmatch"):
+                yield each.pattern, each.flags
+    for call in calls(file):
+        if ast.unparse(call.func).startswith("re.") and call.args and isinstance(call.args[0], ast.Constant):
+            yield str(call.args[0].value), 0
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.name != "__main__.py"], ids=lambda file: str(file))
+def test_regular_expressions_mean_the_same_to_every_python(file: Path) -> None:
+    """Before 3.11.5, which Debian 12 does not have, nested possessive quantifiers and atomic groups match wrongly."""
+    for pattern, flags in patterns(file):
+        parsed = repr(sre_parser.parse(pattern, flags & ~re.UNICODE | (flags & re.VERBOSE)))
+        assert "POSSESSIVE_REPEAT" not in parsed, pattern
+        assert "ATOMIC_GROUP" not in parsed, pattern
 
 
 def test_sql_stands_in_the_store_only() -> None:

@@ -66,7 +66,8 @@ def test_publish_takes_literals_json_files_and_standard_input(desk: Run, tmp_pat
         (["NYSE", "x", "--file", "y"], "postroom: argument-invalid: --file: give an event or a file, not both"),
         (
             ["NYSE", "--file", "none.txt"],
-            "postroom: file-unreadable: cannot read none.txt: No such file or directory (looked for in /",
+            "postroom: file-unreadable: cannot read none.txt: No such file or directory (looked for from the "
+            "working directory)",
         ),
         (["NYSE", "--idempotency-key", "k"], "postroom: argument-invalid: --idempotency-key"),
         (["meta:trading", 'DisableArc: ["big"]'], "may not disableArc in the domain trading; allowed to: operator"),
@@ -116,7 +117,12 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     assert desk("subscribe", "NYSE", "--as", "service").code == 0
     refused = desk("publish", "meta:trading", 'EnableArc: ["big"]', "--as", "operator", stdin="secret\n")
     assert "(the password came from $POSTROOM_PASSWORD; unset it to be asked, or to give it on" in refused.err
-    assert desk("principal", "add", "operator", stdin="other\n").out == "operator has another password now\n"
+    monkeypatch.delenv("POSTROOM_PASSWORD")
+    for lines, code in (("guess\nother\n", "principal-refused: operator"), ("secret\n", "argument-invalid: password")):
+        assert desk("principal", "add", "operator", stdin=lines).err.startswith(f"postroom: {code}")
+    assert desk("principal", "add", "operator", stdin="secret\nother\n").out == "operator has another password now\n"
+    told = desk("principal", "add", "operator", "--replace", stdin="third\n")
+    assert told.out == "operator has another password now\n"
     assert desk("principal", "list", "--json").json == {"principals": ["operator", "service"]}
     assert desk("principal", "remove", "service").out == "service is no longer registered\n"
     assert desk("principal", "remove", "service").code == 1

@@ -77,7 +77,8 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
     assert run("verify").out == (
         "4 line(s) of the journal tell of 2 message(s) in 1 queue(s), 0 gone; all is as they say\n"
     )
-    assert run("verify", "--json").json == {"lines": 4, "messages": 2, "departed": 0, "queues": 1, "differences": []}
+    shape = {"lines": 4, "messages": 2, "departed": 0, "queues": 1, "uncovered": 0, "differences": []}
+    assert run("verify", "--json").json == shape
     with postroom.open(tmp_path / "postroom.db") as room:
         room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET state = 0"))
     found = run("verify")
@@ -90,6 +91,27 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
     assert [each["what"] for each in told.json["differences"]] == ["counts of queue 1", f"message {key}"]
 
 
+def test_a_load_that_changes_a_password_needs_the_present_one_and_says_what_it_changed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n99')
+    run("load", "t.qdl")
+    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99')
+    refused = run("load", "t.qdl", stdin="OLD\n")
+    assert refused.err == (
+        "postroom: password-needed: the load would change the password of A, and the present password was not given; "
+        "give it, or say as the operator that it may: load --change-passwords, or change_passwords=True\n"
+    )
+    monkeypatch.setenv("POSTROOM_PASSWORD", "WRONG")
+    assert run("load", "t.qdl").err.startswith("postroom: password-wrong: wrong password for A (it came from $POSTROOM")
+    monkeypatch.setenv("POSTROOM_PASSWORD", "OLD")
+    assert run("load", "t.qdl").out.endswith("passwords changed: A\n")
+    monkeypatch.delenv("POSTROOM_PASSWORD")
+    (tmp_path / "t.qdl").write_text("01 INPUT-QUEUE (A)\n99")
+    assert run("load", "t.qdl", "--change-passwords", "--json").json["passwords"] == ["A"]
+    assert run("disable", "A", stdin="NEW\n").err.startswith("postroom: password-missing")
+
+
 def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.qdl").write_text("01 INPUT-QUEUE (A)\n99")
     assert run("load", "--check", "t.qdl").out == "1 entries, no problem found; nothing was loaded\n"
@@ -100,6 +122,7 @@ def test_load_reports_what_changed_and_check_lists_every_problem(run: Run, tmp_p
         "version": 1,
         "added": [],
         "changed": [],
+        "passwords": [],
         "kept": ["INP_0000"],
         "removed": [],
     }

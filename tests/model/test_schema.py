@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from postroom.errors import SchemaInvalid, SchemaMalformed
+from postroom.errors import SchemaInvalid, SchemaMalformed, TextInvalid
 from postroom.model.schema import check_schema, compile_schema
 
 
@@ -61,7 +64,7 @@ def test_what_does_not_fit_is_told(text: str, body: str | None, why: str) -> Non
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "Document is empty"),
+        ("", "no element found"),
         ("<a", "line 1"),
         ("<a/>", "not a schema"),
         (schema('<xs:element name="x" type="nowhere"/>'), "nowhere"),
@@ -133,3 +136,98 @@ def test_deep_and_wide_messages_are_answered_quickly() -> None:
         with pytest.raises(SchemaInvalid):
             check_schema(INVOICE, body)
     assert time.perf_counter() - began < 5
+
+
+# --- hostile schemas and documents ---
+
+OTHER = schema('<xs:element name="e" type="xs:integer"/>', 'targetNamespace="urn:o"')
+LAX = schema(
+    """<xs:element name="a"><xs:complexType><xs:sequence>
+  <xs:any namespace="##any" processContents="lax" minOccurs="0" maxOccurs="unbounded"/>
+</xs:sequence><xs:anyAttribute processContents="lax"/></xs:complexType></xs:element>"""
+)
+XSI = "xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance'"
+#: Schemas that ask for WHERE, in every way that XML and XSD have for it.
+HOSTILE = {
+    "a DOCTYPE": "<!DOCTYPE s>" + LAX,
+    "a DOCTYPE after a comment": "<?xml version='1.0'?><!-- c -->\n<!DOCTYPE s>" + LAX,
+    "a DTD elsewhere": "<!DOCTYPE s SYSTEM 'WHERE'>" + LAX,
+    "a public DTD": "<!DOCTYPE s PUBLIC '-//x' 'WHERE'>" + LAX,
+    "an entity": "<!DOCTYPE s [<!ENTITY e SYSTEM 'WHERE'>]>"
+    + schema("<xs:annotation><xs:appinfo>&e;</xs:appinfo></xs:annotation>"),
+    "an entity in the place of a name": "<!DOCTYPE s [<!ENTITY e 'a'>]>" + schema("<xs:element name='&e;'/>"),
+    "a parameter entity": "<!DOCTYPE s [<!ENTITY % p SYSTEM 'WHERE'> %p;]>" + LAX,
+    "many laughs": "<!DOCTYPE s [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;&a;'>]>" + schema("<xs:element name='&b;'/>"),
+    "an attribute by default": "<!DOCTYPE s [<!ATTLIST s x CDATA 'y'>]>" + LAX,
+    "include": schema("<xs:include schemaLocation='WHERE'/>"),
+    "import": schema("<xs:import namespace='urn:o' schemaLocation='WHERE'/>"),
+    "redefine": schema("<xs:redefine schemaLocation='WHERE'/>"),
+    "override": schema("<xs:override schemaLocation='WHERE'/>"),
+    "a reference to what a namespace might bring": schema(
+        "<xs:import namespace='WHERE'/><xs:element name='a' type='o:t'/>", "xmlns:o='WHERE'"
+    ),
+    "XInclude": schema("<i:include xmlns:i='http://www.w3.org/2001/XInclude' href='WHERE'/>"),
+    "half a surrogate pair": schema("<xs:element name='a\ud800'/>"),
+    "deeper than a document may be": "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'>" + "<xs:a>" * 5000,
+}
+#: What may stand there, and brings nothing.
+HARMLESS = {
+    "a place for the schema of schemas": schema("<xs:element name='a'/>", f"{XSI} xsi:schemaLocation='urn:o WHERE'"),
+    "a style sheet": "<?xml-stylesheet href='WHERE'?>" + LAX,
+    "a base": schema("<xs:element name='a'/>", "xml:base='WHERE'"),
+    "an import of no place": schema("<xs:import namespace='urn:o'/><xs:element name='a'/>"),
+}
+DOCUMENTS = {
+    "a place": f"<a {XSI} xsi:schemaLocation='urn:o WHERE'><e xmlns='urn:o'>no integer</e></a>",
+    "a place without a namespace": f"<a {XSI} xsi:noNamespaceSchemaLocation='WHERE'><e>no integer</e></a>",
+    "XInclude": "<a><i:include xmlns:i='http://www.w3.org/2001/XInclude' href='WHERE'/></a>",
+}
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """Places that must not be looked at: a file that would change the outcome, and a server that says who came."""
+    file = tmp_path / "other.xsd"
+    file.write_text(OTHER)
+    came: list[str] = []
+
+    class Canary(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            came.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Canary) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield [str(file), file.as_uri(), f"http://127.0.0.1:{server.server_port}/other.xsd"], came
+        server.shutdown()
+
+
+@pytest.mark.parametrize("way", HOSTILE)
+def test_a_hostile_schema_is_refused_and_brings_nothing(way: str, elsewhere: tuple[list[str], list[str]]) -> None:
+    places, came = elsewhere
+    for place in places:
+        with pytest.raises((SchemaMalformed, TextInvalid)) as caught:
+            compile_schema(HOSTILE[way].replace("WHERE", place), "s.xsd")
+        assert "no integer" not in str(caught.value)
+    assert came == []
+
+
+@pytest.mark.parametrize("way", HARMLESS)
+def test_what_only_looks_like_a_place_is_not_gone_to(way: str, elsewhere: tuple[list[str], list[str]]) -> None:
+    places, came = elsewhere
+    for place in places:
+        text = HARMLESS[way].replace("WHERE", place)
+        compile_schema(text, "s.xsd")
+        check_schema(text, "<a/>")
+    assert came == []
+
+
+@pytest.mark.parametrize("way", DOCUMENTS)
+def test_a_document_cannot_bring_a_schema_of_its_own(way: str, elsewhere: tuple[list[str], list[str]]) -> None:
+    places, came = elsewhere
+    for place in places:
+        check_schema(LAX, DOCUMENTS[way].replace("WHERE", place))  # with that schema it would not fit
+    assert came == []

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom.errors import DescriptionInvalid, FileUnreadable, LanguageUnknown, NameTaken, QueueInUse
+from postroom.errors import (
+    DescriptionInvalid,
+    FileUnreadable,
+    LanguageUnknown,
+    NameTaken,
+    PasswordNeeded,
+    PasswordWrong,
+    QueueInUse,
+    StoreBusy,
+)
+from postroom.model.password import hash_password
 from postroom.room import Postroom
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "queues"
@@ -79,10 +89,60 @@ def test_a_queue_that_disappears_must_be_empty(room: Postroom, write: Callable[[
 
 def test_a_password_can_be_changed_or_dropped_by_a_load(room: Postroom, write: Callable[[str], Path]) -> None:
     room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n99'))
-    room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99'))
+    loaded = room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99'), old="OLD")
+    assert loaded.passwords == ("A",)
     assert room.disable("A", password="NEW").status == "00"
-    room.load(write("01 INPUT-QUEUE (A)\n99"))
+    assert room.load(write("01 INPUT-QUEUE (A)\n99"), change_passwords=True).passwords == ("A",)
     assert not room.has_password("A")
+
+
+HASH = hash_password("OTHER")
+#: Descriptions in the place of the one below, each with the level whose password it would make another.
+CHANGES = {
+    "another": ('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n02 SUB-QUEUE-1 (B)\n99', "A"),
+    "a hash": (f'01 INPUT-QUEUE (A) PASSWORD HASH IS "{HASH}"\n02 SUB-QUEUE-1 (B)\n99', "A"),
+    "none": ("01 INPUT-QUEUE (A)\n02 SUB-QUEUE-1 (B)\n99", "A"),
+    "no such level": ("01 INPUT-QUEUE (Z)\n99", "A"),
+    "one below what has one": (
+        '01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n02 SUB-QUEUE-1 (B) PASSWORD IS "MINE"\n99',
+        "A B",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_load_that_would_change_a_password_needs_the_present_one(
+    room: Postroom, write: Callable[[str], Path], change: str
+) -> None:
+    first = '01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n02 SUB-QUEUE-1 (B)\n99'
+    text, level = CHANGES[change]
+    room.load(write(first))
+    before = room.hierarchy()
+    with pytest.raises(PasswordNeeded, match=rf"the password of {level}, .*--change-passwords"):
+        room.load(write(text))
+    for wrong in ("NEW", "", "old", "MINE"):
+        with pytest.raises(PasswordWrong, match=level):
+            room.load(write(text), old=wrong)
+    assert room.hierarchy() == before, "what is refused changes nothing"
+    asked: list[str] = []
+    loaded = room.load(write(text), old=lambda name: asked.append(name) or "OLD")  # type: ignore[func-returns-value]
+    assert asked == [level]
+    assert loaded.passwords == (level,)
+    assert room.load(write(text)).passwords == (), "the same again changes nothing, and needs nothing"
+    again = room.load(write(first), change_passwords=True)
+    assert again.passwords == (() if change in ("none", "no such level") else (level,)), "there was none to change"
+
+
+def test_a_password_set_meanwhile_is_not_replaced_by_a_load(room: Postroom, write: Callable[[str], Path]) -> None:
+    room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n99'))
+
+    def meanwhile(level: str) -> str:
+        room.set_password("A", password="THIRD", old="OLD")
+        return "OLD"
+
+    with pytest.raises(StoreBusy, match="someone has set a password"):
+        room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99'), old=meanwhile)
+    assert room.disable("A", password="THIRD").status == "00"
 
 
 def test_a_password_set_by_command_survives_a_load_and_is_printed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,23 +79,16 @@ def refused(text: str) -> bool:
     return False
 
 
-def rebound_ours(name: str, how: str) -> bool:
-    """``map:put`` and ``array:put`` are functions that rules may call; bound anew they are nothing that Saxon has."""
-    return name == "put" and how.partition(" ")[0] in ("map", "array")
-
-
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_what_reaches_outside_is_refused_in_rules_under_every_name(name: str) -> None:
     for how, expression in forms(name).items():
-        if not rebound_ours(name, how):
-            assert refused(f"create rule r for a if (/x) then do enqueue {expression} into b"), how
+        assert refused(f"create rule r for a if (/x) then do enqueue {expression} into b"), how
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_what_reaches_outside_is_refused_in_values_of_properties(name: str) -> None:
     for how, expression in forms(name).items():
-        if not rebound_ours(name, how):
-            assert refused(f"create property p as xs:string queue a value {expression}"), how
+        assert refused(f"create property p as xs:string queue a value {expression}"), how
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -111,7 +105,7 @@ def test_what_reaches_outside_is_refused_in_conditions_keys_and_values_set(name:
 
 @pytest.mark.parametrize("prefix", ["fn:", "math:", "map:", "array:", "xs:", ""])
 def test_a_name_is_on_no_list_that_fits_what_reaches_outside(prefix: str) -> None:
-    allowed = {name for name in OUTSIDE if functions.refusal(prefix + name) is None}
+    allowed = {name for name in OUTSIDE if functions.refusal(functions.canonical(prefix + name, {})) is None}
     ours = {"collection"} if prefix in ("", "fn:") else {"put"} if prefix in ("map:", "array:") else set()
     assert allowed == ours
 
@@ -134,6 +128,53 @@ def test_a_name_is_on_no_list_that_fits_what_reaches_outside(prefix: str) -> Non
 )
 def test_what_only_looks_at_its_arguments_is_allowed(call: str) -> None:
     assert not refused(f"create rule r for a if (/x) then do enqueue {call} into b")
+
+
+#: Names on the list, each under the prefix that it has there.
+LISTED = [f"{prefix}:{local}" for prefix, names in functions._BY_PREFIX.items() if prefix for local in sorted(names)]
+LISTED += [f"fn:{local}" for local in sorted(functions._FN)] + [name for name in functions.OURS if ":" in name]
+#: Of some namespaces, what rules may call there.
+THERE = {
+    FN: functions._FN,
+    f"{FN}/map": functions._MAP,
+    "urn:postroom:qs": {name.partition(":")[2] for name in functions.OURS},
+}
+ELSEWHERE = [*THERE, "http://saxon.sf.net/", "http://exslt.org/common", "", "&#102;n", " "]
+
+
+@pytest.mark.parametrize("uri", ELSEWHERE)
+@pytest.mark.parametrize("shape", ["after", "before", "outside", "reference"])
+def test_a_name_on_the_list_is_refused_where_its_prefix_means_something_else(uri: str, shape: str) -> None:
+    """A declaration holds for its whole element: also for what stands before it in the tag, and for what is inside."""
+    names = [name for name in LISTED if name.partition(":")[2] not in THERE.get(uri, ())]
+    said = []
+    for name in names:
+        prefix = name.partition(":")[0]
+        forms = {
+            "after": f'<t xmlns:{prefix}="{uri}">{{{name}()}}</t>',
+            "before": f"<t a='{{{name}()}}' xmlns:{prefix} = '{uri}'/>",
+            "outside": f'<o xmlns:{prefix}="{uri}"><t a="1">{{<u>{{{name}(1)}}</u>}}</t></o>',
+            "reference": f'<t xmlns:{prefix}="{uri}">{{{name}#1}}</t>',
+        }
+        said.append(forms[shape])
+    text = f"create rule r for a if (/x) then do enqueue ({', '.join(said)}) into b"
+    with pytest.raises(ProgramInvalid) as caught:
+        check(Program(parse(QUEUES + text, "f.demaq")), frozenset())
+    assert [each.rule for each in caught.value.facts["problems"]] == ["function-allowed"] * len(names)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f'<t xmlns:f="{FN}">{{f:abs(1)}}</t>',
+        f'<t xmlns:fn="urn:finance"><fn:x>{{abs(1), Q{{{FN}}}abs(2)}}</fn:x></t>',
+        f'<t xmlns:fn="urn:finance"><u xmlns:fn="{FN}">{{fn:abs(1)}}</u></t>',
+        '(<t xmlns:fn="urn:finance"/>, fn:abs(1))[2]',
+        f"Q{{{FN}/map}}size(map {{}})",
+    ],
+)
+def test_a_function_is_known_by_what_its_name_means(expression: str) -> None:
+    assert not refused(f"create rule r for a if (/x) then do enqueue {expression} into b")
 
 
 def test_every_name_on_the_list_is_a_function_that_saxon_has() -> None:
@@ -198,6 +239,50 @@ def test_a_query_past_all_checks_reads_no_file(
     assert "canary" not in answer
     assert file.name not in answer
     assert answer.strip() in ("", "false", '<?xml version="1.0" encoding="UTF-8"?>')
+
+
+#: Whatever in XQuery tells what relative names are relative to, or where a query comes from.
+FOLDERS = [
+    "static-base-uri()",
+    "resolve-uri('x')",
+    "resolve-uri('../../x')",
+    "base-uri(/)",
+    "base-uri(<a/>)",
+    "base-uri(document { <a/> })",
+    "<a xml:base='x'>{()}</a> ! base-uri(.)",
+    "document-uri(/)",
+    "parse-xml('<a/>') ! (base-uri(.), document-uri(.))",
+    "parse-xml-fragment('<a/>') ! base-uri(.)",
+    "json-to-xml('{}') ! base-uri(.)",
+    "analyze-string('a', 'a') ! base-uri(.)",
+    "try { error() } catch * { $err:module, $err:description, $err:value, $err:additional }",
+    "try { parse-xml('<a') } catch * { $err:module, $err:description, $err:additional }",
+    "try { doc('x') } catch * { $err:module, $err:description }",
+    "parse-xml('<a')",
+    "parse-xml-fragment('<a')",
+    "doc('x')",
+    "doc('../x')",
+    "unparsed-text('x')",
+    "json-doc('x')",
+    "collection('x')",
+    "compare('a', 'b', 'x')",
+    "sort((2, 1), 'x')",
+    "1 +",
+    "$nothing",
+    "import module 'x' at 'y'; 1",
+    "transform(map { 'stylesheet-location': 'x' })",
+]
+
+
+@pytest.mark.parametrize("query", FOLDERS)
+def test_no_query_learns_in_which_folder_it_runs(query: str) -> None:
+    try:
+        said = saxon().run(query, "<b/>")
+    except QueryFailed as error:
+        said = f"{error} {error.what}"
+    assert "file:" not in said.replace("file:/…", "")
+    for folder in {os.getcwd(), str(Path.home()), os.path.dirname(functions.__file__), str(Path(sys.prefix))}:
+        assert folder not in said
 
 
 def test_a_failed_query_says_where() -> None:

@@ -35,21 +35,21 @@ def body(text: str, target: str = "a") -> tuple[str, Surroundings]:
     ("text", "expected"),
     [
         ("if (qs:message()/x) then ()", "if ($qs:message/x) then () else ()"),
-        ("if (qs:property('p')) then ()", 'if (xs:integer($qs:m/p[@n = "p"])) then () else ()'),
-        ("if (qs:property('free')) then ()", 'if (qs:given($qs:m/p[@n = "free"])) then () else ()'),
-        ("if (qs:property('created')) then ()", "if (xs:dateTime($qs:m/@created)) then () else ()"),
+        ("if (qs:property('p')) then ()", 'if (qs:to-integer($qs:m/Q{}p[@n = "p"])) then () else ()'),
+        ("if (qs:property('free')) then ()", 'if (qs:given($qs:m/Q{}p[@n = "free"])) then () else ()'),
+        ("if (qs:property('created')) then ()", "if (qs:to-dateTime($qs:m/@created)) then () else ()"),
         ("if (qs:queue('b')) then ()", "if ($qs:sets(string($qs:m/@s0))) then () else ()"),
         ("if (collection('c')) then ()", "if ($qs:collection-c) then () else ()"),
         ("if (fn:collection('c')) then ()", "if ($qs:collection-c) then () else ()"),
-        ("if (/x) then do reset s key /k", 'if (/x) then qs:reset("s", "0", xs:integer(( /k))) else ()'),
+        ("if (/x) then do reset s key /k", 'if (/x) then qs:reset("s", "0", qs:to-integer(( /k))) else ()'),
         (
             "if (/x) then do enqueue <a/> into plain",
             "if (/x) then ($qs:t0,  <a/> ) else ()",
         ),
-        ("if (/x) then do enqueue . into plain", 'if (/x) then qs:into-0("0", ( . ), (), $qs:h) else ()'),
+        ("if (/x) then do enqueue . into plain", 'if (/x) then qs:into-0("0=", ( . ), (), $qs:h) else ()'),
         (
             "if (/x) then do enqueue . into b with p value 1 with x value 2",
-            'if (/x) then qs:into-0("0", ( . ), ( qs:as-integer("p", ( 1)) , qs:as-given("x", ( 2))), $qs:h) else ()',
+            'if (/x) then qs:into-0("0=", ( . ), ( qs:as-integer("p", ( 1)) , qs:as-given("x", ( 2))), $qs:h) else ()',
         ),
         (
             "if (/x) then do enqueue 1 into a, do enqueue 2 into b",
@@ -63,7 +63,7 @@ def test_our_words_become_xquery(text: str, expected: str) -> None:
 
 def test_a_rule_of_a_slicing_reads_its_slice_by_the_key_of_its_message() -> None:
     text, around = body("if (qs:slice()/x) then do reset", "s")
-    assert text == 'if ($qs:sets(string($qs:m/@s0))/x) then qs:reset("s", "0", xs:integer($qs:m/@k0)) else ()'
+    assert text == 'if ($qs:sets(string($qs:m/@s0))/x) then qs:reset("s", "0", qs:to-integer($qs:m/@k0)) else ()'
     assert around.reads == [Read("slice", "s", Key("property", "p"))]
 
 

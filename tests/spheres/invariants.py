@@ -1,8 +1,10 @@
 """What must be true of spheres, read from a room's journal alone.
 
 A token is in one state queue always and moves along legal transitions. A compensation is delivered once if its sphere
-fails and its primary was taken, and never otherwise. What is withdrawn was not taken. A sphere that has ended has
-nothing in COMP.Q. What goes to one queue goes there in the reverse order of the sends, or in their order on commit.
+fails and its primary was taken, and never otherwise; if its primary is given back after that, and nobody has taken
+the compensation, both disappear. What is withdrawn was not taken. What a sphere has reserved is taken or given back
+with its end. A sphere that has ended has nothing in COMP.Q. What goes to one queue goes there in the reverse order of
+the sends, or in their order on commit.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ class Told:
     compensated: set[str]  # primaries
     withdrawn: set[str]
     waiting: int  # in COMP.Q
+    reserved: set[str]
+    phantoms: set[str]  # primaries that wait in their queues, of spheres that are aborted
 
     @property
     def over(self) -> bool:
@@ -71,6 +75,10 @@ def check(room: Postroom, *, over: bool = False) -> Told:
     told = read(journal(room))
     if over and not told.over:
         raise Broken(f"not at its end: {told.spheres}")
+    if over and told.reserved:
+        raise Broken(f"all is at its end, and reserved are {told.reserved}")
+    if over and told.phantoms:
+        raise Broken(f"their spheres are aborted, and they are there: {told.phantoms}")
     return told
 
 
@@ -91,6 +99,7 @@ class _Reader:
         self.remembered: dict[str, Remembered] = {}
         self.taken: set[str] = set()
         self.begun: set[str] = set()  # someone has read a part
+        self.reserved: set[str] = set()  # a sphere has it, and may give it back
         self.withdrawn: set[str] = set()
         self.aside: set[str] = set()
         self.compensated: set[str] = set()
@@ -112,7 +121,7 @@ class _Reader:
     def pass_on(self, event: Event, key: str) -> None:
         """Something happens to a message that is in no queue of ours."""
         if event.verb == "withdraw":
-            _must(key not in self.taken, "what was taken is withdrawn")
+            _must(key not in self.taken | self.reserved, "what was taken is withdrawn")
             _must(key not in self.withdrawn, "withdrawn twice")
             self.withdrawn.add(key)
             self.begun.discard(key)  # whoever had begun to read it has ended
@@ -120,9 +129,16 @@ class _Reader:
             self.aside.add(key)
         elif event.verb == "unlock":
             self.begun.discard(key)
+        elif event.verb == "give-back":
+            _must(key in self.reserved, "given back, and nobody had it")
+            self.reserved.discard(key)
         elif event.verb not in ("put", "create", "beat"):
             _must(key not in self.withdrawn, "what was withdrawn is there again")
-            (self.begun if event.verb == "segment" else self.taken).add(key)
+            _must(event.verb != "reserve" or key not in self.reserved, "two have it")
+            kinds = {"segment": self.begun, "reserve": self.reserved}
+            kinds.get(event.verb, self.taken).add(key)
+            if event.verb == "take":
+                self.reserved.discard(key)
 
     def start(self, event: Event) -> None:
         assert event.key is not None
@@ -187,7 +203,7 @@ class _Reader:
             return None
         if found.primary is None:
             return found.recipient
-        if found.primary in self.taken | self.begun:
+        if found.primary in self.taken | self.begun | self.reserved:
             _must(found.primary not in self.compensated, "compensated twice")
             self.compensated.add(found.primary)
             return found.recipient
@@ -197,7 +213,10 @@ class _Reader:
     def told(self) -> Told:
         waiting = sum(each.left is None for each in self.remembered.values())
         states = {id: story.state for id, story in self.stories.items()}
-        return Told(states, self.compensated, self.withdrawn, waiting)
+        gone = self.taken | self.withdrawn | self.aside | self.reserved
+        aborted = {each.primary for each in self.remembered.values() if states[each.sphere] == ABORTED}
+        phantoms = {key for key in aborted if key is not None and key not in gone}
+        return Told(states, self.compensated, self.withdrawn, waiting, self.reserved, phantoms)
 
 
 def _must(true: bool, otherwise: str) -> None:

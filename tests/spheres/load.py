@@ -74,10 +74,22 @@ def take(url: str, seed: str) -> None:
     with postroom.open(url) as room:
         while os.getppid() == PARENT:
             with suppress(StoreBusy):
+                if chance.random() < 0.3:
+                    hold(room, chance)
+                    continue
                 message = room.receive(chance.choice(QUEUES), wait=0.05).message
                 if message is not None and message.sphere is not None:
                     with suppress(SphereError):
                         react(message, chance)
+
+
+def hold(room: Postroom, chance: random.Random) -> None:
+    """Receive in a sphere of one's own, which may fail: then what others' spheres have sent goes back to them."""
+    with suppress(Planned, SphereError), room.sphere(heartbeat=HEARTBEAT, commit_within=1.0) as sphere:
+        for _ in range(chance.randrange(1, 4)):
+            sphere.receive(chance.choice(QUEUES), wait=0.05)
+        if chance.random() < 0.5:
+            raise Planned
 
 
 def react(message: Message, chance: random.Random) -> None:

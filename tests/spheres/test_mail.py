@@ -66,7 +66,8 @@ def test_a_procedure_that_handles_a_message_has_processed_it(room: Postroom, age
         sent = sphere.mail(agency, "Hotel", "BOOKING", {"Trip": "Rome"}, compensation={"Trip": "not Rome"})
         sphere.require("Hotel", processing_within=60)
         room.run_until_idle()
-    (shown,) = room.show_sphere("rome").sends
+    shown, note_made = room.show_sphere("rome").sends
+    assert str(note_made.maker).startswith("procedure ")
     assert shown.processed is not None
     assert sent.key is not None
     assert room.show(sent.key).properties["sphere"] == "rome"

@@ -128,10 +128,14 @@ def test_late_beats_within_the_interval_keep_an_owner_alive(work: Postroom, monk
     check(work, over=True)
 
 
-def test_beats_that_do_not_come_are_missed(work: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beats_that_do_not_come_from_another_machine_are_missed(
+    work: Postroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Heart, "pause", property(lambda heart: 60.0))
+    monkeypatch.setattr("postroom.spheres.compensation.is_alive", lambda owner: None)
     sphere = started(work, "s")
     assert work.compensate(CHECK).aborted == 1
+    assert "may live, and has not beaten for" in str(work.show_sphere("s").sphere.reason)
     with pytest.raises(SphereOver):
         sphere.send("work", "too late")
     check(work, over=True)

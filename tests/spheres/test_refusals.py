@@ -76,7 +76,7 @@ def test_heartbeat_and_check_must_fit(room: Postroom) -> None:
     with pytest.raises(CheckTooShort):
         room.compensate(check=1.0)
     sphere.commit()
-    room.compensate(check=0.5)
+    room.compensator(0.5).announce()
     with pytest.raises(HeartbeatTooSlow):
         room.sphere(heartbeat=0.5)
 

@@ -58,7 +58,7 @@ def test_what_a_rule_sends_is_undone_with_the_sphere_of_its_cause(room: Postroom
         raise RuntimeError
     assert bodies(room, "billingUndo") == ["<cancel>7</cancel>"]
     assert bodies(room, "orders") == ["<never-mind/>"], "a rule has consumed the order"
-    assert [each.outcome for each in room.show_sphere("one").sends] == ["compensated", "compensated"]
+    assert [each.outcome for each in room.show_sphere("one").sends] == ["compensated", "compensated", "withdrawn"]
     (undo,) = room.info("billingUndo")
     assert undo.properties["compensates"] == bill.key
     assert undo.cause == bill.key
@@ -98,15 +98,29 @@ def test_outside_of_a_sphere_the_clause_does_nothing(room: Postroom) -> None:
 
 
 def test_a_rule_that_comes_late_sends_nothing_that_would_stand(room: Postroom) -> None:
-    with pytest.raises(RuntimeError), room.sphere("one") as sphere:
-        sphere.send("orders", order(7), format="xml", compensation="<never-mind/>")
-        taken = room.receive("orders").message
-        assert taken is not None
-        raise RuntimeError
-    room.send("orders", order(8), format="xml", properties={"sphere": "one"})  # what the recipient passes on
+    sphere = room.sphere("one")
+    sphere.send("orders", order(7), format="xml", compensation="<never-mind/>")
+    room.set_password("ABORTING", password="p")
+    room.disable("ABORTING", password="p")  # nothing is undone now
+    sphere.abort()
+    assert room.run_until_idle(master=MASTER) == 1
+    assert bodies(room, "billing") == bodies(room, "billingUndo") == bodies(room, "notes") == []
+    room.enable("ABORTING", password="p")
+    assert room.compensate().compensated == 1
+    assert bodies(room, "orders") == ["<never-mind/>"]
+
+
+def test_an_arc_that_fails_has_not_processed(room: Postroom, tmp_path: Path) -> None:
+    file = tmp_path / "stocks.flow"
+    file.write_text("domain d space A : [n: int] space C : [n: int] arc c : A -> C transform [n: n] => [n: 10 % n]")
+    room.load(file)
+    sphere = room.sphere("one")
+    sphere.send("A", {"n": 0})
+    sphere.require("A", processing_within=1)
     room.run_until_idle(master=MASTER)
-    assert bodies(room, "billing") == bodies(room, "billingUndo") == []
-    assert len(bodies(room, "notes")) == 1, "what nothing undoes is sent"
+    assert "divided by zero" in bodies(room, "postroom-errors")[0]
+    with pytest.raises(SphereAborted, match="A had not processed"):
+        sphere.commit()
 
 
 def test_a_rule_that_consumes_a_message_has_processed_it(room: Postroom) -> None:

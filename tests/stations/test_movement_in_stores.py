@@ -110,7 +110,7 @@ class Walk:
         if not self.reading:
             return
         query, existed, parts = self.chance.choice(self.reading)
-        urls = self.network.nodes()
+        urls = self.network.ways()
         every = [Part(node, urls[node], STATIONS) for node in urls] + [Part(CONTROL, self.room.url, MAILBOXES)]
         part = self.chance.choice(every)
         rows = read_part(0, part, query.number, EVERYTHING, None).to_pylist()
@@ -222,7 +222,7 @@ def test_the_anomaly_of_x_and_y_cannot_be_reached(tmp_path: Path) -> None:
             return _Query(room._network, EVERYTHING, scope, f"w{number}", 60)
 
         def seen(query: _Query, node: str) -> list[int]:
-            part = Part(node, room._network.nodes()[node], STATIONS)
+            part = Part(node, room._network.ways()[node], STATIONS)
             rows = read_part(0, part, query.number, EVERYTHING, None).to_pylist()
             return [parse_json(row["body"])["Count"] for row in rows]
 

@@ -22,6 +22,7 @@ from postroom.errors import (
     NodeDown,
     NodeUnfit,
     NodeUnknown,
+    PasswordNeeded,
     PrincipalRefused,
     StationInUse,
     StationTaken,
@@ -132,6 +133,24 @@ def test_stations_have_passwords(url: str) -> None:
             room.station("Oscar", "pw")
 
 
+def test_a_registered_name_gets_another_password_only_by_its_own_or_the_operators_word(url: str) -> None:
+    with postroom.open(url) as room:
+        room.add_principal("Ann", "first")
+        for password in ("second", None):
+            with pytest.raises(PasswordNeeded, match=r"Ann is registered.*--replace"):
+                room.add_principal("Ann", password)
+            with pytest.raises(PrincipalRefused):
+                room.add_principal("Ann", password, old="wrong")
+        room.client("Ann", "first")
+        room.add_principal("Ann", "second", old="first")
+        room.client("Ann", "second")
+        token = room.add_principal("Ann", replace=True)
+        room.client("Ann", token)
+        with pytest.raises(PrincipalRefused):
+            room.add_principal("Nobody", "pw", old="there is none")
+        assert room.principals() == ["Ann"]
+
+
 def test_a_login_stands_for_a_password_until_it_ends(url: str) -> None:
     now = 1_000_000_000_000_000
     with postroom.open(url, clock=lambda: now) as room:
@@ -143,10 +162,10 @@ def test_a_login_stands_for_a_password_until_it_ends(url: str) -> None:
         for name, said in (("John", "x.y"), ("Simon", token), ("John", token + "x"), ("John", "")):
             with pytest.raises(PrincipalRefused):
                 room.station(name, token=said)
-        room.add_principal("John", "other")
+        room.add_principal("John", "other", old="secret")
         with pytest.raises(PrincipalRefused, match="login has ended"):
             room.station("John", token=token)
-        room.add_principal("John", "secret")
+        room.add_principal("John", "secret", replace=True)
         second = room.login("John", "secret")
         room.logout("John", token)
         with pytest.raises(PrincipalRefused, match="login has ended"):

@@ -128,8 +128,8 @@ def test_a_node_that_falls_silent_costs_its_own_query_only(
         assert room.store.read(lambda tx: tx.tracking.running()) == []
 
 
-def frame_of(read: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[SparkSession, int], DataFrame]:
-    return lambda spark, parts: spark.range(0, parts, 1, parts).mapInArrow(read, PACKED)
+def frame_of(read: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[SparkSession, tuple[str, ...]], DataFrame]:
+    return lambda spark, urls: spark.range(0, len(urls), 1, len(urls)).mapInArrow(read, PACKED)
 
 
 def test_a_query_that_takes_too_long_ends(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,8 @@ field L list of int free
     fields = [Asked(name, kinds[name], True, some) for name, some in sketch(form, said).items()]
     for stations in (None, frozenset({"ann", "bob"})):
         job = Job([Part("north", "n.db", STATIONS)], 7, Plan("T", tuple(fields)), stations, True)
-        assert Job.unpacked(job.packed()) == job
+        assert Job.unpacked(job.packed(), ["n.db"]) == job
+        assert "n.db" not in job.packed()
 
 
 def test_an_answer_has_a_largest_size(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:

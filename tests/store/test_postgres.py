@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 
@@ -26,8 +27,9 @@ from postroom.errors import (
     UrlInvalid,
 )
 from postroom.room import Postroom
-from postroom.store.postgres import PostgresStore, public_url
+from postroom.store.postgres import PostgresStore
 from postroom.store.transaction import Transaction
+from postroom.store.urls import public_url
 
 
 @pytest.fixture
@@ -225,3 +227,27 @@ def test_a_commit_that_goes_on_without_its_client_is_settled_before_anyone_is_to
         other.send("q", "late", idempotency_key="once")
         assert len(list(other.info("q"))) == 1
     line.close()
+
+
+def test_sends_to_the_same_queues_in_other_orders_do_not_wait_in_a_circle(postgres_url: str) -> None:
+    """PostgreSQL would find out after a second, and end one of them."""
+    with postroom.open(postgres_url) as room:
+        for name in "abcd":
+            room.create_queue(name)
+
+    def deadlocks() -> int:
+        with psycopg.connect(postgres_url) as connection:
+            row = connection.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+            return int(row.fetchone()[0])  # type: ignore[index]
+
+    def send(order: str) -> None:
+        with postroom.open(postgres_url) as room:
+            for number in range(60):
+                room.distribute(list(order), f"{order} {number}")
+
+    before = deadlocks()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(send, ["abcd", "dcba", "bdac", "cadb"]))
+    assert deadlocks() == before, "each has told of them when it left"
+    with postroom.open(postgres_url) as room:
+        assert [queue.unprocessed for queue in room.accept().queues] == [240] * 4

@@ -15,6 +15,7 @@ CHECKS = (
     Check("messages", "", storage.messages),
     Check("journal", "no gap in the way of any message that was looked at", storage.chains),
     Check("counts", "every queue holds as many messages as it says", storage.counts),
+    Check("growth", "nothing has grown large that is kept for ever", storage.growth),
     Check("engine", "no engine runs, and none has left its lease behind", working.engine),
     Check("waiting", "nothing waits for an engine", working.waiting),
     Check("outbox", "no effect has failed or is overdue", working.outbox),
@@ -26,6 +27,7 @@ CHECKS = (
     Check("owners", "no sphere has lost its owner", spheres.owners),
     Check("ends", "every sphere that began to end has ended, or still may", spheres.ends),
     Check("parked", "no compensation waits for its queue", spheres.parked),
+    Check("doubts", "no database waits to hear how a sphere has ended", spheres.doubts),
 )
 
 

@@ -40,7 +40,7 @@ def _orphans(tx: Transaction) -> list[tuple[Kept, str]]:
 
 def _is_silent(tx: Transaction, kept: Kept, beat: Beat | None) -> bool:
     """Whether an owner should have beaten several times by now; both times are this store's."""
-    last = kept.started if beat is None else tx.journal.time_of(beat.position) or 0
+    last = kept.started if beat is None else beat.at
     checked = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
     return last < tx.now - max(3 * kept.heartbeat, 2 * checked)
 
@@ -77,3 +77,11 @@ def _parked(tx: Transaction) -> list[tuple[str, str, str]]:
         for send in tx.spheres.open_sends(kept.id)
         if send.why is not None
     ]
+
+
+def doubts(case: Case) -> Iterator[Told]:
+    """Databases that were prepared for a sphere and may not know its end: they keep their locks."""
+    for each in case.store.read(lambda tx: tx.spheres.in_doubt()[:EXAMINED_MAX]):
+        if is_alive(each.owner) is not True:  # else it is about to tell them
+            what = f"{each.place} may be in doubt ({each.branch}); the sphere is {each.state}"
+            yield warning(what, f"sphere {each.sphere}", "postroom sphere settle URL, with that of the database")

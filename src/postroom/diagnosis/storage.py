@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from postroom.diagnosis.finding import Case, Told, ok, warning, wrong
-from postroom.limits import EXAMINED_MAX, SAMPLE_MESSAGES
+from postroom.diagnosis.finding import Case, Told, note, ok, warning, wrong
+from postroom.limits import EXAMINED_MAX, GROWN_ROWS, SAMPLE_MESSAGES
 from postroom.model.key import key_text
 from postroom.store import file_of
 from postroom.store.messages import State
@@ -84,6 +84,16 @@ def chains(case: Case) -> Iterator[Told]:
     for key in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX)):
         what = f"the journal has a gap in what happened to message {key_text(key)}"
         yield wrong(what, "journal", f"postroom trace {key_text(key)}; then restore a backup")
+
+
+def growth(case: Case) -> Iterator[Told]:
+    """What has grown large, and is kept for ever."""
+    rows, kept = case.store.read(lambda tx: (tx.upkeep.rows(), tx.upkeep.retentions()))
+    for kind, count in rows.items():
+        if count >= GROWN_ROWS and kind == "journal":
+            yield note(f"the journal has {count} lines", case.where, "postroom archive --before 90d FOLDER")
+        elif count >= GROWN_ROWS and kind not in kept:
+            yield note(f"{count} {kind}, and they are kept for ever", case.where, f"postroom retention set {kind} 90d")
 
 
 def counts(case: Case) -> Iterator[Told]:

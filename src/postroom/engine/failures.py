@@ -9,7 +9,7 @@ from postroom.limits import BODY_BYTES_MAX
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES
 from postroom.model.xmltext import escaped, without_declaration
-from postroom.store.queues import Keep
+from postroom.store.queues import Keep, Queue
 from postroom.store.transaction import Transaction
 
 #: Where errors go that nothing else takes. It is always there, and no rule may watch it: so errors of errors end.
@@ -53,3 +53,11 @@ def error_queue(tx: Transaction) -> None:
     present = tx.queues.named(SYSTEM_ERRORS)
     if present is None:
         tx.queues.create(SYSTEM_ERRORS, _KIND, path=SYSTEM_ERRORS, keep=Keep.SLICED)
+
+
+def made_error_queue(tx: Transaction) -> Queue:
+    """The queue for errors, locked, whether it was there or not."""
+    error_queue(tx)
+    queue = tx.queues.named(SYSTEM_ERRORS)
+    assert queue is not None
+    return queue

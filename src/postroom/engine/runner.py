@@ -15,24 +15,28 @@ from typing import TYPE_CHECKING
 
 from postroom.engine.depot import Depot
 from postroom.engine.dispatch import Dispatch, Gateway, Report
-from postroom.engine.stage import Result, Stage, Turn
+from postroom.engine.lanes import Lanes
+from postroom.engine.stage import Beside, Result, Stage, Turn
 from postroom.engine.step import LEASE, in_use
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import (
     ENGINE_LEASE_SECONDS,
+    LANE_SECONDS,
     STEP_CREATED_MAX,
     STEP_MESSAGES_MAX,
     STEP_SECONDS,
     SWEEP_IDLE_SECONDS,
+    UPKEEP_SECONDS,
     WARM_SECONDS,
 )
-from postroom.store.base import Store
+from postroom.store.base import Store, Waiter
 from postroom.store.batch import Admit, Stale, admit_nothing
 from postroom.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_BUSY_SECONDS = 0.02  # between two looks at a step that takes long
 IDLE_SECONDS = 0.5  # a wake-up ends a sleep at once; a stop ends it within this
 _STEP_MESSAGES_MIN = 16
 _STEP_MESSAGES_FIRST = 1_024
@@ -66,7 +70,8 @@ Progress = Callable[[Totals], None]
 class Runner:
     """``spark`` is called when there is something to evaluate, ``housekeeping`` when it has been idle.
 
-    ``admit`` lets messages into queues that another capability than the one that made them looks after.
+    ``upkeep`` is called at an interval, busy or not. ``admit`` lets messages into queues that another capability than
+    the one that made them looks after.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class Runner:
         stages: Iterable[Stage] = (),
         housekeeping: Callable[[], int] | None = None,
         admit: Admit = admit_nothing,
+        upkeep: Callable[[], object] | None = None,
     ) -> None:
         self._store = store
         self._gateways = tuple(gateways)
@@ -84,6 +90,8 @@ class Runner:
         self._stages = tuple(stages)
         self._housekeeping = housekeeping
         self._admit = admit
+        self._upkeep = upkeep
+        self._upkeep_due = 0.0
         self._stop = threading.Event()
         self._running = threading.Lock()
         self._fence = 0
@@ -91,7 +99,8 @@ class Runner:
         self._size = _STEP_MESSAGES_FIRST
         self._depot: Depot | None = None
         self._evaluated: float | None = None  # when Spark was last used
-        self._steps: dict[Stage, Generator[Result]] = {}  # under way
+        self._lanes: dict[Stage, Lanes] = {}  # steps under way
+        self._look_again = 0.0  # when to look for more beside a step that takes long
 
     def stop(self) -> None:
         """Finish the step at hand and the effects under way, and leave; a signal handler or thread may call it."""
@@ -127,19 +136,21 @@ class Runner:
                 at_end.callback(self._abandon)
                 dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, self._fence, report))
                 while not self._stop.is_set():
+                    if not until_idle:
+                        self._keep_up()
                     dispatch.check()
                     if self._work(spark, progress, totals, step_messages):
                         idle_since = monotonic()
                         continue
                     idle, pause = self._rest()
-                    if idle and until_idle:
+                    if idle and until_idle and not self._is_evaluating():
                         break
                     if not until_idle and monotonic() - idle_since > SWEEP_IDLE_SECONDS:
                         if self._tidy():
                             continue
                         idle_since = monotonic()
                     self._keep_warm(spark)
-                    waiter.wait(pause)
+                    self._pause(waiter, pause)
             totals.effects = dispatch.tried
         finally:
             self._running.release()
@@ -175,33 +186,47 @@ class Runner:
         self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
     ) -> Result | None:
         """The next of the steps under way, or the first of new ones; None if there is nothing to do."""
-        under_way = self._steps.get(stage)
-        result = next(under_way, None) if under_way is not None else None
-        if result is None:
-            fresh = self._fresh_steps(stage, spark, totals, step_messages)
-            if fresh is None:
-                return None
-            self._steps[stage] = fresh
-            result = next(fresh, None)
+        lanes = self._lanes.setdefault(stage, Lanes())
+        result = lanes.next(lambda beside: self._fresh_steps(stage, spark, totals, step_messages, beside))
         if result is not None and result.blocked is not None:
             queue, goal = result.blocked
             totals.waiting[queue] = goal
         return result
 
     def _fresh_steps(
-        self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
+        self,
+        stage: Stage,
+        spark: Callable[[], SparkSession],
+        totals: Totals,
+        step_messages: int | None,
+        beside: Beside,
     ) -> Generator[Result] | None:
         if totals.waiting:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
+        if beside.queues and monotonic() < self._look_again:
+            return None  # nothing has come since the last look
         size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
-        return stage.steps(Turn(self._store, self._fence, spark, size, self._admit, self._depot, dict(totals.waiting)))
+        waiting = dict(totals.waiting)
+        return stage.steps(Turn(self._store, self._fence, spark, size, self._admit, self._depot, waiting, beside))
 
     def _abandon(self) -> None:
         """End what is under way; what was not committed has not happened."""
-        for under_way in self._steps.values():
-            under_way.close()
-        self._steps.clear()
+        for lanes in self._lanes.values():
+            lanes.close()
+        self._lanes.clear()
+
+    def _pause(self, waiter: Waiter, seconds: float) -> None:
+        """Sleep until something may have come, or a step that takes long may be evaluated."""
+        busy = self._is_evaluating()
+        if monotonic() >= self._look_again:
+            self._look_again = monotonic() + LANE_SECONDS
+        if waiter.wait(_BUSY_SECONDS if busy else seconds) or not busy:
+            self._look_again = 0.0
+
+    def _is_evaluating(self) -> bool:
+        """Whether a step takes long, and what comes of it will have to be committed."""
+        return any(lanes.busy for lanes in self._lanes.values())
 
     def _adapt(self, result: Result) -> None:
         """Grow while steps are short and there is more to do; shrink when they are long, or settle little."""
@@ -234,6 +259,12 @@ class Runner:
         for stage in self._stages:
             stage.keep_warm(self._store, spark)
         self._evaluated = monotonic()
+
+    def _keep_up(self) -> None:
+        """Remove what was kept long enough, busy or not, at an interval."""
+        if self._upkeep is not None and monotonic() >= self._upkeep_due:
+            self._upkeep()
+            self._upkeep_due = monotonic() + UPKEEP_SECONDS
 
     def _tidy(self) -> bool:
         return self._housekeeping is not None and self._housekeeping() > 0

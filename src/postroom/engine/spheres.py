@@ -1,26 +1,33 @@
 """Messages that belong to a sphere, wherever they are made: what follows from one belongs to the same sphere.
 
-A rule may say what undoes a message that it sends. The two are remembered in the commit of the step, as those of an
-owner are; in a sphere that has failed meanwhile, the message is withdrawn in the same commit.
+What rules, arcs, counters and procedures make of such a message is noted in the commit of the step, as the sends of an
+owner are; in a sphere that has failed meanwhile, it is withdrawn in the same commit. A rule may say what undoes a
+message that it sends, and may vote against the sphere.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from postroom.engine.effects import Action, Effects, Enqueue
+from postroom.engine.machine import SPHERES
 from postroom.errors import PropertyInvalid
+from postroom.limits import REASON_CHARS_MAX
 from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Draft, Stored, properties_text
 from postroom.store.queues import UNDO, Keep, Queue
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, MACHINE, UNDO_QUEUE, Send
+from postroom.store.spheres import ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
+from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
 
 #: The agreed properties of messages that belong to a sphere.
 SPHERE, RECIPIENT, COMPENSATES = "sphere", "recipient", "compensates"
-RETURN = "return"  # when a message that was received in a sphere is sent again: if it fails
+RETURN = "return"  # when a message that was received in a sphere is given back: if it fails
+
+#: Lets a message disappear from its queue.
+Withdraw = Callable[[Transaction, Queue, Stored], None]
 
 
 def sphere_of(stored: Stored) -> str | None:
@@ -66,74 +73,150 @@ def remember(
     return tx.messages.put(undo, marked(draft, said), cause if primary is None else primary, detail)
 
 
-class _Undo(NamedTuple):
+def fail(tx: Transaction, token: Token, reason: str, queues: Mapping[str, Queue] | None = None) -> bool:
+    """Decide that a sphere fails, whose token is locked, unless its end is decided; the rest is undone after that."""
+    if token.state not in (ACTIVE, COMMITTING):
+        return False
+    said = reason[:REASON_CHARS_MAX]
+    SPHERES.move(tx, token, ABORTING, said, queues=queues)
+    tx.spheres.set_reason(token.entity, said)
+    tx.wake()
+    return True
+
+
+def bound_to(tx: Transaction, stored: Stored) -> str | None:
+    """The sphere that undoes what is made of a message; None for what a sphere has sent when its outcome was known."""
+    id = sphere_of(stored)
+    if id is None or RECIPIENT in json.loads(stored.properties):
+        return None
+    origin = tx.spheres.origin(stored.key)
+    return None if origin is not None and origin.message != stored.key else id
+
+
+class Made(NamedTuple):
+    """A message that the engine made of one that belongs to a sphere."""
+
     sphere: str
-    cause: int  # the message that led to both
-    place: int  # of the message that it undoes, among what its cause led to
-    action: Enqueue
+    key: int
+    queue: Queue
+    maker: str  # as the journal calls it
+    undo: Enqueue | None = None  # what undoes it
+
+
+class Fates:
+    """The spheres of what a step of the engine takes, locked: what is made of it shares their outcome.
+
+    Spheres are locked before queues: whoever makes one of these has locked none.
+    """
+
+    def __init__(self, tx: Transaction, spheres: Iterable[str]) -> None:
+        self._tx = tx
+        self._tokens = {id: tx.tokens.locked(MACHINE, id) for id in sorted(set(spheres))}
+
+    def __contains__(self, sphere: str) -> bool:
+        return sphere in self._tokens
+
+    def bind(self, made: Sequence[Made], withdraw: Withdraw) -> None:
+        """Note what was made; in a sphere that has failed meanwhile it disappears again."""
+        by_sphere: dict[str, list[Made]] = {}
+        for each in made:
+            by_sphere.setdefault(each.sphere, []).append(each)
+        for id, some in by_sphere.items():
+            token = self._tokens[id]
+            if token is None or token.state == COMMITTED:  # of another room, or as good as any other message
+                continue
+            if token.state in (ACTIVE, COMMITTING):
+                first = self._tx.spheres.next_send(id, len(some))
+                self._tx.spheres.remember(*(self._send(first + place, each) for place, each in enumerate(some)))
+                continue
+            for each in some:
+                stored = self._tx.messages.find(each.key)
+                if stored is not None and stored.processed is None:
+                    withdraw(self._tx, each.queue, stored)
+
+    def _send(self, number: int, made: Made) -> Send:
+        tx, undo = self._tx, made.undo
+        send = Send(made.sphere, number, "now", made.queue.name, made.key, made.queue.id, None, None, None, tx.now)
+        if undo is not None:
+            draft = Draft(undo.body, undo.format, undo.type, undo.properties)
+            memory = remember(tx, made.sphere, draft, "now", undo.queue, made.key)
+            send = send._replace(remembered=memory, target=undo.queue)
+        return send._replace(maker=made.maker)
+
+    def vote(self, sphere: str, reason: str, queues: Mapping[str, Queue] | None = None) -> None:
+        """Someone of the engine votes against a sphere."""
+        token = self._tokens[sphere]
+        if token is not None:
+            fail(self._tx, token, reason, queues)
+            self._tokens[sphere] = self._tx.tokens.locked(MACHINE, sphere)
+
+
+def plainly(tx: Transaction, queue: Queue, stored: Stored) -> None:
+    """Let a message disappear that nobody has taken."""
+    tx.messages.remove(queue, stored, "withdraw")
 
 
 class Bonds:
     """What the messages of one step have to do with spheres."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: Transaction, agent: str) -> None:
         self._tx = tx
-        self._undo: list[_Undo] = []
-        self._states: dict[str, str | None] = {}
+        self._agent = agent
+        self._spheres: dict[int, str] = {}  # by the key of the message that led to something
+        self._undo: dict[tuple[int, int], Enqueue] = {}  # by the cause, and the place of what it undoes
+        self._votes: list[tuple[str, str]] = []
+        self._fates = Fates(tx, ())
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Those of states that the step will touch."""
+        return (ACTIVE, COMMITTING, ABORTING) if self._votes else ()
 
     def untied(self, steps: Sequence[tuple[Stored, Effects]]) -> list[tuple[Stored, Effects]]:
-        """The same without what undoes, and with the property that is inherited; spheres are locked before queues."""
+        """The same without what undoes and without votes, and with the property that is inherited."""
         found = [(stored, self._untied(stored, made)) for stored, made in steps]
-        for id in sorted({undo.sphere for undo in self._undo}):
-            token = self._tx.tokens.locked(MACHINE, id)
-            self._states[id] = None if token is None else token.state
+        self._fates = Fates(self._tx, self._spheres.values())
         return found
 
     def _untied(self, stored: Stored, made: Effects) -> Effects:
-        id = sphere_of(stored)
-        if id is None and not any(type(action) is Enqueue and action.compensates for action in made):
-            return made
+        id = bound_to(self._tx, stored) if made and IN_SPHERE in stored.properties else None
+        if id is not None:
+            self._spheres[stored.key] = id
         kept: list[Action] = []
         for action in made:
-            if type(action) is Enqueue and action.compensates:
+            if type(action) is not Enqueue:
+                kept.append(action)
+            elif action.compensates:
                 if id is not None:
-                    self._undo.append(_Undo(id, stored.key, len(kept) - 1, action))
-            elif type(action) is Enqueue and id is not None:
+                    self._undo[stored.key, len(kept) - 1] = action
+            elif action.queue == ABORTING:
+                if id is not None:
+                    self._votes.append((id, action.body))
+            elif id is not None:
                 kept.append(action._replace(properties=_with_sphere(action.properties, id)))
             else:
                 kept.append(action)
         return tuple(kept)
 
     def settle(self, steps: Sequence[tuple[Stored, Effects]], keys: Sequence[int], queues: Mapping[str, Queue]) -> None:
-        """Remember what undoes the new messages, whose keys are in the order in which they were put."""
-        if not self._undo:
+        """Note the new messages, whose keys are in the order in which they were put, and what undoes them; and vote."""
+        if not self._spheres:
             return
-        made: dict[tuple[int, int], tuple[int, Enqueue]] = {}
+        made: list[Made] = []
         number = 0
         for stored, actions in steps:
+            id = self._spheres.get(stored.key)
             for place, action in enumerate(actions):
-                if type(action) is Enqueue:
-                    made[stored.key, place] = (keys[number], action)
-                    number += 1
-        for undo in self._undo:
-            if (undo.cause, undo.place) in made:  # else its cause waits for a queue on hold
-                key, primary = made[undo.cause, undo.place]
-                self._bind(undo, key, queues[primary.queue])
-
-    def _bind(self, undo: _Undo, key: int, queue: Queue) -> None:
-        tx, state, action = self._tx, self._states[undo.sphere], undo.action
-        if state in (ABORTING, ABORTED):
-            stored = tx.messages.find(key)
-            if stored is not None:
-                tx.messages.remove(queue, stored, "withdraw")
-        elif state in (ACTIVE, COMMITTING):
-            draft = Draft(action.body, action.format, action.type, action.properties)
-            number = tx.spheres.next_send(undo.sphere)
-            memory = remember(tx, undo.sphere, draft, "now", action.queue, key)
-            note = Send(undo.sphere, number, "now", queue.name, key, queue.id, memory, action.queue, None, tx.now)
-            tx.spheres.remember(note)
+                if type(action) is not Enqueue:
+                    continue
+                if id is not None and not action.failed and not action.passed:
+                    undo = self._undo.get((stored.key, place))
+                    made.append(Made(id, keys[number], queues[action.queue], f"{self._agent} {action.rule}", undo))
+                number += 1
+        self._fates.bind(made, plainly)
+        for id, reason in self._votes:
+            self._fates.vote(id, reason, queues)
 
 
 def _with_sphere(properties: str, id: str) -> str:
-    own = json.loads(properties)
-    return properties_text({**own, SPHERE: own.get(SPHERE, id)})
+    return properties_text({**json.loads(properties), SPHERE: id})

@@ -6,14 +6,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from postroom.engine.depot import Bay, Depot
 from postroom.engine.effects import Arrival, Document, Effects, Granule
 from postroom.engine.serial import Timeline
 from postroom.model.message import Stored
 from postroom.store.base import Store
-from postroom.store.batch import Admit, admit_nothing
+from postroom.store.batch import Admit, Stale, admit_nothing
 from postroom.store.queues import Door
 from postroom.store.transaction import Transaction
 
@@ -90,6 +90,23 @@ class Result:
     claimed: int = 0
     more: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
+    busy: frozenset[str] = frozenset()  # it is still evaluated, and these are the queues that it has taken from
+    reads: bool = False  # whether the messages of a busy one look at others
+
+
+class Entangled(Stale):
+    """The step must be done again with none beside it: it resets a slice that others may have looked at meanwhile."""
+
+
+class Beside(NamedTuple):
+    """What a chain of steps finds under way when it begins."""
+
+    queues: frozenset[str] = frozenset()  # whose messages others have taken
+    reads: bool = False  # whether those look at messages that are not their own
+    seconds: float | None = None  # after which a step that is still evaluated is left apart; None: never
+
+
+ALONE = Beside()
 
 
 @contextmanager
@@ -111,6 +128,7 @@ class Turn:
     admit: Admit = admit_nothing
     depot: Depot | None = None  # where executors read and write, if they do it themselves
     waiting: Mapping[str, str] = field(default_factory=dict)  # queues, and the queue on hold that each waits for
+    beside: Beside = ALONE
 
 
 class Stage(Protocol):

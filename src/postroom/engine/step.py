@@ -19,7 +19,7 @@ from postroom.engine.spheres import Bonds
 from postroom.engine.stage import Result, Share
 from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
-from postroom.model.message import Draft, Stored
+from postroom.model.message import IN_SPHERE, Draft, Stored
 from postroom.store.batch import NOWHERE, Admit, Batch, Places, Put, Stale, admit_nothing
 from postroom.store.queues import Queue
 from postroom.store.timers import ECHO, Timer
@@ -131,6 +131,8 @@ def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[
 
 def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> Stored | None:
     stored = tx.messages.find(int(timer.payload["message"]))
+    if stored is not None and tx.messages.is_reserved(stored.key):
+        return None  # whoever has it may give it back
     if stored is None or stored.processed is not None:
         tx.timers.remove(timer)  # someone has received the message meanwhile
         return None
@@ -138,8 +140,7 @@ def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> S
         return None
     if stored.sound:
         return stored
-    last = tx.journal.last(stored.key)
-    if last is None or last.verb != "set-aside":  # someone who wanted to receive it may have found it first
+    if not tx.messages.is_set_aside(stored.key):  # someone who wanted to receive it may have found it first
         tx.messages.set_aside(queues[stored.queue], stored)
     tx.timers.remove(timer)
     return None
@@ -217,8 +218,7 @@ def set_aside(tx: Transaction, keys: Sequence[int], fence: int) -> None:
     names = {stored.queue for stored in tx.messages.find_many(keys).values()}
     queues = _locked(tx, sorted(names))
     for stored in tx.messages.find_many(keys).values():
-        last = tx.journal.last(stored.key)
-        if stored.queue not in queues or stored.processed is not None or (last and last.verb == "set-aside"):
+        if stored.queue not in queues or stored.processed is not None or tx.messages.is_set_aside(stored.key):
             continue
         if stored.sound:
             raise misread(stored.key)
@@ -290,7 +290,7 @@ class _Commit:
         self._claimed = claimed
         self._effects = effects
         self._agent = claimed.share.agent
-        self._bonds = Bonds(tx)
+        self._bonds = Bonds(tx, claimed.share.agent)
         self._slicings = tx.slices.ids("slicing")
         self._indexes = tx.slices.ids("index")
 
@@ -329,11 +329,11 @@ class _Commit:
         passed = sum([action.passed for _, made in steps for action in made if type(action) is Enqueue])
         keys = batch.reserve(len(steps) + result.created + passed, result.created - resets)
         for stored, made in steps:
-            batch.take(queues[stored.queue], stored, stored.queue in sliced)
+            failed = IN_SPHERE in stored.properties and any(_is_failure(action) for action in made)
+            batch.take(queues[stored.queue], stored, stored.queue in sliced, failed)
             for action in made:
                 self._apply(batch, action, stored.key, queues)
-            if made and type(made[0]) is Enqueue and made[0].failed:
-                result.failures += 1
+            result.failures += bool(made) and _is_failure(made[0])
         batch.finish(self._claimed.snapshot)
         self._bonds.settle(steps, keys, queues)
 
@@ -341,6 +341,7 @@ class _Commit:
         """Every queue that is taken from or put into, locked in the order of numbers."""
         names = {stored.queue for stored, _ in steps}
         names |= {action.queue for _, actions in steps for action in actions if type(action) is Enqueue}
+        names.update(self._bonds.queues)
         found = [self._living(name) for name in names]
         if SYSTEM_ERRORS not in names and any(queue.door & ~self._passed for queue in found):
             found.append(self._living(SYSTEM_ERRORS))
@@ -398,6 +399,10 @@ class _Commit:
         due = None if delay is None else self._tx.now + delay
         actor = f"{self._agent} {rule}"
         batch.put(queues[queue], body, form, type_, properties, cause, actor, places, due, passed)
+
+
+def _is_failure(action: Action) -> bool:
+    return type(action) is Enqueue and action.failed
 
 
 def _held(made: Effects, held: set[str]) -> str | None:

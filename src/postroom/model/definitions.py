@@ -60,6 +60,9 @@ class Definition:
     since: int = 0
 
 
+_LISTS = ("added", "kept", "removed", "changed", "passwords")
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """What a load changed: queues of a description by their physical names, other things by what they are."""
@@ -69,15 +72,16 @@ class Loaded:
     kept: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    passwords: tuple[str, ...] = ()  # of which levels the password is another, or no more
     status: str = "00"
 
     def then(self, later: Loaded) -> Loaded:
         """Two loads of one transaction as one."""
-        lists = {name: getattr(self, name) + getattr(later, name) for name in ("added", "kept", "removed", "changed")}
+        lists = {name: getattr(self, name) + getattr(later, name) for name in _LISTS}
         return Loaded(max(self.version, later.version), **lists)
 
     def as_dict(self) -> dict[str, Any]:
-        lists = {name: list(getattr(self, name)) for name in ("added", "changed", "kept", "removed")}
+        lists = {name: list(getattr(self, name)) for name in sorted(_LISTS)}
         return {"status": self.status, "version": self.version, **lists}
 
 

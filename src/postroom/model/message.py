@@ -16,7 +16,7 @@ from postroom.errors import NotInSphere, PropertyInvalid, TextInvalid
 from postroom.limits import PROPERTIES_MAX, PROPERTY_BYTES_MAX
 from postroom.model.body import Format, check_body, check_text, is_text, json_text, parse_json
 from postroom.model.key import key_number, key_text
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import is_moment, to_datetime, to_iso
 
 #: A property is a typed atomic value, fixed for the message's lifetime.
 Value = str | int | float | bool | None
@@ -53,7 +53,7 @@ class Draft(NamedTuple):
         if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
             check_text(body)
             return cls(body, "text", type, NO_PROPERTIES)
-        said = check_properties(properties) if properties else NO_PROPERTIES
+        said = given_properties(properties) if properties else NO_PROPERTIES
         text, form = (body, _format_of(format)) if isinstance(body, str) else _text_of(body, format)
         check_body(text, form)
         return cls(text, form.value, type, said)
@@ -67,7 +67,7 @@ class Draft(NamedTuple):
         properties: Mapping[str, Value] | None = None,
     ) -> list[Draft]:
         """The drafts of many bodies that are alike in everything else."""
-        said = check_properties(properties) if properties else NO_PROPERTIES
+        said = given_properties(properties) if properties else NO_PROPERTIES
         form = _format_of(format)
         plain = form.value  # looked up once: this loop is about the bodies
         check = check_text if form is Format.TEXT else partial(check_body, form=form)
@@ -101,7 +101,9 @@ class Stored(NamedTuple):
     @property
     def sound(self) -> bool:
         """Whether the row still says what was sent."""
-        key, _, created, _, type, form, body, hash, properties, cause, _, _, _ = self
+        key, _, created, processed, type, form, body, hash, properties, cause, _, _, _ = self
+        if processed is not None and not (isinstance(processed, int) and is_moment(processed)):
+            return False
         try:
             return message_hash(key, created, cause, body, form, type, properties) == hash
         except (UnicodeEncodeError, TypeError):  # rot can change a value's very type
@@ -289,6 +291,13 @@ def message_hashes(keys: Iterable[int], created: int, cause: int | None, drafts:
             alike = (form, type, properties)
             middle = f"\0{created}\0{cause}\0{form}\0{type or ''}\0{properties}\0"
         yield blake2b(f"{key}{middle}{body}".encode(), digest_size=16).digest()
+
+
+def given_properties(properties: Mapping[str, Value]) -> str:
+    """The same of what a sender gives: whether a message belongs to a sphere is not the sender's to say."""
+    if "sphere" in properties:
+        raise PropertyInvalid(name="sphere", why="only a sphere sets it, on what is sent in it")
+    return check_properties(properties)
 
 
 def check_properties(properties: Mapping[str, Value]) -> str:

@@ -11,6 +11,7 @@ Clock = Callable[[], int]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST, _LAST = ((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND for year in (1, 9999))
 
 
 def system_clock() -> int:
@@ -37,3 +38,33 @@ def to_iso(moment: datetime) -> str:
     '1970-01-01T00:00:00.000000Z'
     """
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def is_moment(microseconds: int) -> bool:
+    """Whether a number is a time that a clock can tell."""
+    return _FIRST <= microseconds <= _LAST
+
+
+_SPANS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+
+
+def span(text: str) -> int | None:
+    """How long ``30d`` is, in microseconds: seconds, minutes, hours, days or weeks. None if it is no such text.
+
+    >>> span("2h") == 2 * 3_600 * 1_000_000, span("soon")
+    (True, None)
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit not in _SPANS or not number.isascii() or not number.isdigit():
+        return None
+    return int(number) * _SPANS[unit] * 1_000_000
+
+
+def to_span(microseconds: int) -> str:
+    """
+    >>> to_span(7 * 86_400 * 1_000_000), to_span(90 * 60 * 1_000_000)
+    ('1w', '90m')
+    """
+    seconds = microseconds // 1_000_000
+    unit = next(unit for unit, size in reversed(_SPANS.items()) if seconds % size == 0)
+    return f"{seconds // _SPANS[unit]}{unit}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from postroom.errors import SchemaInvalid, SchemaMalformed
+from postroom.errors import SchemaInvalid, SchemaMalformed, XmlForbidden, XmlMalformed
+from postroom.model.body import check_text
+from postroom.model.xml import check_xml
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -17,6 +19,11 @@ def compile_schema(text: str, name: str) -> etree.XMLSchema:
     """The schema of a text, or a refusal: it must stand on its own."""
     from lxml import etree  # a tenth of a second, only for those who have a schema
 
+    try:
+        check_text(text)
+        check_xml(text)  # no DOCTYPE, and with it no entities; nothing bottomless
+    except (XmlForbidden, XmlMalformed) as error:
+        raise SchemaMalformed(file=name, why=str(error.facts["why"])) from None
     try:
         root = etree.fromstring(text.encode(), _parser())
         for word in ("include", "import", "redefine", "override"):

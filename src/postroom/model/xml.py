@@ -57,6 +57,17 @@ def check_xml(text: str) -> None:
         raise XmlMalformed(why=f"{reason} at line {error.lineno}, column {error.offset + 1}") from None
 
 
+def is_harmless(text: str) -> bool:
+    """Whether ``text`` is surely a document that :func:`check_xml` takes; of a large one that is not said."""
+    if text.count("<") > BODY_DEPTH_MAX or text.count("=") > XML_ATTRIBUTES_MAX or "<!DOCTYPE" in text:
+        return False
+    try:
+        expat.ParserCreate(namespace_separator=" ").Parse(text, True)
+    except expat.ExpatError:
+        return False
+    return True
+
+
 def _position(parser: expat.XMLParserType) -> str:
     return f"(line {parser.CurrentLineNumber}, column {parser.CurrentColumnNumber + 1})"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from postroom.errors import NameTaken, QueueInUse
+from postroom.errors import NameTaken, PasswordNeeded, PasswordWrong, QueueInUse, StoreBusy
 from postroom.model.definitions import Definition, Loaded
 from postroom.model.password import hash_password, verify_password
 from postroom.queues.addressing import PRINCIPAL
@@ -25,6 +25,28 @@ _PREFIXES = {"input": "INP_", "output": "OUT_"}
 
 #: Told while a load works: how many of how many entries are prepared.
 Progress = Callable[[int, int], None]
+#: The present password, or who is asked for that of a level.
+Old = str | Callable[[str], str] | None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Who may change passwords: whoever shows the present one, or the operator by their word."""
+
+    old: Old = None
+    word: bool = False
+
+    def shown(self, changes: Mapping[str, str]) -> None:
+        """Raise unless the password for each change is shown; they are given with the hash of that password."""
+        if self.word or not changes:
+            return
+        if self.old is None:
+            what = f"the load would change the password of {', '.join(_spoken(path) for path in changes)}"
+            raise PasswordNeeded(what=what, word="load --change-passwords, or change_passwords=True")
+        for path, secret in changes.items():
+            said = self.old if isinstance(self.old, str) else self.old(_spoken(path))
+            if not verify_password(secret, said.rstrip(" ")):
+                raise PasswordWrong(queue=_spoken(path), source="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +85,7 @@ def load(
     files: Sequence[str],
     progress: Progress | None,
     then: Callable[[Transaction], T],
+    proof: Proof,
 ) -> tuple[Loaded, T]:
     """Make the description the room's tree of queues, in one transaction with what is to come ``then``.
 
@@ -71,12 +94,17 @@ def load(
     """
     # Hashing takes a tenth of a second a password, by design: not while everyone else waits for the store.
     hashes = _hashes(entries, store.read(lambda tx: tx.principals.secrets(PRINCIPAL)), progress)
+    seen = store.read(lambda tx: _changes(tx, levels_of(entries), hashes))
+    proof.shown(seen)
 
     def work(tx: Transaction) -> tuple[Loaded, T]:
         tx.definitions.lock()
         levels = levels_of(entries)
         _refuse_taken(tx, entries, levels)
         added, kept, removed = _evolve_queues(tx, levels)
+        changes = _changes(tx, levels, hashes)
+        if changes != seen:
+            raise StoreBusy(seconds=0, why="someone has set a password while this was loaded")
         _set_passwords(tx, levels, hashes)
         definitions = [
             Definition(LEVEL, level.path, _body(level), entry.position)
@@ -84,7 +112,8 @@ def load(
         ]
         version = tx.definitions.replace(LEVEL, definitions, {"files": list(files)})
         tx.wake()
-        return Loaded(version, added, kept, removed), then(tx)
+        passwords = tuple(_spoken(path) for path in changes)
+        return Loaded(version, added, kept, removed, passwords=passwords), then(tx)
 
     return store.transact("load", work)
 
@@ -199,6 +228,40 @@ def _retire(tx: Transaction, stale: Queue) -> str:
         )
     tx.queues.retire(queue)
     return queue.name
+
+
+def _changes(tx: Transaction, levels: Sequence[Level], hashes: Mapping[str, str]) -> dict[str, str]:
+    """Each path whose password would be another or none, with the hash of the one that must be shown for it.
+
+    That is its own; for a level that has been there without one, that of the nearest level above, as for the command
+    that sets a password: a hold from above must not be lifted by someone who gives a queue a password of their own.
+    """
+    secrets = tx.principals.secrets(PRINCIPAL)
+    before = {definition.name: definition.body for definition in tx.definitions.of_kind(LEVEL)}
+    now = {level.path for level in levels}
+    found = {}
+    for path in dict.fromkeys([*before, *hashes]):
+        present, wanted = secrets.get(path), hashes.get(path)
+        if present is not None:
+            ends = path in before and wanted is None and (before[path]["password"] or path not in now)
+            if ends or wanted not in (None, present):
+                found[path] = present
+        elif wanted is not None and path in before:
+            above = next((secrets[each] for each in _above(path) if each in secrets), None)
+            if above is not None:
+                found[path] = above
+    return found
+
+
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _spoken(path: str) -> str:
+    """A path as it is typed."""
+    return path.replace("/", " ")
 
 
 def _set_passwords(tx: Transaction, levels: Sequence[Level], hashes: dict[str, str]) -> None:

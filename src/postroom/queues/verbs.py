@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from postroom.errors import (
     ArgumentInvalid,
@@ -18,6 +18,7 @@ from postroom.errors import (
     EntryRefused,
     EventInvalid,
     MessageCorrupt,
+    OutputFailed,
     PasswordMissing,
     PasswordWrong,
     QueueHeld,
@@ -25,6 +26,7 @@ from postroom.errors import (
     QueueNotSingle,
     QueueUnknown,
     StoreCorrupt,
+    StoreError,
     TypeUnknown,
 )
 from postroom.limits import (
@@ -40,7 +42,7 @@ from postroom.model.key import KeyTexts, key_text
 from postroom.model.message import Draft, Message, Stored, draft_hash
 from postroom.model.password import verify_password
 from postroom.model.views import as_lines, lines, record
-from postroom.queues import locks, status
+from postroom.queues import locks, returning, status
 from postroom.queues.addressing import (
     PRINCIPAL,
     Names,
@@ -69,10 +71,13 @@ from postroom.queues.results import (
     Sent,
     SentMany,
 )
+from postroom.queues.returning import Deliver, Returns, Taken, is_main
 from postroom.store.base import Store
 from postroom.store.batch import Admit, Batch, admit_nothing
+from postroom.store.handouts import Handout
 from postroom.store.messages import State
-from postroom.store.queues import CLOSED, Hold, Queue
+from postroom.store.owner import process_token
+from postroom.store.queues import CLOSED, MEND, Hold, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed, find_type
 
@@ -87,9 +92,12 @@ Within = Callable[[Transaction, Callable[[], Received | MessageCorrupt]], Receiv
 class Verbs:
     """The queue verbs of one user on one store."""
 
-    def __init__(self, store: Store, user: User, admit: Admit = admit_nothing) -> None:
+    def __init__(
+        self, store: Store, user: User, admit: Admit = admit_nothing, again: Callable[[], Store] | None = None
+    ) -> None:
         self._store = store
         self._user = user
+        self._returns = None if again is None else Returns(store, again)
         self._admit = admit
         self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
 
@@ -177,6 +185,9 @@ class Verbs:
             if draft.type is not None:
                 check_typed(tx, draft)
             deliveries, answer = [], status.DONE
+            # Locked in one order, whatever the order of destinations: else two who send to the same wait in a circle.
+            known = {queue.name for names in every for queue in tx.queues.below("/".join(names))}
+            tx.queues.locked_all({*known, *(names[0] for names in every if len(names) == 1)})
             for names in every:
                 try:
                     target = _open_queue(tx, names)
@@ -194,33 +205,115 @@ class Verbs:
     # --- receive ---
 
     def receive(
-        self, queue: Names, *, segment: bool = False, wait: float | None = None, within: Within | None = None
+        self,
+        queue: Names,
+        *,
+        segment: bool = False,
+        wait: float | None = None,
+        within: Within | None = None,
+        deliver: Deliver | None = None,
+        bind: Callable[[Message], object] | None = None,
     ) -> Received:
         """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one.
 
-        ``within`` is given the transaction and takes the message itself: what it does is in the same commit.
+        ``within`` is given the transaction and takes the message itself: what it does is in the same commit. The
+        message is reserved for it, and stays so until it is taken for good or given back.
+        ``deliver`` is given the answer, and the take is final when it returns: if it raises, or this process ends in
+        the midst of it, the message is back in its place. ``bind`` is given the message before anyone else.
         """
         if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
         if not queue:
             self._refuse_nameless()
         known = self._known.get(queue)
-        if known is not None and not segment and within is None:
-            taken = self._store.receive_one(known)
-            if taken is not None:
-                return Received(taken, (), (), True)
-        names = names_of(queue)
-        received, obstacle = self._try_receive(names, segment, within)
+        if known is not None and not segment and within is None and deliver is None:
+            found = self._store.receive_one(known)
+            if found is not None:
+                if bind is not None:
+                    bind(found)
+                received = Received(found, (), (), True)
+                return received if is_main() else self._watched(received, Taken(known, found._stored))
+        asked = _Asked(names_of(queue), segment, within, deliver is not None, [])
+        received = self._wait(asked, wait)
+        if not received or within is not None:
+            return received
+        (taken,) = asked.taken
+        if bind is not None and received.message is not None:
+            bind(received.message)
+        if deliver is None:
+            return self._watched(received, taken)
+        self._hand_over(received, taken, deliver)
+        return received
+
+    def _watched(self, received: Received, taken: Taken) -> Received:
+        return received if self._returns is None or is_main() else self._returns.watched(received, taken)
+
+    def _wait(self, asked: _Asked, wait: float | None) -> Received:
+        received, obstacle = self._try_receive(asked)
         if received or (not wait and not isinstance(obstacle, QueueLocked)):
             return _unless(obstacle, received)
         end = monotonic() + (LOCK_WAIT_SECONDS if wait is None else wait)
         with self._store.waiter() as waiter:
             while True:
-                received, obstacle = self._try_receive(names, segment, within)
+                received, obstacle = self._try_receive(asked)
                 left = end - monotonic()
                 if received or left <= 0 or (wait is None and not isinstance(obstacle, QueueLocked)):
                     return _unless(obstacle, received)
                 waiter.wait(left)
+
+    def _hand_over(self, received: Received, taken: Taken, deliver: Deliver) -> None:
+        """Let what was received be written out, and make the take final, or undone."""
+        try:
+            deliver(received)
+        except BaseException as error:
+            try:
+                self._take_back(taken)
+            except StoreError as failure:  # whoever comes by when this process has ended does it
+                error.add_note(f"message {key_text(taken.stored.key)} is not yet back in its place ({failure})")
+            raise
+        if not self._store.transact("confirm", partial(self._confirm, taken)):
+            why = "this took so long that it was given to others again"
+            raise OutputFailed(key=key_text(taken.stored.key), queue=taken.stored.queue, why=why)
+
+    def _confirm(self, taken: Taken, tx: Transaction) -> bool:
+        if taken.segment is None:
+            return tx.handouts.confirm(taken.stored.key, process_token())
+        queue = tx.queues.locked(taken.queue)
+        if queue.lock_owner != self._user.owner or queue.lock_message != taken.stored.key:
+            return False
+        if not taken.last:
+            reference = queue.lock_reference or ""
+            locks.keep(tx, queue, self._user, reference, taken.stored.key, taken.segment + 1)
+            return True
+        stored = tx.messages.head(queue)
+        if stored is None or stored.key != taken.stored.key:
+            return False
+        tx.messages.take(queue, stored)
+        _unlock(tx, queue)
+        return True
+
+    def _take_back(self, taken: Taken) -> None:
+        why = "its output failed"
+        if taken.segment is None:
+            mine = Handout(taken.stored.key, taken.queue, process_token(), 0)
+            returning.give_back(self._store, [mine], why)
+        elif not taken.locked:  # else the segments before were read, and it goes on there
+            self._store.transact("unlock", partial(self._unlock_own, taken.queue, why))
+
+    def _unlock_own(self, queue: int, why: str, tx: Transaction) -> None:
+        current = tx.queues.locked(queue)
+        if current.lock_owner == self._user.owner:  # it may have been taken over while we waited
+            tx.queues.unlock(current, why)
+            tx.wake()
+
+    def settle(self) -> None:
+        """Put back what other processes had in hand and did not confirm before they ended."""
+        returning.settle(self._store)
+
+    def close(self) -> None:
+        """Let what is under way come to its end."""
+        if self._returns is not None:
+            self._returns.finish()
 
     def _refuse_nameless(self) -> NoReturn:
         """Raise for a receive that names no queue, with queues that it may name."""
@@ -229,12 +322,14 @@ class Verbs:
             raise QueueUnknown(queue="to receive from", nearest=advice)
         raise ArgumentInvalid(argument="queue", why=f"say which queue to receive from, such as: {', '.join(names[:8])}")
 
-    def _try_receive(self, names: Names, segment: bool, within: Within | None) -> tuple[Received, Obstacle | None]:
+    def _try_receive(self, asked: _Asked) -> tuple[Received, Obstacle | None]:
         """What there is to receive, or what is in its way and may end: a lock, or a hold."""
+        segment, within = asked.segment, asked.within
         label = "segment" if segment else "receive"
 
         def work(tx: Transaction) -> Received | MessageCorrupt:
-            take = partial(self._receive_once, tx, names, segment)
+            asked.taken.clear()
+            take = partial(self._receive_once, tx, asked)
             return take() if within is None else within(tx, take)
 
         try:
@@ -245,19 +340,21 @@ class Verbs:
             raise outcome
         return outcome, None
 
-    def _receive_once(self, tx: Transaction, names: Names, segment: bool) -> Received | MessageCorrupt:
+    def _receive_once(self, tx: Transaction, asked: _Asked) -> Received | MessageCorrupt:
         passed: list[str] = []
         held: list[str] = []
         reason = ""
-        reference = "/".join(names)
-        for queue in self._search(tx, names, reference):
+        names = asked.names
+        for queue in self._search(tx, names, "/".join(names)):
+            restored = self._restored(tx, queue)
             if not queue.releases:
                 held.append(queue.name)
                 reason = Hold(queue.hold).label
-            elif not queue.unprocessed:
+            elif not queue.unprocessed and not restored:
+                _check_empty(tx, queue)
                 passed.append(queue.name)
             else:
-                return self._release(tx, queue, segment, reference, tuple(passed), tuple(held))
+                return self._release(tx, queue, asked, tuple(passed), tuple(held))
         if held and not passed:
             level = _spoken_level(tx, path_of(tx, names)) or held[0]
             raise QueueHeld(queue=shown(names), hold=reason, verb="release", level=level)
@@ -285,45 +382,61 @@ class Verbs:
         for queue in found:
             yield live(tx, queue, names)
 
+    def _restored(self, tx: Transaction, queue: Queue) -> bool:
+        """Put back what was taken from a queue by processes that have ended; True if there is any."""
+        why = "its process ended before it was confirmed"
+        return True in [returning.restore(tx, each, why) for each in tx.handouts.over(queue)]
+
     def _release(
-        self,
-        tx: Transaction,
-        queue: Queue,
-        segment: bool,
-        reference: str,
-        passed: tuple[str, ...],
-        held: tuple[str, ...],
+        self, tx: Transaction, queue: Queue, asked: _Asked, passed: tuple[str, ...], held: tuple[str, ...]
     ) -> Received | MessageCorrupt:
         """Give out the head of a queue, whole or its next segment."""
         queue = locks.enter(tx, queue, self._user)
         stored = tx.messages.head(queue)
         if stored is None:
-            raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none")
+            raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none. {MEND}")
         if not stored.sound:
             tx.messages.set_aside(queue, stored)
             _unlock(tx, queue)
             return MessageCorrupt(key=key_text(stored.key), queue=queue.name)
-        body = None
-        if segment:
-            segments = _segments(tx, stored)
-            index = min(locks.next_segment(queue, stored.key), len(segments) - 1)
-            body = segments[index]
-            if index + 1 < len(segments):
-                locks.keep(tx, queue, self._user, reference, stored.key, index + 1)
-                return Received(stored.message(body=body), passed, held)
-        tx.messages.take(queue, stored)
+        if asked.segment:
+            return self._release_segment(tx, queue, stored, asked, passed, held)
+        asked.taken.append(Taken(queue.id, stored))
+        (tx.messages.reserve if asked.reserve else tx.messages.take)(queue, stored)
+        if asked.confirmed:
+            tx.handouts.add(queue, stored, process_token())
         _unlock(tx, queue)
-        return Received(stored.message(processed=tx.now, body=body), passed, held, end_of_message=True)
+        return Received(stored.message(processed=tx.now), passed, held, end_of_message=True)
+
+    def _release_segment(
+        self,
+        tx: Transaction,
+        queue: Queue,
+        stored: Stored,
+        asked: _Asked,
+        passed: tuple[str, ...],
+        held: tuple[str, ...],
+    ) -> Received:
+        """The lock keeps others away, so what is to be confirmed is only looked at until it is."""
+        segments = _segments(tx, stored)
+        index = min(locks.next_segment(queue, stored.key), len(segments) - 1)
+        last = index + 1 == len(segments)
+        asked.taken.append(Taken(queue.id, stored, index, last, queue.lock_owner is not None))
+        if last and not asked.confirmed:
+            tx.messages.take(queue, stored)
+            _unlock(tx, queue)
+        else:
+            then = index if asked.confirmed else index + 1
+            locks.keep(tx, queue, self._user, "/".join(asked.names), stored.key, then)
+        processed = tx.now if last else None
+        return Received(stored.message(processed=processed, body=segments[index]), passed, held, end_of_message=last)
 
     def release_locks(self) -> None:
         """Give back every queue that this user has locked; their messages start again at the first segment."""
 
         def work(tx: Transaction) -> None:
             for queue in tx.queues.locked_by(self._user.owner):
-                current = tx.queues.locked(queue.id)
-                if current.lock_owner == self._user.owner:  # it may have been taken over while we waited
-                    tx.queues.unlock(current, "its user left")
-                    tx.wake()
+                self._unlock_own(queue.id, "its user left", tx)
 
         if self._store.read(lambda tx: bool(tx.queues.locked_by(self._user.owner))):
             self._store.transact("unlock", work)
@@ -438,6 +551,21 @@ def _open_queue(tx: Transaction, names: Names) -> Queue:
     return queue
 
 
+class _Asked(NamedTuple):
+    """What a receive asks for."""
+
+    names: Names
+    segment: bool
+    within: Within | None
+    confirmed: bool  # whether the take waits for a confirmation
+    taken: list[Taken]
+
+    @property
+    def reserve(self) -> bool:
+        """Whether the message stays in its queue for whoever takes it."""
+        return self.within is not None
+
+
 def _answer(queue: Queue) -> str:
     """The status of a send that a queue has accepted."""
     return status.QUEUED if queue.hold else status.DONE
@@ -459,6 +587,13 @@ def _spoken_level(tx: Transaction, path: str) -> str | None:
     """The nearest level with a password, as it is typed."""
     level = keyed_level(tx, path)
     return None if level is None else shown(tuple(level.split("/")))
+
+
+def _check_empty(tx: Transaction, queue: Queue) -> None:
+    """Raise if a queue that counts no message has one."""
+    left = tx.messages.head(queue)
+    if left is not None:
+        raise StoreCorrupt(why=f"{queue.name} counts no message and has {key_text(left.key)}. {MEND}")
 
 
 def _unlock(tx: Transaction, queue: Queue) -> None:

@@ -41,15 +41,26 @@ if TYPE_CHECKING:
 class DefinitionsFace(Parts):
     """Loading, checking, explaining and trying out definitions."""
 
-    def load(self, *files: File, progress: hierarchy.Progress | None = None, drop: bool = False) -> Loaded:
+    def load(
+        self,
+        *files: File,
+        progress: hierarchy.Progress | None = None,
+        drop: bool = False,
+        old: hierarchy.Old = None,
+        change_passwords: bool = False,
+    ) -> Loaded:
         """Load definition files, all or nothing; the suffix tells the language.
 
         The ``.qdl`` files of one load together are the room's queue description, in the place of the one before. A
         ``.demaq`` file is a module of rules, in the place of the module of its name. The domains of ``.flow`` files are
         replaced, but for what came at run time. A slicing that holds messages, and a space with messages that nobody
         has received, go only with ``drop``. ``progress(done, total)`` is called while passwords are hashed.
+
+        A description that changes or removes the password of a level needs the present one: ``old`` is that, or is
+        called with the level's name. Or the operator says ``change_passwords``.
         """
-        loaded = loading.load(self.store, files, self._by, progress, drop=drop)
+        proof = hierarchy.Proof(old, change_passwords)
+        loaded = loading.load(self.store, files, self._by, progress, drop=drop, proof=proof)
         if any(str(file).endswith(".form") for file in files):
             self._network.align()
         return loaded

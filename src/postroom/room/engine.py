@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from typing import Any
 
 from postroom.engine.depot import exchange, settings_of_spark
 from postroom.engine.dispatch import Report
 from postroom.engine.runner import Totals
-from postroom.errors import OutboxUnknown
+from postroom.errors import ArgumentInvalid, OutboxUnknown
+from postroom.limits import RETENTION_DAYS_MAX
 from postroom.room.parts import Parts, spark_session
+from postroom.rules import retention
 from postroom.store.outbox import Effect
 from postroom.store.transaction import Transaction
+from postroom.store.upkeep import Kind
 
 
 class EngineFace(Parts):
@@ -70,8 +74,38 @@ class EngineFace(Parts):
         self._runner.stop()
 
     def sweep(self) -> int:
-        """Remove every message that is processed and that no slice holds; answers with how many went."""
-        return self._sweep()
+        """Remove what nothing needs any more; answers with how much went.
+
+        These are messages that are processed and that no slice holds, and what was kept as long as ``set_retention``
+        says. ``sweepable`` says before how much that is.
+        """
+        return sum(self.sweep_by_kind().values())
+
+    def sweep_by_kind(self) -> dict[str, int]:
+        """As ``sweep``, and answers with how much of each kind went."""
+        return {"messages": self._sweep(), **{each.kind: each.number for each in self._cleaning.sweep()}}
+
+    def sweepable(self) -> dict[str, int]:
+        """How much of each kind ``sweep`` would remove now; of the kinds that are kept for ever nothing is said."""
+        found = {"messages": retention.sweepable(self.store, self._programs)}
+        return {**found, **{each.kind: each.number for each in self._cleaning.sweepable()}}
+
+    def retentions(self) -> dict[str, timedelta | None]:
+        """How long each kind of thing is kept that would else grow for ever; None is for ever."""
+        known = self.store.read(lambda tx: tx.upkeep.retentions())
+        return {kind: _span(known.get(kind)) for kind in Kind}
+
+    def set_retention(self, kind: str, age: timedelta | None) -> None:
+        """Let what is older go, with a sweep or with an engine that runs; None keeps it for ever.
+
+        A receipt that is gone no longer recognises its idempotency key: a retry after that makes a second message.
+        """
+        if kind not in list(Kind):
+            raise ArgumentInvalid(argument="kind", why=f"one of {', '.join(Kind)}")
+        if age is not None and not timedelta(0) <= age <= timedelta(days=RETENTION_DAYS_MAX):
+            raise ArgumentInvalid(argument="age", why=f"from 0 to {RETENTION_DAYS_MAX} days")
+        microseconds = None if age is None else age // timedelta(microseconds=1)
+        self.store.transact("retention", lambda tx: tx.upkeep.retain(Kind(kind), microseconds))
 
     def outbox(self) -> list[Effect]:
         """Effects that are pending, or failed and kept."""
@@ -108,3 +142,7 @@ class EngineFace(Parts):
         if found is None:
             raise OutboxUnknown(row=number)
         return found
+
+
+def _span(microseconds: int | None) -> timedelta | None:
+    return None if microseconds is None else timedelta(microseconds=microseconds)

@@ -12,7 +12,7 @@ from postroom.spheres.entrance import Within
 from postroom.stations import letters
 from postroom.stations.catalog import Forms
 from postroom.stations.names import mailbox
-from postroom.store.queues import MAILBOX, Queue
+from postroom.store.queues import MAILBOX, STATION, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed
 
@@ -65,7 +65,7 @@ class Entrance:
         return bool(target.door) or target.kind == MAILBOX
 
     def withdraw(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
-        if queue.kind == MAILBOX:
+        if queue.kind in (MAILBOX, STATION):
             letters.take_back(tx, queue, stored)
         else:
             tx.messages.remove(queue, stored, "withdraw")

@@ -50,9 +50,14 @@ class FlowsFace(Parts):
         """The subscriptions of all clients."""
         return Clients(self.store, self._charts).subscriptions()
 
-    def add_principal(self, name: str, password: str | None = None) -> str | None:
-        """Register a principal, or change its password. Without one a token is made, and answered with."""
-        return self._registry.add(name, password)
+    def add_principal(
+        self, name: str, password: str | None = None, *, old: str | None = None, replace: bool = False
+    ) -> str | None:
+        """Register a principal, or change its password. Without one a token is made, and answered with.
+
+        A name that is registered already needs the ``old`` password, or the operator's word: ``replace``.
+        """
+        return self._registry.add(name, password, old=old, replace=replace)
 
     def remove_principal(self, name: str) -> None:
         """Forget a name and its password."""

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Literal, overload
 
-from postroom.errors import ArgumentInvalid
-from postroom.limits import JOURNAL_ROWS_MAX
+from postroom.engine import archiving
+from postroom.errors import ArgumentInvalid, StoreCorrupt
+from postroom.limits import DIFFERENCES_MAX, JOURNAL_ROWS_MAX
 from postroom.model.message import Message
+from postroom.model.moment import to_microseconds
 from postroom.model.types import FieldValue
 from postroom.model.views import record
-from postroom.room.parts import Parts
+from postroom.room.parts import Parts, spark_session
 from postroom.rules import retention
 from postroom.stations import whereabouts
 from postroom.stations.story import Story, story
+from postroom.store.archives import Archive
 from postroom.store.journal import Event
+from postroom.store.mending import Mended, mend
 from postroom.store.types import find_type
-from postroom.store.verification import Verified, verified
+from postroom.store.verification import Difference, Verified, damaged, verified
+
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class JournalFace(Parts):
@@ -65,6 +77,59 @@ class JournalFace(Parts):
         """The messages of a slice's current lifetime, in the order of their arrival."""
         return retention.slice(self.store, self._programs, slicing, key)
 
-    def verify(self) -> Verified:
-        """Replay the journal from its beginning, and compare what it comes to with what is stored."""
-        return self.store.read(verified)
+    def mend(self) -> Mended:
+        """Set right what the rest of the store knows: indexes by their tables, places and counts by the journal.
+
+        Messages that no longer say what was sent are set aside. What the answer names as ``left`` a backup must mend.
+        """
+        mended = self.store.transact("mend", mend)
+        return replace(mended, left=self.verify().differences)
+
+    def verify(self, *, archives: bool = False) -> Verified:
+        """Look whether everything is as it was written, and differs in nothing from what the journal comes to.
+
+        The database reads its own files; messages, definitions and lines of the journal are compared with their hashes;
+        the journal is replayed from its beginning and compared with what is stored. Of the archived part it is known
+        what it comes to; with ``archives`` it is read and replayed, too.
+        """
+        found: tuple[Difference, ...] = ()
+        try:
+            found = self.store.read(damaged)
+            told = self.store.read(partial(verified, archives=archives))
+        except StoreCorrupt as damage:  # what cannot be read at all is named, too
+            return Verified(0, 0, 0, 0, (*found, Difference("the store", None, str(damage))))
+        return replace(told, differences=(*found, *told.differences)[:DIFFERENCES_MAX])
+
+    def archive(
+        self,
+        before: datetime | timedelta,
+        folder: str | os.PathLike[str],
+        *,
+        progress: archiving.Progress | None = None,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+    ) -> list[Archive]:
+        """Move lines of the journal that are older than a moment, or an age, into a folder, as Parquet by Spark.
+
+        They are read back and compared before they are removed here. ``trace`` and ``locate`` answer as before.
+        Answers with the archives that were made: none if no line is so old.
+        """
+        if not isinstance(before, (datetime, timedelta)):
+            raise ArgumentInvalid(argument="before", why="give a datetime, or a timedelta before now")
+        moment = self.store.session.clock() - before // _MICROSECOND if isinstance(before, timedelta) else None
+        write = archiving.spark_writer(partial(spark_session, master, conf))
+        return archiving.archive(
+            self.store,
+            to_microseconds(before) if isinstance(before, datetime) else moment or 0,
+            Path(folder).absolute(),
+            write,
+            progress,
+        )
+
+    def archives(self) -> list[Archive]:
+        """The archives of the journal, oldest first."""
+        return self.store.read(lambda tx: tx.journal.archives.all())
+
+    def archive_moved(self, folder: str | os.PathLike[str]) -> list[Archive]:
+        """Say in which folder the archives are now that are not where they were."""
+        return archiving.moved(self.store, Path(folder).absolute())

@@ -115,7 +115,13 @@ def check(store: Store | None, files: Sequence[File]) -> Sources:
 
 
 def load(
-    store: Store, files: Sequence[File], by: By, progress: hierarchy.Progress | None = None, *, drop: bool = False
+    store: Store,
+    files: Sequence[File],
+    by: By,
+    progress: hierarchy.Progress | None = None,
+    *,
+    drop: bool = False,
+    proof: hierarchy.Proof | None = None,
 ) -> Loaded:
     """Load definition files in one transaction."""
     sources = read(files)
@@ -123,6 +129,7 @@ def load(
     def then(tx: Transaction) -> Loaded | None:
         """Flows before rules: a rule may send to a space. Counters come last: they may take from any queue."""
         done = []
+        tx.session.take_time()  # programs are compiled here
         if sources.office.count:
             done.append(office_loading.load_within(tx, sources.office, sources.files))
         if sources.flow:
@@ -136,7 +143,7 @@ def load(
         return reduce(Loaded.then, done) if done else None
 
     if sources.entries:
-        tree, also = hierarchy.load(store, sources.entries, sources.files, progress, then)
+        tree, also = hierarchy.load(store, sources.entries, sources.files, progress, then, proof or hierarchy.Proof())
         return tree if also is None else tree.then(also)
     if sources.flow or sources.office.count:
         loaded = store.transact("load-flows", then) if sources.flow else store.transact("load-forms", then)

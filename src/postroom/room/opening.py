@@ -48,7 +48,9 @@ def open(
     check_actor("actor", name)
     check_actor("broker", at)
     store = open_store(where, actor=name, create=create, clock=clock)
-    return Postroom(store, where, name, owner, at)
+    room = Postroom(store, where, name, owner, at)
+    room._verbs.settle()
+    return room
 
 
 class Postroom(
@@ -66,6 +68,7 @@ class Postroom(
 
     def close(self) -> None:
         """Give back the locks of this room and close its store; closing again does nothing."""
+        self._verbs.close()
         if not self.store.stopped:
             if self._own_locks:
                 self._verbs.release_locks()

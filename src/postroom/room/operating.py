@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from pathlib import Path
 
 from postroom.diagnosis.examination import examine
 from postroom.diagnosis.finding import Case, Finding
 from postroom.room.overview import Picture, look
 from postroom.room.parts import Parts
+from postroom.store import backup
+from postroom.store.backup import BackedUp
+from postroom.store.base import Progress
 from postroom.store.transaction import Transaction
+from postroom.store.verification import Verified
 
 
 class OperatingFace(Parts):
@@ -32,6 +38,30 @@ class OperatingFace(Parts):
     def overview(self, before: Picture | None = None) -> Picture:
         """A picture of the room at work; with the one before, also how fast messages come and go."""
         return look(self.store, self._programs.plan, self.lags, before)
+
+    def backup(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        replace: bool = False,
+        check: bool = True,
+        progress: Progress | None = None,
+    ) -> BackedUp:
+        """Write the whole room into one file while it is in use, as it is in one moment; verified before it is there.
+
+        The file is a room on SQLite, whatever store this one is in, and is restored into either. A room that does not
+        verify is refused, unless ``check`` is off.
+        """
+        return backup.backup(self.store, Path(file).absolute(), replace=replace, check=check, progress=progress)
+
+    def restore(
+        self, file: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None
+    ) -> Verified:
+        """Make this room, which must be empty, what a backup says; then it is closed, and is to be opened again.
+
+        With ``replace``, all that is in it goes: end every other process that uses it first.
+        """
+        return backup.restore(self.store, Path(file).absolute(), replace=replace, progress=progress)
 
     def diagnose(self, *, deep: bool = False) -> list[Finding]:
         """What is wrong with this room and this machine, and what to do; nothing is changed.

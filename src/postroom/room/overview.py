@@ -67,6 +67,7 @@ class Picture:
     errors: Mapping[str, int]
     outbox: Mapping[str, int]
     spheres: Mapping[str, int]
+    in_doubt: Sequence[str]  # databases that wait to hear how a sphere has ended
     newest: int  # the last number of the journal
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,6 +81,7 @@ class Picture:
             "errors": dict(self.errors),
             "outbox": dict(self.outbox),
             "spheres": dict(self.spheres),
+            "in_doubt": list(self.in_doubt),
         }
 
 
@@ -110,6 +112,7 @@ def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Picture 
         errors={name: by_name[name].unprocessed for name in error_queues(plan) if name in by_name},
         outbox={"pending": 0, "failed": 0, **Counter(effect.state for effect in tx.outbox.all())},
         spheres={state: by_name[state].unprocessed for state in STATES if state in by_name},
+        in_doubt=[f"{each.place}: sphere {each.sphere} is {each.state}" for each in tx.spheres.in_doubt()],
         newest=newest,
     )
 

@@ -22,7 +22,9 @@ from postroom.rules import retention
 from postroom.rules.catalog import Programs
 from postroom.rules.stage import RulesStage
 from postroom.spheres.monitor import Monitor
+from postroom.spheres.watching import Watching
 from postroom.stations.catalog import Forms
+from postroom.stations.cleaning import Cleaning
 from postroom.stations.counters import Counters
 from postroom.stations.handing import Handing
 from postroom.stations.network import Network
@@ -52,10 +54,10 @@ class Parts:
         self._charts = Charts()
         self._by = By(actor, broker or broker_name())
         self._doors = Doors(self._programs, self._charts, self._by)
-        self._verbs = Verbs(store, User(self._owner, actor), self._doors)
+        again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
+        self._verbs = Verbs(store, User(self._owner, actor), self._doors, again)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
-        again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
         self._monitor = Monitor(store, again, Entrance(self._verbs, self._network.forms))
         self._administration = Administration(store)
         gateways = [CommandGateway(absolute(url))]
@@ -63,7 +65,9 @@ class Parts:
         self._interpreter = Interpreter(self._network, self._procedures)
         self._handing = Handing(self._network, Counters())
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
-        self._runner = Runner(store, gateways, here, stages, self._sweep, self._doors)
+        stages.append(Watching())
+        self._cleaning = Cleaning(self._network)
+        self._runner = Runner(store, gateways, here, stages, self._sweep, self._doors, self._cleaning.sweep)
 
     def _sweep(self) -> int:
         self._interpreter.tidy()

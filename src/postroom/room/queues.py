@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from postroom.errors import ArgumentInvalid
@@ -92,15 +92,25 @@ class QueuesFace(Parts):
         draft = Draft.of(body, format, type, properties)
         return self._verbs.distribute([_path(queue) for queue in queues], draft)
 
-    def receive(self, *queue: str, segment: bool = False, wait: float | None = None) -> Received:
+    def receive(
+        self,
+        *queue: str,
+        segment: bool = False,
+        wait: float | None = None,
+        deliver: Callable[[Received], None] | None = None,
+    ) -> Received:
         """Receive the next message of a queue, or of the first non-empty queue below a level.
 
         ``message`` of the answer is None if there was none; the answer itself is then false.
+
+        With ``deliver`` the take is final when that has returned: it is given the answer, and if it raises, or this
+        process ends in the midst of it, the message is back in its place. It is not called if there was no message.
+
+        Outside of the main thread a caller may be gone without the thread's knowing, as one that cancelled
+        ``asyncio.to_thread(room.receive, …)``. There, an answer that nobody has looked at when it is dropped gives its
+        message back.
         """
-        received = self._verbs.receive(queue, segment=segment, wait=wait)
-        if received.message is not None:
-            self._monitor.bind(received.message)
-        return received
+        return self._verbs.receive(queue, segment=segment, wait=wait, bind=self._monitor.bind, deliver=deliver)
 
     def accept(self, *queue: str) -> Accepted:
         """Count messages; without a name, in every queue of the room."""
@@ -147,9 +157,9 @@ class QueueHandle:
         """Send one message; takes what ``Postroom.send`` takes."""
         return self._room.send(self.names, body, **options)
 
-    def receive(self, *, segment: bool = False, wait: float | None = None) -> Received:
-        """Receive the next message, or its next segment."""
-        return self._room.receive(*self.names, segment=segment, wait=wait)
+    def receive(self, **options: Any) -> Received:
+        """Receive the next message, or its next segment; takes what ``Postroom.receive`` takes."""
+        return self._room.receive(*self.names, **options)
 
     def accept(self) -> Accepted:
         """Count messages."""

@@ -24,8 +24,19 @@ class StationsFace(Parts):
     """The network of nodes, whoever works at its stations, and what works there by itself."""
 
     def add_node(self, name: str, url: str) -> None:
-        """Make a store (a new file, or a database without a room) a node of this room's network."""
+        """Make a store (a new file, or a database without a room) a node of this room's network.
+
+        Its URL is stored, so it has no password: that is in PostgreSQL's password file, or in the environment as
+        ``POSTROOM_NODE_<name>_PASSWORD``.
+        """
         self._network.add(name, url)
+
+    def secure_nodes(self) -> list[str]:
+        """Move passwords that an earlier version stored with the URLs of nodes to PostgreSQL's password file.
+
+        Answers with the names of these nodes.
+        """
+        return self._network.secure()
 
     def move_node(self, name: str, url: str) -> None:
         """Say where the store of a node is now."""

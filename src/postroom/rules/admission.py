@@ -22,10 +22,10 @@ from postroom.model.xmltext import attribute
 from postroom.rules.exchange import answer, batch, element, parts
 from postroom.rules.plan import Plan, Target
 from postroom.rules.translation import SYSTEM
-from postroom.rules.xquery import QueryFailed, saxon
+from postroom.rules.xquery import Evaluator, QueryFailed, saxon
 
 #: Written by the system alone: a sender or a rule may not claim them.
-RESERVED = frozenset(SYSTEM) | {"errors"}
+RESERVED = frozenset(SYSTEM) | {"errors", "echoes"}
 _INTEGERS = frozenset(
     "integer int long short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
     "unsignedInt unsignedLong unsignedShort unsignedByte".split()
@@ -52,7 +52,9 @@ class Candidate(NamedTuple):
     system: Mapping[str, Any]
 
 
-def admit(plan: Plan, target: Target, candidates: Sequence[Candidate]) -> list[Entry | Failure]:
+def admit(
+    plan: Plan, target: Target, candidates: Sequence[Candidate], evaluator: Evaluator | None = None
+) -> list[Entry | Failure]:
     """Work out what messages from outside (of any kind) get in a queue, set at a time."""
     found: list[Entry | Failure | None] = [_refused(target, each) for each in candidates]
     todo = [number for number, refusal in enumerate(found) if refusal is None]
@@ -67,7 +69,7 @@ def admit(plan: Plan, target: Target, candidates: Sequence[Candidate]) -> list[E
         given = "".join(f"<p{attributes(name, value)}</p>" for name, value in explicit.items())
         shown.append(f"<m>{given}{element(document, plan)}</m>")
     try:
-        said = parts(saxon().run(target.door, batch(shown)), plan.mark) if shown else []
+        said = parts((evaluator or saxon()).run(target.door, batch(shown)), plan.mark) if shown else []
     except QueryFailed as error:
         return [Failure("system", error.code, error.what) if each is None else each for each in found]
     for number, part in zip(todo, said, strict=True):

@@ -82,13 +82,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """``let $v := E`` or ``for $v in E``: where E is, where $v can be seen, and where it is used."""
+    """``let $v := E`` or ``for $v in E``: where E is, where $v can be seen, and where it is used.
+
+    What is ``outer`` has the message itself as its context. A variable that is ``regrouped`` means something else
+    behind a ``group by``: what is told of it here is not all.
+    """
 
     kind: str
     name: str
     value: Span
     scope: Span
     uses: tuple[Span, ...]
+    outer: bool = True
+    regrouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ class Body:
 
     ``lists`` are branches of several actions without parentheses. ``closings`` is what must be put in at the end of
     expressions, the innermost first: a missing ``else``, the parenthesis of a list. ``values`` are results that are
-    neither an action nor ``()``.
+    neither an action nor ``()``. ``constructors`` are the outermost direct ones.
     """
 
     conditional: bool
@@ -111,3 +117,9 @@ class Body:
     bindings: tuple[Binding, ...]
     values: tuple[Span, ...]
     comma: int | None
+    constructors: tuple[Span, ...] = ()
+
+    def binding_of(self, use: Span) -> Binding | None:
+        """What a variable means where it is used, if that is one let or for clause and nothing else."""
+        found = next((each for each in self.bindings if use in each.uses), None)
+        return None if found is None or found.regrouped else found

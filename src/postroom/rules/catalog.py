@@ -14,14 +14,17 @@ from postroom.rules import checks, compiler
 from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
 from postroom.rules.indexing import fill
 from postroom.rules.plan import Plan
-from postroom.rules.verification import verify
-from postroom.store.base import Store
+from postroom.rules.translation import property_type
+from postroom.rules.verification import Verified
+from postroom.store.base import Store, Unprepared
 from postroom.store.definitions import COLLECTION
 from postroom.store.queues import CLOSED, Door, Keep, Queue
+from postroom.store.spheres import ABORTING
 from postroom.store.transaction import Transaction
 from postroom.store.types import all_types
 
 QUEUE_KIND = "rules"  # of the queues that programs define
+_verified = Verified()
 
 
 class Programs:
@@ -44,7 +47,7 @@ class Programs:
             if tx.definitions.changing:
                 return plan  # it may never be
             self._program, self._plan = program, plan
-        known = frozenset(tx.queues.open_names())
+        known = _known(tx)
         if known != self._plan.known:  # queues without a description come and go without a new version
             self._plan = replace(self._plan, known=known)
         return self._plan
@@ -55,7 +58,7 @@ def read(tx: Transaction, version: int | None = None) -> Program:
 
 
 def planned(tx: Transaction, program: Program, version: int, mark: str, filled: frozenset[str] | None = None) -> Plan:
-    known = frozenset(tx.queues.open_names()) | frozenset(program.queues)
+    known = _known(tx) | frozenset(program.queues)
     types, collections = all_types(tx), masters(tx)
     return compiler.compiled(program, version, mark, types=types, collections=collections, known=known, filled=filled)
 
@@ -68,6 +71,11 @@ def masters(tx: Transaction) -> dict[str, str]:
     }
 
 
+def _known(tx: Transaction) -> frozenset[str]:
+    """Every queue that a rule may send to; what it sends to the state of aborted spheres is a vote."""
+    return frozenset(tx.queues.open_names()) | {ABORTING}
+
+
 def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
     """The room's queues that no program defines, and the names of its collections."""
     others = frozenset(queue.name for queue in tx.queues.all() if queue.kind not in (QUEUE_KIND, *CLOSED))
@@ -78,8 +86,9 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
     """The program as it would be with these modules, checked in full."""
     program = read(tx).with_modules(new)
     queues, collections = surroundings(tx)
-    subject = checks.check(program, queues, collections)
-    verify(subject)
+    verify = _verified.needs(checks.check(program, queues, collections))
+    if verify is not None:
+        raise Unprepared(verify)
     return program
 
 
@@ -90,6 +99,7 @@ def load(store: Store, new: Sequence[AnyDefinition], files: Sequence[str], *, dr
         version, program = store.read(lambda tx: (tx.definitions.version(), check(tx, new)))
 
         def work(tx: Transaction, version: int = version, program: Program = program) -> Loaded | None:
+            tx.session.take_time()  # slices are filled here
             tx.definitions.lock()
             if tx.definitions.version() != version:
                 return None
@@ -156,12 +166,13 @@ class _Load:
         self._tx.queues.retire(queue)
 
     def _remove_slicings(self) -> None:
+        """Empty the slicings that are gone, and those that now slice by something else."""
         for name in self._old.slicings:
-            if name not in self._new.slicings:
+            if name not in self._new.slicings or _sliced_by(self._new, name) != _sliced_by(self._old, name):
                 number = self._tx.slices.slicing(name)
                 value = self._tx.slices.used(number)
                 if value is not None and not self._drop:
-                    raise SlicingInUse(slicing=name, value=value)
+                    raise SlicingInUse(slicing=name, value=value, how="change" if name in self._new.slicings else "go")
                 self._tx.slices.empty_slicing(number)
 
     def _set_doors(self, plan: Plan) -> None:
@@ -183,6 +194,12 @@ class _Load:
     @staticmethod
     def _sliced(program: Program, slicing: str) -> tuple[str, ...]:
         return program.sliced(program.slicings[slicing])
+
+
+def _sliced_by(program: Program, slicing: str) -> tuple[str, str]:
+    """The property of a slicing, and its type, in whose form keys are written."""
+    name = program.slicings[slicing].property
+    return name, property_type(program, name)
 
 
 def load_collection(store: Store, name: str, documents: Mapping[str, str]) -> int:

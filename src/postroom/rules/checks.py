@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.engine.spheres import SPHERE
 from postroom.errors import ProgramInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX
 from postroom.model.definitions import Position, Problem, nearest, refuse
@@ -16,6 +17,7 @@ from postroom.rules.edits import line_column
 from postroom.rules.expression import read
 from postroom.rules.tokens import Unreadable, tokens_before
 from postroom.rules.translation import SYSTEM
+from postroom.store.spheres import ABORTING
 
 
 @dataclass
@@ -115,7 +117,7 @@ def error_queue_known(subject: Subject) -> Found:
 
 def property_queues(subject: Subject) -> Found:
     for each in subject.program.properties.values():
-        if each.name in SYSTEM:
+        if each.name in (*SYSTEM, SPHERE):
             yield each.position, f"{each.name} is a property of the system and cannot be defined"
         for queue in each.queues:
             if queue not in subject.known_queues:
@@ -147,7 +149,7 @@ def property_value(subject: Subject) -> Found:
                 yield at(each, value.value, 0), f"property {each.name}: a value cannot contain an action"
             for call in body.calls:
                 why = functions.refusal(call.name)
-                ours = call.name.removeprefix("fn:") in functions.OURS and call.name != "qs:message"
+                ours = call.name in functions.OURS and call.name != "qs:message"
                 if why or ours:
                     yield at(each, value.value, call.start), why or f"{call.name}() is for rules, not for properties"
 
@@ -180,7 +182,10 @@ def conditional(subject: Subject) -> Found:
             hint = " (put several actions into parentheses)" if body.comma is not None else ""
             yield where, f"rule {rule.name}: a body is one conditional, if (…) then …{hint}"
         elif not body.updating:
-            yield at(rule, rule.body, 0), f"rule {rule.name}: a body has at least one do enqueue or do reset"
+            yield (
+                at(rule, rule.body, 0),
+                f"rule {rule.name}: a body has at least one do enqueue or do reset",
+            )
 
 
 def only_actions(subject: Subject) -> Found:
@@ -193,7 +198,7 @@ def only_actions(subject: Subject) -> Found:
 def queue_known(subject: Subject) -> Found:
     for rule, body in subject.rules():
         for each in (each for enqueue in body.enqueues for each in enqueue.sent):
-            if each.queue not in subject.known_queues:
+            if each.queue not in subject.known_queues and each.queue != ABORTING:
                 close = nearest(each.queue, subject.known_queues)
                 yield at(rule, rule.body, each.offset), f"rule {rule.name}: no queue {each.queue}{close}"
 
@@ -205,7 +210,7 @@ def property_settable(subject: Subject) -> Found:
             for each in enqueue.properties:
                 known = subject.program.properties.get(each.name)
                 where = at(rule, rule.body, each.offset)
-                if each.name in SYSTEM:
+                if each.name in (*SYSTEM, SPHERE):
                     yield where, f"property {each.name} is set by the system"
                 elif known and known.fixed:
                     yield where, f"property {each.name} is fixed: it is computed and cannot be set"
@@ -249,7 +254,7 @@ def function_arguments(subject: Subject) -> Found:
     """Our own functions take literal names, so that what a rule reads is known before it runs."""
     for rule, body in subject.rules():
         for call in body.calls:
-            wanted = functions.OURS.get(call.name.removeprefix("fn:"))
+            wanted = functions.OURS.get(call.name)
             if wanted is None:
                 continue
             what = _misused(call, wanted, rule, subject)
@@ -270,7 +275,7 @@ def variable_name(subject: Subject) -> Found:
 
 
 def _misused(call: Call, wanted: tuple[int, ...], rule: RuleDefinition, subject: Subject) -> str | None:
-    name = call.name.removeprefix("fn:")
+    name = call.name
     if call.reference or call.arrow:
         return f"{name} must be called by its name, as in {name}({'…' if max(wanted) else ''})"
     if len(call.arguments) not in wanted:
@@ -293,7 +298,7 @@ def _misused(call: Call, wanted: tuple[int, ...], rule: RuleDefinition, subject:
 def _settable(subject: Subject) -> frozenset[str]:
     """Every property that some message may have: defined, of the system, or set by a rule."""
     explicit = {each.name for _, body in subject.rules() for enqueue in body.enqueues for each in enqueue.properties}
-    return frozenset(subject.program.properties) | frozenset(SYSTEM) | explicit | {"target", "timeout"}
+    return frozenset(subject.program.properties) | frozenset(SYSTEM) | explicit | {"target", "timeout", SPHERE}
 
 
 CHECKS: tuple[Check, ...] = (

@@ -80,6 +80,7 @@ def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str
     )
     slicings = [(slicing.name, slicing.property) for slicing in program.slicings_of(queue)]
     slicings += [(each.name, each.property) for each in program.slicings.values() if each.property in SYSTEM]
+    slicings = list(dict.fromkeys(slicings))  # a message that waits belongs to its connection, too
     mine = tuple(index.name for index in indexes.values() if index.queue == queue)
     made = Target(
         queue,
@@ -209,8 +210,10 @@ def head(program: Program, around: Surroundings, indexes: Mapping[str, Index], c
 def main(rules: str) -> str:
     """The query itself."""
     return (
-        "let $qs:sets := map:merge(/b/s ! map:entry(string(@id), d ! qs:doc(.))) "
-        "for $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) let $qs:h := tokenize($qs:m/@h) "
+        "let $qs:all := /b/d ! qs:doc(.) "
+        "let $qs:sets := map:merge(/b/s ! map:entry(string(@id), qs:some($qs:all, string(@d)))) "
+        "for $qs:m in /b/m let $qs:message := if ($qs:m/@d) then $qs:all[xs:integer($qs:m/@d)] else qs:doc($qs:m/d) "
+        "let $qs:h := tokenize($qs:m/@h) "
         f"return {answered(rules)}"
     )
 

@@ -181,15 +181,17 @@ class Program:
         return Program((*(each for each in self.definitions if each.module not in replaced), *new))
 
     def slicings_of(self, queue: str) -> Iterator[SlicingDefinition]:
-        """The slicings whose property is defined on a queue."""
-        for slicing in self.slicings.values():
-            known = self.properties.get(slicing.property)
-            if known is not None and queue in known.queues:
-                yield slicing
+        """The slicings whose property messages of a queue may have."""
+        return (slicing for slicing in self.slicings.values() if queue in self.sliced(slicing))
 
     def sliced(self, slicing: SlicingDefinition) -> tuple[str, ...]:
+        """The queues whose messages set off the rules of a slicing."""
         known = self.properties.get(slicing.property)
-        return () if known is None else known.queues
+        if known is not None:
+            return known.queues
+        # The connection of a message goes over to whatever rules make of it, in any queue; but what is in an outgoing
+        # gateway waits for its partner, and what is in an echo queue for its time.
+        return tuple(each.name for each in self.queues.values() if each.kind in ("basic", "incomingGateway"))
 
     def properties_of(self, queue: str) -> list[PropertyDefinition]:
         return [each for each in self.properties.values() if queue in each.queues]

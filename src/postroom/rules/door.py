@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from postroom.engine.effects import Document
@@ -12,15 +14,43 @@ from postroom.errors import EntryRefused
 from postroom.model.message import Draft
 from postroom.rules import admission
 from postroom.rules.admission import Candidate
+from postroom.rules.apart import Apart
 from postroom.rules.catalog import Programs
+from postroom.rules.xquery import QueryFailed
+from postroom.store.base import Unprepared
 from postroom.store.batch import Places, Put
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
 
+_KEPT = 64  # answers that are worked out and were not asked for again
+
 
 class RulesDoor:
+    """What must be evaluated is evaluated before the transaction, in a process apart: see ``Unprepared``."""
+
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
+        self._answers: OrderedDict[tuple[str, str], str | QueryFailed] = OrderedDict()
+
+    def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str:
+        """The answer to a query that was worked out before."""
+        try:
+            said = self._answers.pop((query, document))
+        except KeyError:
+            raise Unprepared(partial(self._work_out, query, document)) from None
+        if isinstance(said, QueryFailed):
+            raise said
+        return said
+
+    def _work_out(self, query: str, document: str) -> None:
+        said: str | QueryFailed
+        try:
+            said = Apart().run(query, document)
+        except QueryFailed as error:
+            said = error
+        self._answers[query, document] = said
+        while len(self._answers) > _KEPT:
+            self._answers.popitem(last=False)
 
     def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
         """The messages as they enter the queue; raises, and lets none in, if one cannot."""
@@ -36,7 +66,7 @@ class RulesDoor:
             candidates.append(Candidate(document, admission.stored(draft.properties), system))
         slicings, indexes = tx.slices.ids("slicing"), tx.slices.ids("index")
         puts = []
-        for draft, entry in zip(drafts, admission.admit(plan, target, candidates), strict=True):
+        for draft, entry in zip(drafts, admission.admit(plan, target, candidates, self), strict=True):
             if isinstance(entry, Failure):
                 raise EntryRefused(queue=queue.name, why=entry.description, reason=entry.code)
             places = Places(

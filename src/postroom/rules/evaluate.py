@@ -6,36 +6,39 @@ This runs in a worker. It gets everything it needs with the chunk and yields eff
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from postroom.engine.effects import PLAIN, Action, Arrival, Change, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.effects import PLAIN, Action, Arrival, Document, Effects, Enqueue, ResetSlice
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
-from postroom.engine.serial import Timeline, before, documents, settle
-from postroom.errors import PropertyInvalid
+from postroom.engine.serial import Timeline, settle
+from postroom.errors import BodyError, PropertyInvalid
 from postroom.limits import (
     BODY_BYTES_MAX,
+    ECHO_PASSES_MAX,
     ERROR_DEPTH_MAX,
     MESSAGE_ACTIONS_MAX,
     MESSAGE_OUTPUT_BYTES_MAX,
     TASK_ROUNDS_MAX,
 )
+from postroom.model.body import Format, check_body
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.xml import is_harmless
 from postroom.model.xmltext import attribute
 from postroom.rules import admission
 from postroom.rules.admission import Candidate, Entry
 from postroom.rules.exchange import Answer, Made, answer, batch, by_template, element, parts
 from postroom.rules.plan import Plan, QueuePlan, Target
-from postroom.rules.xquery import QueryFailed, saxon
+from postroom.rules.sets import Base, Sets
+from postroom.rules.xquery import TOO_MUCH, Evaluator, QueryFailed, saxon
 
+_TOO_MUCH_MAX = 6  # then nothing more is evaluated
 _SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes
 #: A new message before its body: rule, queue, format, type, properties. Behind it there is nothing of note.
 _Ready = tuple[str, str, str, str | None, str]
-#: The sets of a chunk as they stood when it was claimed.
-Base = Mapping[Granule, Sequence[Document]]
 
 
 def evaluate_chunk(
@@ -43,21 +46,25 @@ def evaluate_chunk(
 ) -> tuple[dict[int, Effects], set[int]]:
     """The effects of a chunk's messages as if they came one after another, and those that did not settle."""
     chunk = _Chunk(plan, base)
-    return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given)
+    return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given, guessing=True)
 
 
-def evaluate_alone(plan: Plan, arrivals: Sequence[Arrival], base: Base) -> dict[int, Effects]:
+def evaluate_alone(
+    plan: Plan, arrivals: Sequence[Arrival], base: Base, evaluator: Evaluator | None = None
+) -> dict[int, Effects]:
     """The effects of each message as if it were the only one."""
     found: dict[int, Effects] = {}
-    for some in _Chunk(plan, base).round(arrivals, {}):
+    for some in _Chunk(plan, base, evaluator).round(arrivals, {}):
         found.update(some)
     return found
 
 
 class _Chunk:
-    def __init__(self, plan: Plan, base: Base) -> None:
+    def __init__(self, plan: Plan, base: Base, evaluator: Evaluator | None = None) -> None:
         self._plan = plan
         self._base = base
+        self._evaluator = evaluator or saxon()
+        self._too_much = 0  # how often evaluation was ended
         self._ready: dict[str, dict[str, _Ready]] = {}  # by queue
 
     def round(self, arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
@@ -76,25 +83,23 @@ class _Chunk:
     def _evaluate(
         self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
-        sets = _Sets(self._plan, self._base, known)
+        if self._too_much > _TOO_MUCH_MAX:
+            failure = Failure("system", TOO_MUCH, "it was not evaluated: others before it took too long")
+            yield {arrival.order: self._failed(arrival, failure) for arrival in arrivals}
+            return
+        sets = Sets(self._plan, self._base, known, arrivals)
         shown = [self._message(plan, arrival, sets) for arrival in arrivals]
         document = batch(shown, sets.elements)
         try:
             try:
-                said = saxon().run(plan.query, document, self._plan.collections)
+                said = self._evaluator.run(plan.query, document, self._plan.collections)
             except QueryFailed as error:
                 if error.code != "XTDE3530":
                     raise
                 # A rule failed when a part of its answer was written: now all are held back until they are whole.
-                said = saxon().run(plan.careful, document, self._plan.collections)
+                said = self._evaluator.run(plan.careful, document, self._plan.collections)
         except QueryFailed as error:
-            if len(arrivals) > 1:  # not a rule's own error: those are caught. Find whose it is
-                half = len(arrivals) // 2
-                yield from self._evaluate(plan, arrivals[:half], known)
-                yield from self._evaluate(plan, arrivals[half:], known)
-                return
-            failure = Failure("application", error.code, error.what, plan.rules[0] if len(plan.rules) == 1 else None)
-            yield {arrivals[0].order: self._failed(arrivals[0], failure)}
+            yield from self._taken_apart(plan, arrivals, known, error)
             return
         told = zip(arrivals, parts(said, self._plan.mark), strict=True)
         found = ((arrival.order, self._effects(plan, arrival, part)) for arrival, part in told)
@@ -103,7 +108,22 @@ class _Chunk:
         else:
             yield dict(found)
 
-    def _message(self, plan: QueuePlan, arrival: Arrival, sets: _Sets) -> str:
+    def _taken_apart(
+        self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline, error: QueryFailed
+    ) -> Iterator[Mapping[int, Effects]]:
+        """Not a rule's own error, for those are caught: find whose it is."""
+        too_much = error.code == TOO_MUCH
+        self._too_much += too_much
+        if len(arrivals) > 1:
+            size = -(-len(arrivals) // (8 if too_much else 2))
+            for start in range(0, len(arrivals), size):
+                yield from self._evaluate(plan, arrivals[start : start + size], known)
+            return
+        rule = plan.rules[0] if len(plan.rules) == 1 else None
+        failure = Failure("system" if too_much else "application", error.code, error.what, rule)
+        yield {arrivals[0].order: self._failed(arrivals[0], failure)}
+
+    def _message(self, plan: QueuePlan, arrival: Arrival, sets: Sets) -> str:
         """One message in the document of the query, with what its rules may ask about it."""
         document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
         if plan.bare:
@@ -125,11 +145,12 @@ class _Chunk:
             for name in plan.system
             if (value := _system(name, arrival, properties)) is not None
         ]
-        said.append(">")
+        place = sets.place(arrival.key)
+        said.append(">" if place is None else f' d="{place}">')
         said += [
             f"<p{admission.attributes(name, properties[name])}</p>" for name in plan.properties if name in properties
         ]
-        return f"{''.join(said)}{element(document, self._plan)}</m>"
+        return f"{''.join(said)}{element(document, self._plan) if place is None else ''}</m>"
 
     # --- from answers to effects ---
 
@@ -140,7 +161,8 @@ class _Chunk:
         if short and "connection" not in arrival.properties:  # most messages of most programs
             made = by_template(part, self._plan.mark)
             ready = self._ready.get(plan.queue) or self._make_ready(plan)
-            if made is not None and len(made) <= MESSAGE_ACTIONS_MAX and {number for number, _ in made} <= ready.keys():
+            known = made is not None and {number for number, _ in made} <= ready.keys()
+            if made and known and len(made) <= MESSAGE_ACTIONS_MAX and all(is_harmless(body) for _, body in made):
                 # The constructor's half cost counts here.
                 return tuple([tuple.__new__(Enqueue, (*ready[number], body, *PLAIN)) for number, body in made])
         return self._worked_out(plan, arrival, answer(part, self._plan.mark, plan.templates))
@@ -149,7 +171,7 @@ class _Chunk:
         """By their numbers, the templates whose messages enter their queues without any work."""
         ready = self._ready[plan.queue] = {}
         for number, (rule, queue, properties) in enumerate(plan.templates):
-            made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "", properties), {})
+            made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "<x/>", properties), {})
             if isinstance(made, Enqueue) and self._plan.target(queue).plain:
                 ready[str(number)] = made[:5]
         return ready
@@ -169,7 +191,7 @@ class _Chunk:
             if made.slicing is not None:
                 found.append(ResetSlice(rule, made.slicing, made.value))
                 continue
-            action = self._enqueue(rule, made, trigger)
+            action = self._enqueue(rule, made, trigger, arrival.type if made.same else None)
             if isinstance(action, Failure):
                 return self._failed(arrival, action)
             found.append(action)
@@ -177,21 +199,26 @@ class _Chunk:
             return self._failed(arrival, Failure("application", code, description, plan.rules[number]))
         return tuple(found)
 
-    def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any]) -> Enqueue | Failure:
+    def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any], type: str | None = None) -> Enqueue | Failure:
         if self._plan.known and made.queue not in self._plan.known:
             return Failure("system", "PR0007", f"the queue {made.queue} is gone", rule)
+        try:  # as for a message from outside
+            if not is_harmless(made.body) or made.format != "xml":
+                check_body(made.body, Format(made.format))
+        except BodyError as error:
+            return Failure("message", error.code, str(error), rule)
         if made.compensates:  # it is worked on where it enters its queue, if it ever does
-            return Enqueue(rule, made.queue, made.format, None, NO_PROPERTIES, made.body, compensates=True)
+            return Enqueue(rule, made.queue, made.format, type, NO_PROPERTIES, made.body, compensates=True)
         target = self._plan.target(made.queue)
         if target.plain and "connection" not in trigger and len(made.body) < _SMALL:  # most messages of most programs
             try:
                 said = _set_by_rule(rule, tuple(made.properties))
-                return Enqueue(rule, made.queue, made.format, None, said, made.body)
+                return Enqueue(rule, made.queue, made.format, type, said, made.body)
             except PropertyInvalid as error:
                 return Failure("message", error.code, str(error), rule)
         properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
         properties |= admission.inherited(target, trigger, properties)
-        document = Document(0, made.format, None, made.body)
+        document = Document(0, made.format, type, made.body)
         entry = admission.finish(self._plan, target, properties, _made_by(rule, trigger), tuple(made.entries), document)
         if isinstance(entry, Failure):
             return Failure(entry.kind, entry.code, entry.description, rule)
@@ -204,11 +231,18 @@ class _Chunk:
         if self._plan.known and goal not in self._plan.known:
             return self._failed(arrival, Failure("system", "PR0004", f"the target queue {goal} is gone"))
         target = self._plan.target(goal)
+        passes = trigger.get("echoes", 0) + 1
+        if target.echo and passes > ECHO_PASSES_MAX:
+            why = f"it went from one echo queue to another {passes - 1} times; the last target is the echo queue {goal}"
+            return self._failed(arrival, Failure("application", "PR0004", why))
         fixed = {each.name for each in target.properties if each.fixed}
         skipped = fixed | admission.RESERVED | (set() if target.echo else {"target", "timeout"})
         explicit = {name: value for name, value in trigger.items() if name not in skipped}
         document = Document(0, arrival.format, arrival.type, arrival.body)
-        entry = self._admit(target, document, explicit, _made_by(str(trigger.get("rule", arrival.queue)), trigger))
+        system = _made_by(str(trigger.get("rule", arrival.queue)), trigger)
+        if target.echo:
+            system["echoes"] = passes
+        entry = self._admit(target, document, explicit, system)
         if isinstance(entry, Failure):
             return self._failed(arrival, entry)
         return (_entering(arrival.queue, target, document, entry),)
@@ -238,38 +272,7 @@ class _Chunk:
     def _admit(
         self, target: Target, document: Document, explicit: Mapping[str, Any], system: Mapping[str, Any]
     ) -> Entry | Failure:
-        return admission.admit(self._plan, target, [Candidate(document, explicit, system)])[0]
-
-
-class _Sets:
-    """The sets that the messages of one query look at; equal ones are written once."""
-
-    def __init__(self, plan: Plan, base: Base, known: Timeline) -> None:
-        self._plan = plan
-        self._base = base
-        self._known = known
-        self._numbers: dict[object, int] = {}
-        self.elements: list[str] = []
-
-    def number(self, index: int, read: Iterable[Granule]) -> int:
-        parts = tuple((granule, tuple(before(index, self._known.get(granule, ())))) for granule in read)
-        found = self._numbers.get(parts)
-        if found is None:
-            found = self._numbers[parts] = len(self._numbers)
-            inside = "".join(element(document, self._plan) for document in self._members(parts))
-            self.elements.append(f'<s id="{found}">{inside}</s>')
-        return found
-
-    def _members(self, parts: Sequence[tuple[Granule, Sequence[Change]]]) -> list[Document]:
-        if len(parts) == 1:
-            granule, made = parts[0]
-            return documents(self._base.get(granule, ()), made)
-        # Several entries of an index: a message that two of them lead to is one message, and all are in their order.
-        inside: dict[tuple[int, int], Document] = {}
-        for granule, made in parts:
-            inside |= {(-1, document.place): document for document in self._base.get(granule, ())}
-            inside |= {(at, document.place): document for at, document in made if document is not None}
-        return [inside[place] for place in sorted(inside)]
+        return admission.admit(self._plan, target, [Candidate(document, explicit, system)], self._evaluator)[0]
 
 
 @lru_cache(maxsize=1000)

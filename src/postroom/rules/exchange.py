@@ -12,7 +12,7 @@ from postroom.errors import BodyMismatch
 from postroom.model.body import Format
 from postroom.model.views import as_xml, record
 from postroom.model.xmltext import escaped, without_declaration
-from postroom.rules.plan import Plan, Template
+from postroom.rules.plan import SAME, Plan, Template
 
 _VALUES = re.compile(r'="([^"]*)"')
 _ATTRIBUTES = {"p": 3, "k": 2, "z": 3, "x": 3}
@@ -47,6 +47,7 @@ class Made(NamedTuple):
     slicing: str | None = None
     value: str = ""  # of the slice
     compensates: bool = False  # the message made before it
+    same: bool = False  # it is the current message itself, and of its type
 
 
 @dataclass(slots=True)
@@ -94,7 +95,9 @@ def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
             attributes, _, body = piece.partition("/>")
             _, queue, _, rule, _, form, _ = attributes.split('"')
             said = body if form == "x" else _plain(body)
-            found.made.append(Made(int(rule), queue, _FORMATS[form], said, compensates=tag == "u"))
+            same = rule.endswith(SAME)
+            rule = rule.removesuffix(SAME)
+            found.made.append(Made(int(rule), queue, _FORMATS[form], said, compensates=tag == "u", same=same))
         else:
             _detail(tag, [_plain(value) for value in _VALUES.findall(piece)[: _ATTRIBUTES[tag]]], found)
         tag = following
@@ -108,9 +111,7 @@ def _detail(tag: str, values: list[str], answer: Answer) -> None:
         found = (name, kind[0] if kind else None, value)
         if answer.made:
             last = answer.made[-1]
-            answer.made[-1] = Made(
-                last.rule, last.queue, last.format, last.body, (*last.properties, found), last.entries
-            )
+            answer.made[-1] = last._replace(properties=(*last.properties, found))
         else:
             answer.properties.append(found)
     elif tag == "k":

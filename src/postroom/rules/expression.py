@@ -8,20 +8,23 @@ part it wants read next, so depth costs no stack and is bounded by a limit of ou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from postroom.limits import RULE_DEPTH_MAX
-from postroom.rules.body import ELSE, Binding, Body, Compensate, Enqueue, Reset, Span, With
-from postroom.rules.operands import STATEMENTS, Operands, Walk
+from postroom.rules import functions
+from postroom.rules.body import ELSE, Binding, Body, Call, Compensate, Enqueue, Reset, Span, With
+from postroom.rules.operands import ACTIONS, STATEMENTS, Operands, Walk
 from postroom.rules.scope import Bound, plain
-from postroom.rules.tokens import Token, Unreadable, tokens_before
+from postroom.rules.tokens import Namespace, Token, Unreadable, namespaces, tokens_before
+from postroom.store.spheres import ABORTING
 
 
 def read(text: str, start: int, end: int) -> Body:
     """The structure of the body ``text[start:end]``; Unreadable says what is wrong and where."""
     found, problem = tokens_before(text, start, end)
     if problem is None:
-        return _Reader(found, end).body()
+        return _named(_Reader(found, end).body(), namespaces(text, start, end))
     try:
         # A brace too many shows its effect late: what is wrong before it is what the user wants to hear of.
         _Reader(found, problem.offset).body()
@@ -29,6 +32,16 @@ def read(text: str, start: int, end: int) -> Body:
         if earlier.offset < problem.offset:
             raise earlier from problem
     raise problem
+
+
+def _named(body: Body, declared: list[Namespace]) -> Body:
+    """With what calls mean, not with what they are written as: a constructor can make a prefix mean anything."""
+
+    def meant(call: Call) -> Call:
+        here = {each.prefix: each.uri for each in declared if each.start <= call.start < each.end}
+        return replace(call, name=functions.canonical(call.name, here))
+
+    return replace(body, calls=tuple(map(meant, body.calls)))
 
 
 _PROLOG: Final = {
@@ -78,11 +91,20 @@ class _Reader(Operands):
             closings=tuple(self.closings),
             calls=tuple(sorted(self.calls, key=lambda call: call.start)),
             bindings=tuple(
-                Binding(bound.kind, bound.name, bound.value, Span(bound.value.end, bound.end), tuple(bound.uses))
+                Binding(
+                    bound.kind,
+                    bound.name,
+                    bound.value,
+                    Span(bound.value.end, bound.end),
+                    tuple(bound.uses),
+                    bound.outer,
+                    bound.regrouped,
+                )
                 for bound in sorted(self.bounds, key=lambda bound: bound.value)
             ),
             values=tuple(self.values),
             comma=self.comma,
+            constructors=tuple(self.constructors),
         )
 
     def _refuse_prolog(self) -> None:
@@ -122,7 +144,7 @@ class _Reader(Operands):
         token, follow = self.peek(), self.peek(1)
         if token.kind != "name":
             return self._operators(place)
-        if token.text == "do" and follow.kind == "name" and follow.text in ("enqueue", "reset"):
+        if token.text == "do" and follow.kind == "name" and follow.text in ACTIONS:
             return self._action(place)
         if token.text in STATEMENTS and self.symbol("(", 1):
             return {"if": self._if, "switch": self._switch, "typeswitch": self._typeswitch}[token.text](place)
@@ -142,7 +164,7 @@ class _Reader(Operands):
             raise Unreadable(f"do {verb} cannot stand {place}", self.peek().start)
         self.actions.append(self.peek().start)
         self.at += 2
-        yield self._enqueue(first) if verb == "enqueue" else self._reset(first)
+        yield {"enqueue": self._enqueue, "reset": self._reset, "abort": self._vote}[verb](first)
         self._passes_on(first)
         if self._goes_on():
             self._refuse_actions(len(self.actions) - 1)
@@ -182,6 +204,16 @@ class _Reader(Operands):
         self.need_word("into")
         queue = self.need_name("the name of a queue")
         found.append(Compensate(keyword, value, self.since(begin), queue.text, queue.start))
+
+    def _vote(self, first: int) -> Walk:
+        """A vote is a message for the state that the sphere is to be in."""
+        self.need_word("sphere")
+        keyword, begin = self.since(first), self.at
+        yield self._single("inside a do abort sphere")
+        value = self.since(begin)
+        into = Span(value.end, value.end)
+        start = self.tokens[first].start
+        self.enqueues.append(Enqueue(self.since(first), keyword, value, into, ABORTING, start, ()))
 
     def _reset(self, first: int) -> Walk:
         name, ends = self.peek(), self.peek().text in ("else", "case", "default")
@@ -310,7 +342,7 @@ class _Reader(Operands):
             elif clause == "where":
                 yield self._inner("in a where clause")
             elif clause == "group":
-                yield self._group(names)
+                yield self._group(names, own)
             elif clause == "count":
                 names.append(self.take().text)
                 self.scope.hide(names[-1:])
@@ -345,7 +377,10 @@ class _Reader(Operands):
             self.need_word("in")
         first = self.at
         yield self._inner(f"in a {clause} clause")
-        bound = Bound(clause, plain(name), self.since(first))
+        self._bind(clause, name, self.since(first), names, own)
+
+    def _bind(self, clause: str, name: str, value: Span, names: list[str], own: list[Bound]) -> None:
+        bound = Bound(clause, plain(name), value, outer=not self.focus)
         self.scope.bind(bound)
         self.bounds.append(bound)
         own.append(bound)
@@ -355,13 +390,17 @@ class _Reader(Operands):
         self.at += 2
         name = self.need_variable()
         self._declared_type()
-        yield self._bound("for", name, names, own)
+        self.need_word("in")
+        first = self.at
+        yield self._inner("in a for clause")
+        value = self.since(first)
         if not self.word("start"):
             self.unexpected("start")
         while self.word("start") or self.word("end") or self.word("only"):
             self.skip_word("only")
             self.at += 1
             yield self._window_edge(names)
+        self._bind("for", name, value, names, own)  # its edges do not see it
 
     def _window_edge(self, names: list[str]) -> Walk:
         while not self.word("when"):
@@ -372,7 +411,8 @@ class _Reader(Operands):
         self.at += 1
         yield self._inner("in a window clause")
 
-    def _group(self, names: list[str]) -> Walk:
+    def _group(self, names: list[str], own: list[Bound]) -> Walk:
+        """Behind it, what the clauses before have bound is the sequence of all that is in a group."""
         self.need_word("by")
         while True:
             if self.symbol(":=", 1) or self.word("as", 1):
@@ -389,7 +429,9 @@ class _Reader(Operands):
                 self.unexpected("a variable")
             self._collation()
             if not self.skip_symbol(","):
-                return
+                break
+        for bound in own:
+            bound.regrouped = True
 
     def _order(self, clause: str) -> Walk:
         if clause == "stable":

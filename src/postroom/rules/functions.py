@@ -1,6 +1,11 @@
-"""The functions that a rule may call: an allow-list. What reaches outside of the message store is not on it."""
+"""The functions that a rule may call: an allow-list. What reaches outside of the message store is not on it.
+
+A function is known by its namespace and its local name: what a prefix means, any constructor can change.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 #: XQuery's own functions (namespace fn) that only look at their arguments.
 _FN = frozenset(
@@ -32,7 +37,7 @@ _ARRAY = frozenset(
     """.split()
 )
 _MATH = frozenset("pi exp exp10 log log10 pow sqrt sin cos tan asin acos atan atan2".split())
-#: Constructors of atomic values. By name, for a constructor's xmlns:xs can make the prefix mean anything.
+#: Constructors of atomic values.
 _XS = frozenset(
     """
     anyURI base64Binary boolean byte date dateTime dateTimeStamp dayTimeDuration decimal double duration float gDay
@@ -50,7 +55,20 @@ OURS = {
     "qs:slicekey": (0,),
     "collection": (1,),
 }
-_BY_PREFIX = {"": _FN, "fn": _FN, "map": _MAP, "array": _ARRAY, "math": _MATH, "xs": _XS}
+_XPATH = "http://www.w3.org/2005/xpath-functions"
+NAMESPACE = "urn:postroom:qs"
+#: What prefixes mean where no constructor says otherwise; a name without one is a function of XPath.
+_PREFIXES = {
+    "": _XPATH,
+    "fn": _XPATH,
+    "map": f"{_XPATH}/map",
+    "array": f"{_XPATH}/array",
+    "math": f"{_XPATH}/math",
+    "xs": "http://www.w3.org/2001/XMLSchema",
+    "qs": NAMESPACE,
+}
+_CANONICAL = {uri: prefix for prefix, uri in _PREFIXES.items() if prefix != "fn"}
+_BY_PREFIX = {"": _FN, "map": _MAP, "array": _ARRAY, "math": _MATH, "xs": _XS}
 _OUTSIDE = frozenset(
     """
     doc doc-available document unparsed-text unparsed-text-lines unparsed-text-available json-doc uri-collection
@@ -60,15 +78,37 @@ _OUTSIDE = frozenset(
 )
 
 
+def canonical(name: str, declared: Mapping[str, str]) -> str:
+    """The one way that a function is written here: by the usual prefix of its namespace, or with the namespace itself.
+
+    >>> canonical("fn:abs", {}), canonical("m:get", {"m": "http://www.w3.org/2005/xpath-functions/map"})
+    ('abs', 'map:get')
+    >>> canonical("Q{http://www.w3.org/2001/XMLSchema}int", {}), canonical("map:get", {"map": "urn:x"})
+    ('xs:int', 'Q{urn:x}get')
+    """
+    if name.startswith("Q{"):
+        uri, _, local = name[2:].partition("}")
+    else:
+        prefix, _, local = name.rpartition(":")
+        meant = {**_PREFIXES, **declared}
+        if prefix not in meant:
+            return name
+        uri = meant[prefix]
+    usual = _CANONICAL.get(uri)
+    if usual is None:
+        return f"Q{{{uri}}}{local}"
+    return f"{usual}:{local}" if usual else local
+
+
 def refusal(name: str) -> str | None:
-    """Why a rule may not call a function; None if it may, as far as its name tells."""
-    prefix, _, local = name.rpartition(":")
-    if name.removeprefix("fn:") in OURS:
+    """Why a rule may not call a function; None if it may, as far as its canonical name tells."""
+    if name in OURS:
         return None
+    prefix, _, local = name.rpartition(":")
     known = _BY_PREFIX.get(prefix)
     if known is not None and local in known:
         return None
-    if prefix in ("", "fn") and local in _OUTSIDE:
+    if not prefix and local in _OUTSIDE:
         return f"{name}() reaches outside of the room, and rules may not"
     if prefix == "qs":
         return f"there is no function {name}(); ours are {', '.join(sorted(OURS))}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import NoReturn
 
 from postroom.errors import ProgramInvalid
@@ -211,25 +212,28 @@ class _Reader:
             return PropertyValue(tuple(queues), None)
         self._at += 1
         begin = self._at
-        while self._here is not None and not (self._at > begin and self._at in self._next_queues()):
-            self._at += 1
-        if self._at == begin:
+        if self._here is None:
             self._fail("a value expression")
+        self._at += 1
+        while self._here is not None and self._at not in self._next_queues:
+            self._at += 1
         return PropertyValue(tuple(queues), self._expression(begin, self._at))
 
-    def _next_queues(self) -> Iterator[int]:
+    @cached_property
+    def _next_queues(self) -> frozenset[int]:
         """Where a next ``queue A, B value`` may begin: a word queue outside of all brackets, behind an operand."""
-        depth = 0
+        depth, found = 0, []
         for number, token in enumerate(self._tokens):
             if token.kind == "symbol" and token.text in ("(", "[", "{"):
                 depth += 1
             elif token.kind == "symbol" and token.text in (")", "]", "}"):
                 depth -= 1
-            elif token.text == "queue" and token.kind == "name" and not depth and number > self._at - 1:
+            elif token.text == "queue" and token.kind == "name" and not depth and number:
                 before, after = self._tokens[number - 1], self._tokens[number + 1 : number + 2]
                 operand = before.kind != "symbol" or before.text in (")", "]", "}", ".", "..", "*")
                 if operand and after and after[0].kind == "name":
-                    yield number
+                    found.append(number)
+        return frozenset(found)
 
     def _slicing(self) -> SlicingDefinition:
         name = self._name("a slicing")

@@ -18,21 +18,21 @@ START: Final = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
-NCNAME: Final = rf"[{START}][{START}\-.0-9\u00b7\u0300-\u036f\u203f\u2040]*+"
-BLANK: Final = re.compile(r"[ \t\r\n]*+")
+NCNAME: Final = rf"[{START}][{START}\-.0-9\u00b7\u0300-\u036f\u203f\u2040]*"
+BLANK: Final = re.compile(r"[ \t\r\n]*")
 _COMMENT_EDGE: Final = re.compile(r"\(:|:\)")
 _CONSTRUCTOR: Final = lazy(rf"<(?:(?P<comment>!--)|(?P<instruction>\?)|(?P<tag>{NCNAME}(?::{NCNAME})?))")
-_CONTENT: Final = re.compile(r"(?:[^<{}]++|\{\{|\}\})*+")
-_TEMPLATE: Final = re.compile(r"(?:[^\]`]++|\](?!``)|`(?!\{))*+")
+_CONTENT: Final = re.compile(r"(?:[^<{}]+|\{\{|\}\})*")
+_TEMPLATE: Final = re.compile(r"(?:[^\]`]+|\](?!``)|`(?!\{))*")
 # Saxon 13 takes the { in a {{ of an attribute value for an expression when it looks for the end of the value. It then
 # agrees with us about that end only if nothing before the }} opens a string, a comment or another brace.
-_DOUBLED: Final = r"\{\{[^\"'&{}<(:`]*+\}\}|\}\}"
+_DOUBLED: Final = r"\{\{[^\"'&{}<(:`]*\}\}|\}\}"
 _QUOTED: Final = {
-    '"': re.compile(rf'(?:[^"<{{}}]++|""|{_DOUBLED})*+'),
-    "'": re.compile(rf"(?:[^'<{{}}]++|''|{_DOUBLED})*+"),
+    '"': re.compile(rf'(?:[^"<{{}}]+|""|{_DOUBLED})*'),
+    "'": re.compile(rf"(?:[^'<{{}}]+|''|{_DOUBLED})*"),
 }
-_ATTRIBUTE: Final = lazy(rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*+=[ \t\r\n]*+[\"']")
-_END_TAG: Final = lazy(rf"</({NCNAME}(?::{NCNAME})?)[ \t\r\n]*+>")
+_ATTRIBUTE: Final = lazy(rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*=[ \t\r\n]*[\"']")
+_END_TAG: Final = lazy(rf"</({NCNAME}(?::{NCNAME})?)[ \t\r\n]*>")
 
 
 class Unreadable(Exception):
@@ -69,6 +69,16 @@ OPERAND, TYPE, OPERATOR, TYPE_ENDED = Next
 
 
 @dataclass(slots=True)
+class Namespace:
+    """What a prefix means from the beginning of an element to its end: its declaration reaches back over its tag."""
+
+    prefix: str
+    uri: str  # as written
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
 class Frame:
     """Something open: a bracket, an element (in its tag or content), or a string constructor."""
 
@@ -78,6 +88,9 @@ class Frame:
     quote: str = ""  # of the attribute value we are in
     type: bool = False  # parentheses of a type
     marks: int = 1
+    declares: int = 0  # from which namespace on they are declared by this element
+    prefix: str = ""  # the one that the attribute value we are in declares
+    value: int = 0  # where it begins
 
 
 class Markup:
@@ -87,6 +100,7 @@ class Markup:
         self.end = end
         self.found: list[Token] = []
         self.stack: list[Frame] = []
+        self.namespaces: list[Namespace] = []
         self.next = OPERAND
 
     def _emit(self, kind: str, text: str) -> None:
@@ -143,7 +157,7 @@ class Markup:
     def _construct(self, match: re.Match[str]) -> None:
         """Open an element, or read a comment or processing instruction whole."""
         if match["tag"]:
-            self._push(Frame("element", self.at, name=match["tag"]))
+            self._push(Frame("element", self.at, name=match["tag"], declares=len(self.namespaces)))
             self._emit("open-constructor", match.group())
             self._tag()
             return
@@ -179,9 +193,12 @@ class Markup:
         self._emit("symbol", opening)
 
     def _finish(self, closing: str) -> None:
-        self.stack.pop()
+        frame = self.stack.pop()
         self.next = OPERATOR
         self._emit("close-constructor", closing)
+        if frame.kind == "element":
+            for each in self.namespaces[frame.declares :]:
+                each.end = min(each.end, self.at)
 
     def _tag(self) -> None:
         """Read a start tag up to its end or to the first attribute value."""
@@ -201,7 +218,9 @@ class Markup:
             raise Unreadable(f"the start tag of {frame.name} does not end", frame.offset)
         if name is None:
             raise Unreadable(f"in the start tag of {frame.name} an attribute with a quoted value is expected", self.at)
-        self.at = name.end()
+        self.at = frame.value = name.end()
+        declared = name.group().partition("=")[0].rstrip()
+        frame.prefix = declared.removeprefix("xmlns:") if declared.startswith("xmlns:") else ""
         return self.text[self.at - 1]
 
     def _attribute(self, frame: Frame) -> None:
@@ -215,6 +234,9 @@ class Markup:
         if character == "{":
             self._enclose("{")
         elif character == frame.quote:
+            if frame.prefix:
+                uri = self.text[frame.value : self.at]
+                self.namespaces.append(Namespace(frame.prefix, uri, frame.offset, self.end))
             self.at += 1
             frame.quote = ""
             self._tag()

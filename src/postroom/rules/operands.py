@@ -27,6 +27,7 @@ _KIND_TESTS: Final = frozenset(
 # These look like calls and are tests of nodes or of types; none can be the name of a function.
 _TESTS: Final = _KIND_TESTS | {"array", "empty-sequence", "item", "map"}
 STATEMENTS: Final = frozenset({"if", "switch", "typeswitch"})
+ACTIONS: Final = frozenset({"enqueue", "reset", "abort"})  # behind do
 _BLOCKS: Final = frozenset({"document", "text", "comment", "ordered", "unordered", "validate"})
 _NAMED_BLOCKS: Final = frozenset({"element", "attribute", "namespace", "processing-instruction"})
 _OPERAND: Final = "as an operand of an operator"
@@ -41,6 +42,9 @@ class Operands(Cursor, ABC):
         self.calls: list[Call] = []
         self.actions: list[int] = []  # where each begins
         self.brackets = 0  # how many are open
+        self.focus = 0  # how many predicates, steps and functions around us have another context than the message
+        self.constructors: list[Span] = []  # the outermost direct ones
+        self.constructing = 0
         self.ours = ""  # the word that ends the part of a do that we are in, if what we read can end it
         # First and last token of each expression that passes on the results of its parts.
         self.ends: dict[int, int] = {}
@@ -102,7 +106,7 @@ class Operands(Cursor, ABC):
             while self.symbol("+") or self.symbol("-"):
                 self.at += 1
                 place = _OPERAND
-            yield self._path(place)
+            yield self._elsewhere(self._path(place)) if self._behind("!") else self._path(place)
             if self._type_operator() or self.symbol("=>"):
                 self._refuse_actions(actions)
                 yield self._converted()
@@ -113,6 +117,15 @@ class Operands(Cursor, ABC):
             place = _OPERAND
         if self.symbol_at(first, "(") and self.ends.get(first) != self.at - 1:
             self.ends.pop(first, None)
+
+    def _behind(self, symbol: str) -> bool:
+        return self.at > 0 and self.symbol_at(self.at - 1, symbol)
+
+    def _elsewhere(self, part: Walk) -> Walk:
+        """A part whose context is not that of what is around it."""
+        self.focus += 1
+        yield part
+        self.focus -= 1
 
     def _converted(self) -> Walk:
         """``=> f()``, ``cast as T`` and the like, which follow an operand."""
@@ -149,7 +162,7 @@ class Operands(Cursor, ABC):
         while self.symbol("/") or self.symbol("//"):
             self._refuse_actions(actions)
             self.at += 1
-            yield self._step(_OPERAND)
+            yield self._elsewhere(self._step(_OPERAND))
 
     def _step_begins(self) -> bool:
         """Whether a step follows a leading ``/``. XQuery takes any name for one; we own the words after a ``do``."""
@@ -177,7 +190,7 @@ class Operands(Cursor, ABC):
         while self.symbol("[") or self.symbol("(") or self.symbol("?"):
             self._refuse_actions(actions)
             if self.symbol("["):
-                yield self._enclosed("inside a predicate", "[")
+                yield self._elsewhere(self._enclosed("inside a predicate", "["))
             elif self.symbol("("):
                 yield self._arguments([])
             else:
@@ -242,7 +255,8 @@ class Operands(Cursor, ABC):
 
     def _constructor(self) -> Walk:
         """A direct constructor or a string constructor; between its tokens only enclosed expressions are read."""
-        depth = 0
+        depth, first = 0, self.at
+        self.constructing += 1
         while True:
             token = self.peek()
             if token.kind == "symbol":
@@ -253,7 +267,10 @@ class Operands(Cursor, ABC):
             depth += 1 if token.kind == "open-constructor" else -1
             self.at += 1
             if depth == 0:
-                return
+                break
+        self.constructing -= 1
+        if not self.constructing:
+            self.constructors.append(self.since(first))
 
     def _named(self) -> Walk:
         """A name: a step, a call, a constructor, or an expression that needs parentheses here."""
@@ -262,7 +279,7 @@ class Operands(Cursor, ABC):
             return self._name_and_parentheses(token)
         if follow.kind == "symbol" and follow.text == "#":
             return self._reference()
-        if token.text == "do" and follow.kind == "name" and follow.text in ("enqueue", "reset"):
+        if token.text == "do" and follow.kind == "name" and follow.text in ACTIONS:
             raise Unreadable(f"do {follow.text} cannot stand {_OPERAND}", token.start)
         if token.text in ("for", "let", "some", "every") and follow.kind == "variable":
             raise Unreadable(f"{token.text} must stand in parentheses here", token.start)
@@ -368,7 +385,7 @@ class Operands(Cursor, ABC):
         self.at += 1
         self._declared_type()
         self.scope.hide(names)
-        yield self._enclosed("inside a function")
+        yield self._elsewhere(self._enclosed("inside a function"))
         self.scope.forget(names)
 
     # --- types ---

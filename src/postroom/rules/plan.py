@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from postroom.model.types import MessageType
 
+#: Behind the number of a rule that passes on the current message as it is.
+SAME = "="
+
 
 @dataclass(frozen=True, slots=True)
 class Key:

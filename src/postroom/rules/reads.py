@@ -7,17 +7,24 @@ gives is what its own predicate would leave over, and what is not recognised rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
-from postroom.rules.body import Binding, Body, Call
+from postroom.rules.body import Binding, Body, Call, Span
 from postroom.rules.definitions import Program, RuleDefinition
 from postroom.rules.plan import Key
-from postroom.rules.tokens import Token, decoded, tokens
+from postroom.rules.tokens import CLOSERS, Token, decoded, tokens
 
 _PATH = frozenset({"/", "//", "@", ".", "*", "::"})
 _PLACES = frozenset({"position", "last", "fn:position", "fn:last"})
+_MAKERS = frozenset({"element", "attribute", "namespace", "processing-instruction", "validate"})  # before a name, too
+#: Outside of brackets these make of a predicate something else than comparisons that all must hold.
+_LOOSE = frozenset(
+    {"or", ",", "if", "then", "else", "for", "let", "return", "some", "every", "satisfies", "switch", "typeswitch"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,7 @@ def keyed_read(rule: RuleDefinition, call: Call, body: Body, program: Program) -
 class _Finder:
     def __init__(self, rule: RuleDefinition, body: Body, program: Program) -> None:
         self._text = rule.body.text
-        self._tokens = tokens(self._text)
+        self._tokens, self._starts = _read(self._text)
         self._rule = rule
         self._body = body
         self._program = program
@@ -47,13 +54,21 @@ class _Finder:
         if self._is(at, "["):
             return self._predicate(steps, at)
         holder = self._holder(call, at)
-        if holder is None or not holder.uses:
+        if holder is None or holder.regrouped or not holder.uses or self._renamed(call.start):
             return None
         found = set()
         for use in holder.uses:
             more, at = self._steps(self._behind(use.end))
             found.add(self._predicate(steps + more, at) if self._is(at, "[") else None)
         return found.pop() if len(found) == 1 else None
+
+    def _renamed(self, offset: int) -> bool:
+        """Whether names here may be in a namespace that a constructor declares: then they are not those of an index."""
+        return any(
+            "xmlns" in self._text[each.start : each.end]
+            for each in self._body.constructors
+            if each.start < offset < each.end
+        )
 
     def _holder(self, call: Call, at: int) -> Binding | None:
         """The variable that holds the call and nothing else."""
@@ -64,7 +79,7 @@ class _Finder:
         return None
 
     def _behind(self, offset: int) -> int:
-        return next((number for number, token in enumerate(self._tokens) if token.start >= offset), len(self._tokens))
+        return bisect_left(self._starts, offset)
 
     def _is(self, at: int, text: str) -> bool:
         return at < len(self._tokens) and self._tokens[at].text == text
@@ -73,14 +88,14 @@ class _Finder:
         """The steps of a path from here, with predicates that are paths themselves; and the first token behind."""
         begin = at
         while at < len(self._tokens):
-            token = self._tokens[at]
-            if token.text in ("/", "//"):
-                at += 2 if self._is_step(at + 1) else 0
-                if not self._is_step(at - 1):
+            if self._tokens[at].kind != "symbol":
+                break
+            if self._tokens[at].text in ("/", "//") and self._is_step(at + 1):
+                attribute = self._tokens[at + 1].text == "@"
+                if attribute and not self._is_step(at + 2):
                     break
-                if self._tokens[at - 1].text == "@":
-                    at += 1
-            elif token.text == "[":
+                at += 3 if attribute else 2
+            elif self._tokens[at].text == "[":
                 close = self._close(at)
                 inner = self._tokens[at + 1 : close]
                 if not inner or not _is_path(inner):
@@ -93,11 +108,14 @@ class _Finder:
         return self._text[self._tokens[begin].start : self._tokens[at - 1].end], at
 
     def _is_step(self, at: int) -> bool:
+        """A name or ``@``; not the beginning of a call, of a constructor, of a test or of a step with an axis."""
         if not 0 <= at < len(self._tokens):
             return False
         token = self._tokens[at]
-        following = self._tokens[at + 1].text if at + 1 < len(self._tokens) else ""
-        return (token.kind == "name" and following != "(") or token.text in ("@", "*")
+        following = self._tokens[at + 1] if at + 1 < len(self._tokens) else None
+        if token.kind == "name":
+            return token.text not in _MAKERS and (following is None or following.text not in ("(", "{", "::", "#"))
+        return token.kind == "symbol" and token.text in ("@", "*")
 
     def _close(self, at: int) -> int:
         depth = 0
@@ -114,7 +132,7 @@ class _Finder:
         Not one beside an ``or``, which would find more, and not where places are counted among all messages.
         """
         inside = self._tokens[at + 1 : self._close(at)]
-        if len(_split(inside, "or")) > 1 or any(token.text in _PLACES for token in inside):
+        if self._renamed(self._tokens[at].start) or not _is_conjunction(inside):
             return None
         for part in _split(inside, "and"):
             sides = _split(part, "=")
@@ -133,7 +151,7 @@ class _Finder:
             literal = decoded(first)
             return None if literal is None else Key("literal", literal)
         if len(value) == 1 and first.kind == "variable" and not bound:
-            return self._bound(first.text)
+            return self._bound(first)
         if bound and first.text in ("/", "//") and _is_path(value):
             return Key("probe", self._text[first.start : value[-1].end])
         call = next((each for each in self._body.calls if each.start == first.start), None)
@@ -155,29 +173,53 @@ class _Finder:
         known = self._program.properties.get(name)
         return Key("property", name) if known is not None and known.type == "string" else None
 
-    def _bound(self, name: str) -> Key | None:
-        bindings = [each for each in self._body.bindings if each.name == name.removeprefix("$")]
-        if len(bindings) != 1 or bindings[0].kind != "let" or self._focus_changes(bindings[0].value.start):
+    def _bound(self, variable: Token) -> Key | None:
+        binding = self._body.binding_of(Span(variable.start, variable.end))
+        if binding is None or binding.kind != "let" or not binding.outer or self._renamed(binding.value.start):
             return None
-        span = bindings[0].value
-        inside = [token for token in self._tokens if span.start <= token.start < span.end]
+        if sum(each.name == binding.name for each in self._body.bindings) > 1:  # rooms may lack an index for it
+            return None
+        span = binding.value
+        inside = self._tokens[self._behind(span.start) : self._behind(span.end)]
         return self._key(inside, bound=True) if inside else None
 
-    def _focus_changes(self, offset: int) -> bool:
-        """Whether something other than the message is the context here: inside a predicate, a step, or behind ``!``."""
-        open_brackets: list[int] = []
-        for number, token in enumerate(self._tokens):
-            if token.start >= offset:
-                break
-            if token.kind == "symbol" and token.text in ("(", "[", "{"):
-                open_brackets.append(number)
-            elif token.kind == "symbol" and token.text in (")", "]", "}") and open_brackets:
-                open_brackets.pop()
-        for number in open_brackets:
-            before = self._tokens[number - 1].text if number else ""
-            if self._tokens[number].text == "[" or before in ("/", "//", "!"):
-                return True
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> tuple[list[Token], list[int]]:
+    """The tokens of a body and where each begins; asked for every call in it."""
+    found = tokens(text)
+    return found, [token.start for token in found]
+
+
+def _is_conjunction(part: Sequence[Token]) -> bool:
+    """Whether each of the comparisons joined by ``and`` must hold.
+
+    An ``or`` or a comma would find more, and so would a condition or a quantifier, whose last part reaches to the end.
+    Where places are counted, they are counted among all messages.
+    """
+    if any(token.text in _PLACES for token in part):
         return False
+    outside = _outside(part)
+    return not any(
+        token.text in _LOOSE and (token.kind == "name" or token.text == ",") and not _is_step_name(part, number)
+        for number, token in outside
+    )
+
+
+def _outside(part: Sequence[Token]) -> Iterator[tuple[int, Token]]:
+    """The tokens outside of all brackets and constructors, with their numbers."""
+    depth = 0
+    for number, token in enumerate(part):
+        opens = token.kind == "open-constructor" or (token.kind == "symbol" and token.text in CLOSERS)
+        closes = token.kind == "close-constructor" or (token.kind == "symbol" and token.text in CLOSERS.values())
+        depth -= closes
+        if not depth and not opens and not closes:
+            yield number, token
+        depth += opens
+
+
+def _is_step_name(part: Sequence[Token], number: int) -> bool:
+    return number > 0 and part[number - 1].text in ("/", "//", "@", "::")
 
 
 def _is_path(part: Sequence[Token]) -> bool:
@@ -193,14 +235,5 @@ def _is_path(part: Sequence[Token]) -> bool:
 
 def _split(part: Sequence[Token], word: str) -> list[Sequence[Token]]:
     """The pieces of a part between a word or symbol outside of all brackets."""
-    pieces: list[list[Token]] = [[]]
-    depth = 0
-    for number, token in enumerate(part):
-        if token.kind == "symbol":
-            depth += (token.text in "([{") - (token.text in ")]}")
-        step = number and part[number - 1].text in ("/", "//", "@", "::")
-        if token.text == word and not depth and not step:
-            pieces.append([])
-        else:
-            pieces[-1].append(token)
-    return list(pieces)
+    cuts = [number for number, token in _outside(part) if token.text == word and not _is_step_name(part, number)]
+    return [part[begin + 1 : end] for begin, end in pairwise([-1, *cuts, len(part)])]

@@ -81,8 +81,17 @@ def sweep(store: Store, programs: Programs) -> int:
             return removed
 
 
+def sweepable(store: Store, programs: Programs) -> int:
+    """How many messages a sweep would remove."""
+    return store.read(lambda tx: tx.retention.sweepable(_unsliced_queues(tx, programs)))
+
+
 def _unsliced(tx: Transaction, programs: Programs) -> list[Queue]:
     """Queues that keep by slices and have none: every processed message may go."""
+    return [tx.queues.locked(queue.id) for queue in _unsliced_queues(tx, programs)]
+
+
+def _unsliced_queues(tx: Transaction, programs: Programs) -> list[Queue]:
     plan = programs.plan(tx)
     queues = [queue for queue in tx.queues.all() if queue.keep == Keep.SLICED]
-    return [tx.queues.locked(queue.id) for queue in queues if not plan.target(queue.name).slicings]
+    return [queue for queue in queues if not plan.target(queue.name).slicings]

@@ -15,8 +15,10 @@ class Bound:
     kind: str
     name: str
     value: Span
+    outer: bool  # nothing but the message itself is the context of its value
     uses: list[Span] = field(default_factory=list)
     end: int = 0
+    regrouped: bool = False
 
 
 class Scope:

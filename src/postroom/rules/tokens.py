@@ -26,6 +26,7 @@ from postroom.rules.markup import (
     TYPE_ENDED,
     Frame,
     Markup,
+    Namespace,
     Next,
     Token,
     Unreadable,
@@ -35,33 +36,37 @@ __all__ = [
     "CLOSERS",
     "OBJECTS",
     "OPERATOR_WORDS",
+    "Namespace",
     "Statement",
     "Token",
     "Unreadable",
     "decoded",
+    "namespaces",
     "statements",
     "tokens",
     "tokens_before",
     "word_at",
 ]
 
-_NAME: Final = rf"Q\{{[^{{}}]*+\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
+_NAME: Final = rf"Q\{{[^{{}}]*\}}(?:{NCNAME}|\*)|{NCNAME}(?::(?:{NCNAME}|\*))?|\*:{NCNAME}"
+# No quantifier here is possessive: Python 3.11 before 3.11.5 reads nested ones wrongly. A string that is not closed
+# would end at an earlier quote, if a doubled one could be its last.
 _PIECE: Final = lazy(
-    rf"""[ \t\r\n]*+(?:(?P<name>{_NAME})
+    rf"""[ \t\r\n]*(?:(?P<name>{_NAME})
       | (?P<symbol>::|:=|//|>>|>=|!=|\|\||=>|\.\.|[,;:/>=!|@?\#%*+\-]|\.(?![0-9]))
       | (?P<variable>\$)
-      | (?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)
-      | (?P<string>"[^"]*+(?:""[^"]*+)*+"|'[^']*+(?:''[^']*+)*+')
+      | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+      | (?P<string>"[^"]*(?:""[^"]*)*"(?!")|'[^']*(?:''[^']*)*'(?!'))
       | (?P<comment>\(:) | (?P<pragma>\(\#)
       | (?P<open>[(\[{{]) | (?P<close>[)\]}}])
       | (?P<less><) | (?P<template>``\[)
       | (?P<stray>.))?""",
     re.VERBOSE | re.DOTALL,
 )
-_VARIABLE_NAME: Final = lazy(rf"Q\{{[^{{}}]*+\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
+_VARIABLE_NAME: Final = lazy(rf"Q\{{[^{{}}]*\}}{NCNAME}|{NCNAME}(?::{NCNAME})?")
 _REFERENCE: Final = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_WORD: Final = re.compile(r"(?:[^\s;(]++|\((?!:))*+")
+_WORD: Final = re.compile(r"(?:[^\s;(]+|\((?!:))*")
 
 OPERATOR_WORDS: Final = frozenset(
     {"and", "or", "div", "idiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "is", "to", "union", "intersect", "except"}
@@ -112,6 +117,15 @@ def tokens_before(text: str, start: int, end: int) -> tuple[list[Token], Unreada
         return lexer.run(), None
     except Unreadable as problem:
         return lexer.found, problem
+
+
+def namespaces(text: str, start: int, end: int) -> list[Namespace]:
+    """What the constructors of a readable text declare prefixes to mean, and where that holds; outer ones first."""
+    if "xmlns" not in text[start:end]:
+        return []
+    lexer = _Lexer(text, start, end)
+    lexer.run()
+    return sorted(lexer.namespaces, key=lambda each: each.start)
 
 
 def statements(text: str) -> list[Statement]:
@@ -245,7 +259,7 @@ class _Lexer(Markup):
             return TYPE if self.casing else OPERAND
         if word == "default" and self.switches:
             self.switches.pop()
-        if word == "enqueue" and previous == "do":
+        if (word == "enqueue" and previous == "do") or (word == "sphere" and previous == "abort"):
             return OPERAND
         return OPERATOR
 

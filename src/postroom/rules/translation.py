@@ -14,11 +14,11 @@ from postroom.rules.body import ELSE, Body, Call, Enqueue, Reset, Span
 from postroom.rules.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.edits import Edit, Edited, edited
 from postroom.rules.expression import read
-from postroom.rules.plan import Index, Key, Read, Template
+from postroom.rules.functions import NAMESPACE
+from postroom.rules.plan import SAME, Index, Key, Read, Template
 from postroom.rules.reads import keyed_read
 from postroom.rules.tokens import Token, decoded, tokens
 
-NAMESPACE = "urn:postroom:qs"
 #: What the system knows about every message, and the XQuery type of each.
 SYSTEM = {
     "key": "string",
@@ -134,7 +134,8 @@ def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Bo
         made = around.template(Template(number, enqueue.queue, tuple(literals)))
         edits += [Edit(*enqueue.keyword, f"{outer}({made}, "), Edit(*enqueue.into, "")]
     else:
-        begin = f'{around.function(enqueue.queue)}("{number}", ('
+        same = SAME if _is_message(enqueue.value, body, text) else ""
+        begin = f'{around.function(enqueue.queue)}("{number}{same}", ('
         edits += [Edit(*enqueue.keyword, f"{outer}{begin}"), Edit(*enqueue.into, "), (")]
     end = ")" if element else "), $qs:h)"
     if undo is None:
@@ -156,10 +157,18 @@ def _is_element(span: Span, body: Body, text: str) -> bool:
     """Whether an expression is one direct constructor, or a variable that holds one."""
     said = text[span.start : span.end].strip()
     if said.startswith("$"):
-        found = [each for each in body.bindings if each.name == said.removeprefix("$") and each.kind == "let"]
-        same = [each for each in body.bindings if each.name == said.removeprefix("$")]
-        return len(found) == len(same) == 1 and _is_element(found[0].value, body, text)
+        found = body.binding_of(span)
+        return found is not None and found.kind == "let" and _is_element(found.value, body, text)
     return said.startswith("<") and _is_constructor(tokens(text, span.start, span.end))
+
+
+def _is_message(span: Span, body: Body, text: str) -> bool:
+    """Whether an expression is the current message and nothing else. Where an action stands it is the context, too."""
+    said = text[span.start : span.end].strip()
+    if said.startswith("$"):
+        found = body.binding_of(span)
+        return found is not None and found.kind == "let" and found.outer and _is_message(found.value, body, text)
+    return said in (".", "/") or "".join(said.split()) == "qs:message()"
 
 
 def _is_constructor(found: Sequence[Token]) -> bool:
@@ -180,14 +189,14 @@ def _reset_edits(reset: Reset, number: int, rule: RuleDefinition, around: Surrou
     if reset.key is None:
         return [Edit(*reset.span, f"{begin}{_slicekey(rule, around)})")]
     return [
-        Edit(*reset.keyword, f"{begin}xs:{type}(("),
+        Edit(*reset.keyword, f"{begin}qs:to-{type}(("),
         Edit(reset.span[1], reset.span[1], ")))"),
     ]
 
 
 def _call(call: Call, rule: RuleDefinition, around: Surroundings, body: Body) -> str | None:
     """What stands for a call of one of our own functions; None for XQuery's."""
-    name = call.name.removeprefix("fn:")
+    name = call.name
     if name == "qs:message":
         return "$qs:message"
     if name == "qs:slice":
@@ -209,7 +218,7 @@ def _slice_read(slicing: str, program: Program) -> Read:
 
 
 def _slicekey(rule: RuleDefinition, around: Surroundings) -> str:
-    return f"xs:{_slicing_type(around.program, rule.target)}($qs:m/@k{around.slicing(rule.target)})"
+    return f"qs:to-{_slicing_type(around.program, rule.target)}($qs:m/@k{around.slicing(rule.target)})"
 
 
 def _slicing_type(program: Program, slicing: str) -> str:
@@ -241,10 +250,10 @@ def property_access(name: str, around: Surroundings) -> str:
     known = around.program.properties.get(name)
     if known is None and name in SYSTEM:
         around.system[name] = None
-        return f"xs:{SYSTEM[name]}($qs:m/@{name})"
+        return f"qs:to-{SYSTEM[name]}($qs:m/@{name})"
     around.properties[name] = None
-    access = f'$qs:m/p[@n = "{name}"]'
-    return f"xs:{known.type}({access})" if known else f"qs:given({access})"
+    access = f'$qs:m/Q{{}}p[@n = "{name}"]'  # wherever it stands: a constructor may give names without a prefix another
+    return f"qs:to-{known.type}({access})" if known else f"qs:given({access})"
 
 
 # --- the text around the rules -----------------------------------------------------------------------------------
@@ -279,6 +288,9 @@ def prolog(mark: str, collections: Sequence[str]) -> str:
 _FUNCTIONS = (
     'declare function qs:doc($d as element()) as item()? { if ($d/@f = "j") then parse-json(string($d)) '
     'else if ($d/@f = "t") then document { text { string($d) } } else document { $d/node() } };',
+    # Messages by where they stand among all: runs, each its first place and its length.
+    "declare function qs:some($all as item()*, $runs as xs:string) as item()* { for $run in tokenize($runs) return "
+    'subsequence($all, xs:integer(substring-before($run, "+")), xs:integer(substring-after($run, "+"))) };',
     # What becomes of the value of an enqueue: its format, and itself or its text.
     "declare function qs:form($b as item()*) as xs:string { "
     'if (count($b) ne 1) then error(QName("urn:postroom:qs", "qs:PR0001"), '
@@ -315,12 +327,16 @@ _FUNCTIONS = (
 
 
 def casts(types: Mapping[str, None], mark: str) -> str:
-    """A function for each type that an explicit property has."""
+    """Two functions for each type of a property: what is read, and what is set.
+
+    Functions, and not casts in the rule: there a constructor may make the prefix ``xs`` mean something else.
+    """
     return " ".join(
+        f"declare function qs:to-{type}($v as item()*) as xs:{type}? {{ xs:{type}($v) }}; "
         f"declare function qs:as-{type}($n as xs:string, $v as item()*) as element()? {{ "
         f"let $a := qs:single($n, $v) return if (empty($a)) then () else "
         f'<p-{mark} n="{{$n}}" v="{{string($a cast as xs:{type})}}"/> }};'
-        for type in types
+        for type in dict.fromkeys([*SYSTEM.values(), *types])
     )
 
 

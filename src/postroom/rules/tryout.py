@@ -12,9 +12,11 @@ from typing import Any
 
 from postroom.engine.step import base_of
 from postroom.engine.tryout import Tried, begins
+from postroom.limits import TRYOUT_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.rules import catalog
+from postroom.rules.apart import Apart
 from postroom.rules.arrivals import arrivals_of
 from postroom.rules.definitions import AnyDefinition
 from postroom.rules.evaluate import evaluate_alone
@@ -47,6 +49,6 @@ def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | Non
             return arrivals, base_of(tx, arrivals)
 
         arrivals, base = store.read(look)
-        effects = evaluate_alone(plan, arrivals, base)
+        effects = evaluate_alone(plan, arrivals, base, Apart(TRYOUT_SECONDS))
         for stored, arrival in zip(some, arrivals, strict=True):
             yield Tried(key_text(stored.key), stored.queue, effects.get(arrival.order, ()))

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from hashlib import blake2b
 
 from postroom.errors import ProgramInvalid
 from postroom.model.definitions import Position, Problem, refuse
 from postroom.rules import compiler
+from postroom.rules.apart import Apart
 from postroom.rules.body import Call
 from postroom.rules.checks import Subject, at
 from postroom.rules.definitions import RuleDefinition
 from postroom.rules.edits import Edited
 from postroom.rules.functions import OURS
 from postroom.rules.translation import Surroundings, collection_variable, computed, prolog, translated
-from postroom.rules.xquery import QueryFailed, saxon
+from postroom.rules.xquery import QueryFailed
 
 _MARK = "check"
+
+
+class Verified:
+    """Programs that were found right of late: one is compiled before a transaction, and not again inside of it."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[bytes, None] = OrderedDict()
+
+    def needs(self, subject: Subject) -> Callable[[], None] | None:
+        """What must be done before the program can be taken; None if it is known to be right."""
+        said = repr((subject.program.definitions, sorted(subject.collections)))
+        digest = blake2b(said.encode(), digest_size=16).digest()
+        return None if digest in self._found else partial(self._verify, digest, subject)
+
+    def _verify(self, digest: bytes, subject: Subject) -> None:
+        verify(subject)
+        self._found[digest] = None
+        if len(self._found) > 32:
+            self._found.popitem(last=False)
 
 
 def verify(subject: Subject) -> None:
@@ -30,7 +52,7 @@ def _calls(subject: Subject) -> Iterator[Problem]:
     """Calls with more or fewer arguments than the function takes: in a branch Saxon would tell it only when it runs."""
     for rule, body in subject.rules():
         for call in body.calls:
-            why = None if call.name.removeprefix("fn:") in OURS or call.reference else _unfit(call.name, _arity(call))
+            why = None if call.name in OURS or call.reference else _unfit(call.name, _arity(call))
             if why is not None:
                 yield Problem(at(rule, rule.body, call.start), f"rule {rule.name}: {why.what}", why.code)
 
@@ -42,7 +64,7 @@ def _arity(call: Call) -> int:
 @lru_cache(maxsize=1000)
 def _unfit(name: str, arity: int) -> QueryFailed | None:
     try:
-        saxon().check(f"{prolog(_MARK, ())} exists({name}#{arity})")
+        Apart().check(f"{prolog(_MARK, ())} exists({name}#{arity})")
     except QueryFailed as error:
         return error
     return None
@@ -58,7 +80,7 @@ def _properties(subject: Subject) -> list[Problem]:
             query = f"{prolog(_MARK, ())} for $qs:m in /b/m let $qs:message := qs:doc($qs:m) "
             query += f"let $qs:p := () let $qs:h := () return {text}"
             try:
-                saxon().check(query)
+                Apart().check(query)
             except QueryFailed as error:
                 problems.append(Problem(at(each, value.value, 0), f"property {each.name}: {error.what}", error.code))
     return problems
@@ -76,7 +98,7 @@ def _rules(subject: Subject) -> list[Problem]:
         call = compiler.rule_call(program, around, 0, rule, body.text)
         query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(call)}"
         try:
-            saxon().check(query, [collection_variable(name) for name in collections])
+            Apart().check(query, [collection_variable(name) for name in collections])
         except QueryFailed as error:
             where = _place(rule, query, body, error, subject)
             problems.append(Problem(where, f"rule {rule.name}: {error.what}", error.code))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from saxonche import PyXQueryProcessor
@@ -21,6 +21,16 @@ _CLOSED = (
     (f"{_FEATURE}allowedProtocols", "none"),  # doc, unparsed-text, json-doc, collection
     # Entities of what parse-xml() reads: the parser that it uses a second time has forgotten the line above.
     (f"{_FEATURE}parserFeature?uri=http://apache.org/xml/features/disallow-doctype-decl", "true"),
+)
+# What relative names in a query are relative to; else it would be the folder that this process stands in.
+_BASE = "postroom:/rules/"
+_FOLDER = re.compile(r"\bfile:/+[^\s;'`\"<>)}]*")
+TOO_MUCH = "PR0005"  # the code of what takes too long or too much memory
+# What a message may be is checked when it is made; Java's own limits are lower, and one message that exceeds them would
+# fail all that are read together with it.
+_LIFTED = tuple(
+    (f"{_FEATURE}parserProperty?uri=jdk.xml.{limit}", "0")
+    for limit in ("maxElementDepth", "elementAttributeLimit", "maxXMLNameLimit")
 )
 _PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
 _CHARACTER = re.compile(r"at char (\d+)")
@@ -40,6 +50,12 @@ class QueryFailed(Exception):
         return f"{self.code}: {self.what}"
 
 
+class Evaluator(Protocol):
+    """Whoever runs a query: Saxon itself, or a process apart that has one."""
+
+    def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str: ...
+
+
 class Saxon:
     """A Saxon processor with the queries it has seen. One per process: a fork may not use its parent's."""
 
@@ -49,7 +65,7 @@ class Saxon:
         self._process = os.getpid()
         with _in_utc():
             self._saxon = PySaxonProcessor(license=False)
-            for name, value in _CLOSED:
+            for name, value in (*_CLOSED, *_LIFTED):
                 self._saxon.set_configuration_property(name, value)
             self._queries: dict[str, PyXQueryProcessor] = {}
             self.check("implicit-timezone()")  # looked up by the first query, and kept
@@ -82,6 +98,7 @@ class Saxon:
             if len(self._queries) > 200:  # programs come and go; what a process keeps is bounded
                 self._queries.clear()
             found = self._queries[query] = self._saxon.new_xquery_processor()
+            found.set_query_base_uri(_BASE)
             found.set_query_content(query)
             found.set_property("!omit-xml-declaration", "yes")
             found.set_property("!indent", "no")
@@ -126,4 +143,4 @@ def _failed(said: str) -> QueryFailed:
     line, column = (
         (int(place.group(1)), int(place.group(2))) if place else (1, int(character.group(1)) if character else 1)
     )
-    return QueryFailed(code.group(1) if code else "SAXON", what or said.strip(), line, column)
+    return QueryFailed(code.group(1) if code else "SAXON", _FOLDER.sub("file:/…", what or said.strip()), line, column)

@@ -1,8 +1,10 @@
 """Detached compensation: an engine that finds spheres whose owner has ended, and undoes what they did.
 
-It browses the active spheres and ALIVE.Q a few times in a check interval. An owner whose heartbeat has not changed for
-an interval has ended; so has one whose process is known to be gone. No clock of another machine is compared. Whoever
-cannot write cannot beat: the engine writes whenever it looks, and if it was kept waiting, everyone gets a new interval.
+It browses the active spheres and ALIVE.Q a few times in a check interval. An owner whose process or thread is known to
+be gone has ended; so has one whose heartbeat has not changed for an interval, or for many if its thread is known to
+run: then something keeps the interpreter, and no thread of it can beat. No clock of another machine is compared.
+Whoever cannot write cannot beat: the engine writes whenever it looks, and if it was kept waiting, everyone gets a new
+interval.
 Engines need not know of each other: a token moves once.
 """
 
@@ -15,15 +17,23 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
+from postroom.engine.machine import SPHERES
 from postroom.errors import ArgumentInvalid, CheckTooShort, PostroomError, StoreBusy
-from postroom.limits import CHECK_SECONDS_MAX, CHECKS_MAX, GRACE_SECONDS, HEARTBEAT_SECONDS_MIN, PAGE_ROWS
+from postroom.limits import (
+    CHECK_SECONDS_MAX,
+    CHECKS_MAX,
+    GRACE_SECONDS,
+    HEARTBEAT_SECONDS_MIN,
+    PAGE_ROWS,
+    RUNNING_CHECKS,
+)
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
 from postroom.spheres.conditions import failed
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import still
 from postroom.store.base import Store, Waiter
-from postroom.store.owner import described, is_alive
+from postroom.store.owner import described, is_alive, is_stopped
 from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, Beat
 from postroom.store.transaction import Transaction
 
@@ -61,7 +71,7 @@ class Checked:
 class _Seen:
     """A heartbeat, and since when nothing else was seen."""
 
-    position: int | None
+    count: int | None
     since: float
 
 
@@ -77,24 +87,28 @@ class Compensator:
         self._check = float(check)
         self._pause = self._check / _LOOKS
         self._seen: dict[str, _Seen] = {}
+        self._announced = False  # only an engine that goes on says how often it looks
         self._stop = threading.Event()
 
     def announce(self) -> None:
         """Refuse an interval that is too short for a sphere that is active; new spheres must beat faster than it."""
-        store, microseconds = self._store, in_microseconds(self._check)
-
-        def look(tx: Transaction) -> bool:
-            heartbeat, sphere = _slowest(tx)
-            if heartbeat >= microseconds:
-                raise CheckTooShort(check=self._check, sphere=sphere, heartbeat=heartbeat / 1_000_000)
-            return tx.spheres.announced() == microseconds
+        microseconds = in_microseconds(self._check)
 
         def work(tx: Transaction) -> None:
-            if not look(tx):
+            if not self._fits(tx):
                 tx.spheres.announce(microseconds)
 
-        if not store.read(look):  # most often there is nothing to write
-            store.transact("check", work)
+        if not self._store.read(self._fits):  # most often there is nothing to write
+            self._store.transact("check", work)
+        self._announced = True
+
+    def _fits(self, tx: Transaction) -> bool:
+        """Refuse an interval that is too short for a sphere that is active; True if it is the one that is announced."""
+        microseconds = in_microseconds(self._check)
+        heartbeat, sphere = _slowest(tx)
+        if heartbeat >= microseconds:
+            raise CheckTooShort(check=self._check, sphere=sphere, heartbeat=heartbeat / 1_000_000)
+        return tx.spheres.announced() == microseconds
 
     def stop(self) -> None:
         """Let ``run`` end after its look."""
@@ -121,12 +135,14 @@ class Compensator:
     def once(self) -> Checked:
         """One check: looks until each owner has beaten or is known to have ended, which takes an interval at most.
 
-        It takes longer if the store keeps the engine itself waiting, but not for ever.
+        It takes longer if the store keeps the engine itself waiting, but not for ever. It binds nobody who comes later:
+        a sphere that beats more slowly, and is started meanwhile, ends the check.
         """
-        self.announce()
+        self._store.read(self._fits)
         end = monotonic() + self._check * CHECKS_MAX
         total = self.check()
         while total.doubtful and monotonic() < end and not self._stop.wait(self._pause):
+            self._store.read(self._fits)
             total.add(self.check())
         return total
 
@@ -167,13 +183,14 @@ class Compensator:
         if watched:
             self._write()
         looked = monotonic()
-        ended = [owner for owner in watched if self._has_ended(owner, beats.get(owner), looked, checked)]
+        judged = {owner: self._has_ended(owner, beats.get(owner), looked, checked) for owner in watched}
+        ended = {owner: why for owner, why in judged.items() if why is not None}
         if any(is_alive(owner) is not False for owner in ended):
             # Who seems to have ended may only have waited until another let go of the store: let all such go first.
             self._stop.wait(min(self._pause, GRACE_SECONDS))
         self._seen = {owner: seen for owner, seen in self._seen.items() if owner in watched}
-        for owner in ended:
-            self._abort_all_of(owner, beats.get(owner), parts, checked)
+        for owner, why in ended.items():
+            self._abort_all_of(owner, why, beats.get(owner), parts, checked)
         self._abort_failed(checked)
         self._finish(checked)
         self._tidy(watched, beats)
@@ -182,27 +199,35 @@ class Compensator:
     def _write(self) -> None:
         """See how long a write takes. If it took long, others could not beat: what was seen does not count."""
         begun = monotonic()
-        self._store.transact("check", lambda tx: tx.spheres.announce(in_microseconds(self._check)))
+        microseconds, announced = in_microseconds(self._check), self._announced
+        self._store.transact("check", lambda tx: tx.spheres.announce(microseconds, binding=announced))
         if monotonic() - begun > self._pause:
             self._seen.clear()
 
-    def _has_ended(self, owner: str, beat: Beat | None, now: float, checked: Checked) -> bool:
-        if is_alive(owner) is False:
-            return True
-        position = None if beat is None else beat.position
+    def _has_ended(self, owner: str, beat: Beat | None, now: float, checked: Checked) -> str | None:
+        """How an owner has come to its end, as far as it can be known; None if it lives, or may live."""
+        lives = is_alive(owner)
+        if lives is False:
+            return "has ended"
+        count = None if beat is None else beat.beats
         seen = self._seen.get(owner)
-        if seen is None or seen.position != position:
-            self._seen[owner] = _Seen(position, now)
+        if seen is None or seen.count != count:
+            self._seen[owner] = _Seen(count, now)
             checked.doubtful += seen is None
-            return False
-        if now - seen.since >= self._check:
-            return True
-        checked.doubtful += 1
-        return False
+            return None
+        silent, stopped = now - seen.since, is_stopped(owner)
+        runs = lives is True and beat is not None and not stopped
+        if silent >= self._check * (RUNNING_CHECKS if runs else 1):
+            what = "is stopped, and" if stopped else "runs, and" if runs else "may live, and"
+            return f"{what} has not beaten for {silent:.1f} s" if beat is not None else "beats no more"
+        checked.doubtful += silent < self._check
+        return None
 
-    def _abort_all_of(self, owner: str, beat: Beat | None, parts: list[tuple[str, str, int]], checked: Checked) -> None:
-        why = f"its owner ({described(owner)}) has ended"
-        joined = f"a recipient that took part ({described(owner)}) has ended"
+    def _abort_all_of(
+        self, owner: str, how: str, beat: Beat | None, parts: list[tuple[str, str, int]], checked: Checked
+    ) -> None:
+        why = f"its owner ({described(owner)}) {how}"
+        joined = f"a recipient that took part ({described(owner)}) {how}"
         for state in (ACTIVE, COMMITTING):
             for id in self._store.read(partial(_owned, state=state, owner=owner)):
                 self._abort(id, why, owner, beat, checked)
@@ -217,8 +242,7 @@ class Compensator:
             # Whoever waited long for this transaction was not alone: others may be about to beat.
             if monotonic() - begun > self._pause and is_alive(owner) is not False:
                 return None
-            now = None if beat is None else tx.messages.find(beat.key)
-            if beat is not None and now is not None and now.position != beat.position:
+            if beat is not None and tx.spheres.beaten(owner) not in (0, beat.beats):
                 return False
             return outcome.begin_abort(tx, id, why) in (ACTIVE, COMMITTING)
 
@@ -296,4 +320,4 @@ def _slowest(tx: Transaction) -> tuple[int, str]:
 
 def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:
     """The next spheres to be undone."""
-    return [(each.name, each.position) for each in tx.tokens.entities(outcome.SPHERES.name, ABORTING, after, PAGE_ROWS)]
+    return [(each.name, each.position) for each in tx.tokens.entities(SPHERES.name, ABORTING, after, PAGE_ROWS)]

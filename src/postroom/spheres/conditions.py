@@ -34,7 +34,7 @@ def fulfilled(tx: Transaction, id: str) -> bool:
 
 def _judge(tx: Transaction, requirement: Requirement, recipient: str, sends: Sequence[Send]) -> bool | None:
     """True if a recipient has said in time what it must, False if it is too late, None while it may."""
-    mine = [send for send in sends if send.recipient == recipient and send.moment == "now"]
+    mine = [send for send in sends if send.recipient == recipient and send.moment == "now" and not send.maker]
     judged = [_in_time(tx, requirement, send) for send in mine]
     if not mine:  # nothing was sent to it: it cannot have received anything
         return False if tx.now > requirement.since + requirement.within else None

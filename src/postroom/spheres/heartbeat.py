@@ -1,4 +1,6 @@
-"""Heartbeats: a message in ALIVE.Q for every thread that owns spheres, moved to the queue's end while the thread lives.
+"""Heartbeats: a message in ALIVE.Q for every thread that owns spheres, and a count beside it that grows while it lives.
+
+A beat changes the count of its owner and nothing that others need: whoever stops in the middle of one delays nobody.
 
 A heart belongs to one thread of one open room. A thread of its own beats for all of them, and for none whose owner has
 ended: a process that only beats must not look alive.
@@ -19,7 +21,7 @@ from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.model.moment import in_microseconds
 from postroom.spheres.outcome import begin_abort
 from postroom.store.base import Store
-from postroom.store.owner import process_token
+from postroom.store.owner import thread_token
 from postroom.store.queues import ALIVE, Keep
 from postroom.store.spheres import ALIVE_QUEUE
 from postroom.store.transaction import Transaction
@@ -35,7 +37,7 @@ class Heart:
 
     def __init__(self) -> None:
         self.thread = threading.current_thread()
-        self.owner = f"{process_token()}/{next(_serial)}"
+        self.owner = thread_token(next(_serial))
         self.intervals: dict[str, float] = {}  # by what depends on it
         self.given_up: set[str] = set()  # spheres whose owner let them go without an end
         self.due = monotonic()
@@ -103,11 +105,11 @@ class Hearts:
             heart.given_up.add(sphere)
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Beat no more. Who has no heartbeat in ALIVE.Q owns nothing any more, though its thread lives."""
         with self._lock:
             self._stopped = True
             beating = self._beating
-            beats = [heart.beat for heart in self._hearts.values() if heart.beat is not None and not heart.intervals]
+            beats = [heart.beat for heart in self._hearts.values() if heart.beat is not None]
         self._changed.set()
         if beating is not None and beating is not threading.current_thread():
             beating.join()
@@ -188,15 +190,14 @@ def check_heartbeat(tx: Transaction, microseconds: int) -> None:
 
 
 def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
-    """One beat of each heart: its message goes to the end of ALIVE.Q, or is put there."""
-    alive = tx.queues.own(ALIVE_QUEUE, ALIVE, Keep.NOTHING)
+    """One beat of each heart. Its message is put into ALIVE.Q with the first."""
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
         # The key of a beat that was rolled back may be another's now.
         if stored is None or stored.queue != ALIVE_QUEUE or stored.body != heart.owner:
+            alive = tx.queues.own(ALIVE_QUEUE, ALIVE, Keep.NOTHING)
             heart.beat = tx.messages.put(alive, Draft(heart.owner, "text", None, NO_PROPERTIES))
-        else:
-            tx.messages.move(stored, alive, alive, verb="beat")
+        tx.spheres.beat(heart.owner)
 
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:
@@ -204,3 +205,4 @@ def still(tx: Transaction, beats: Iterable[int]) -> None:
     alive = tx.queues.own(ALIVE_QUEUE, ALIVE, Keep.NOTHING)
     for stored in tx.messages.find_many(list(beats)).values():
         tx.messages.remove(alive, stored, "discard")
+        tx.spheres.still(stored.body)

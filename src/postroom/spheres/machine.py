@@ -15,90 +15,14 @@ set of entities in a state is what its queue holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from postroom.errors import ArgumentInvalid, EntityExists, EntityUnknown, QueueHeld, TransitionRefused
+from postroom.engine.machine import Machine
+from postroom.errors import ArgumentInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
 from postroom.model.body import is_text
-from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.base import Store
-from postroom.store.queues import STATE, Hold, Queue
-from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
-
-
-class Machine:
-    """States and transitions. The first state is where entities start.
-
-    A state may be put on hold: then no entity starts in it, and where a hold ``stops`` moves, none comes in or leaves.
-    """
-
-    def __init__(
-        self, name: str, states: Sequence[str], transitions: Iterable[tuple[str, str]], *, stops: bool = True
-    ) -> None:
-        self.name = name
-        self.states = tuple(states)
-        self.transitions = frozenset(transitions)
-        self._stops = stops
-
-    def prepare(self, tx: Transaction) -> None:
-        """Make the queues that are not there yet."""
-        if not tx.queues.has_own(self.states, STATE):
-            for state in self.states:
-                tx.queues.own(state, STATE)
-
-    def start(self, tx: Transaction, entity: str) -> int:
-        """A new entity in the first state; answers with the key of its token."""
-        self.prepare(tx)
-        queue = tx.queues.named(self.states[0])
-        assert queue is not None
-        if not queue.accepts:
-            raise _held(queue, "accept")
-        said = {"machine": self.name, "entity": entity}
-        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail=said)
-        if not tx.tokens.add(self.name, entity, token):
-            raise EntityExists(entity=entity, state=self.state(tx, entity))
-        return token
-
-    def locked(self, tx: Transaction, entity: str) -> Token:
-        """The token of an entity, which nobody else moves before this transaction ends."""
-        token = tx.tokens.locked(self.name, entity)
-        if token is None:
-            raise EntityUnknown(entity=entity, states=", ".join(self.states))
-        return token
-
-    def state(self, tx: Transaction, entity: str) -> str:
-        state = tx.tokens.state(self.name, entity)
-        if state is None:
-            raise EntityUnknown(entity=entity, states=", ".join(self.states))
-        return state
-
-    def move(
-        self,
-        tx: Transaction,
-        token: Token,
-        goal: str,
-        reason: str | None = None,
-        *,
-        queues: Mapping[str, Queue] | None = None,
-    ) -> None:
-        """Let an entity, whose token is locked, go over into another state.
-
-        Whoever has locked more ``queues`` than those of the two states gives them.
-        """
-        state = token.state
-        if (state, goal) not in self.transitions:
-            raise TransitionRefused(entity=token.entity, state=state, goal=goal)
-        known = tx.queues.locked_all((state, goal)) if queues is None else queues
-        source, target = known[state], known[goal]
-        if self._stops:
-            if not target.accepts:
-                raise _held(target, "accept")
-            if not source.releases:
-                raise _held(source, "release")
-        stored = tx.messages.find(token.message)
-        assert stored is not None, "a state has found it"
-        tx.messages.move(stored, source, target, {"reason": reason} if reason else None)
 
 
 class MachineHandle:
@@ -155,10 +79,6 @@ def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machi
         if not isinstance(arc, tuple) or len(arc) != 2 or not all(end in named for end in arc):
             raise ArgumentInvalid(argument="transitions", why=f"{arc!r} is not a pair of the states")
     return Machine(f"machine {named[0]}", named, arcs)
-
-
-def _held(queue: Queue, verb: str) -> QueueHeld:
-    return QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb=verb, level=queue.name)
 
 
 def check_id(argument: str, id: str) -> None:

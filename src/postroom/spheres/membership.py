@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from time import monotonic
 from types import TracebackType
 
+from postroom.engine.machine import SPHERES
 from postroom.engine.spheres import SPHERE
-from postroom.errors import ArgumentInvalid, PostroomError
-from postroom.limits import HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN
+from postroom.errors import ArgumentInvalid, NotInSphere, ParticipantInDoubt, PostroomError, SphereAborted
+from postroom.limits import COMMIT_SECONDS, HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN, RETRY_SECONDS
 from postroom.model.key import key_number
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
+from postroom.spheres.acting import Acting
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat, check_heartbeat, check_seconds
 from postroom.spheres.machine import check_reason, said
-from postroom.spheres.sender import Sender
+from postroom.spheres.participants import Share, share_of
 from postroom.store.base import Store
 from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
 from postroom.store.transaction import Transaction
@@ -35,15 +40,20 @@ class Membership:
 
     @property
     def state(self) -> str:
-        return self._store.read(lambda tx: outcome.SPHERES.state(tx, self.id))
+        return self._store.read(lambda tx: SPHERES.state(tx, self.id))
 
     def acknowledge(self) -> None:
         """The message was received."""
-        self._store.transact("acknowledge", lambda tx: acknowledge(tx, key_number(self.key), processed=False))
+        self._say(processed=False)
 
     def processed(self) -> None:
         """What the message asked for is done."""
-        self._store.transact("acknowledge", lambda tx: acknowledge(tx, key_number(self.key), processed=True))
+        self._say(processed=True)
+
+    def _say(self, *, processed: bool) -> None:
+        number = key_number(self.key)
+        if not self._store.transact("acknowledge", lambda tx: acknowledge(tx, number, processed=processed)):
+            raise NotInSphere(key=self.key)
 
     def abort(self, reason: str) -> None:
         """Vote against: the whole sphere fails, unless its end is decided. The vote of a recipient needs no second."""
@@ -66,9 +76,17 @@ class Membership:
         self._hearts.depend(heart, f"{self.id} {self.key}", heartbeat, beaten=True)
         return Part(self, self._store, self._entrance, heart)
 
-    def done(self, heart: Heart) -> None:
+    def bound(self, message: Message) -> Message:
+        """A message that was received on this side, with the voice that it has in its own sphere."""
+        return bind(message, self._store, self._entrance, self._hearts)
+
+    def done(self, heart: Heart, shares: Sequence[Share] = ()) -> None:
+        """Say yes; ``shares`` are those of databases that follow the sphere's end."""
+
         def work(tx: Transaction) -> None:
             outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
+            if shares:
+                tx.spheres.add_branches(self.id, shares)
             tx.spheres.done(self.id, key_number(self.key))
             tx.wake()
 
@@ -85,17 +103,64 @@ class Membership:
             self._hearts.release(heart, f"{self.id} {self.key}")
 
 
-class Part(Sender):
-    """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere."""
+class Part(Acting):
+    """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere.
+
+    It can do what an owner can: send, receive, require, enlist. Only the end is the owner's.
+    """
 
     def __init__(self, membership: Membership, store: Store, entrance: Entrance, heart: Heart) -> None:
         super().__init__(store, entrance, membership.id, (ACTIVE, COMMITTING), key_number(membership.key))
         self._membership = membership
         self._heart = heart
+        self._participants = []
+
+    def _bound(self, message: Message) -> Message:
+        return self._membership.bound(message)
+
+    @property
+    def state(self) -> str:
+        """The state of the sphere's token."""
+        return self._membership.state
+
+    def abort(self, reason: str) -> None:
+        """This recipient's no: the sphere fails."""
+        self._roll_back()
+        self._membership.leave(self._heart, reason)
 
     def done(self) -> None:
-        """This recipient's yes."""
-        self._membership.done(self._heart)
+        """This recipient's yes. Databases that it has enlisted are prepared, and wait for ``follow``."""
+        try:
+            self._prepare()
+        except SphereAborted as refusal:
+            self.abort(refusal.facts["reason"])
+            raise
+        self._membership.done(self._heart, self._shares())
+
+    def follow(self, wait: float = COMMIT_SECONDS) -> str:
+        """Wait for the end of the sphere, and let enlisted databases follow it; answers with its state."""
+        with self._store.waiter() as waiter:
+            ends = monotonic() + wait
+            while (state := self.state) in (ACTIVE, COMMITTING):
+                left = ends - monotonic()
+                if left <= 0:
+                    who = ", ".join(type(each).__name__ for each in self._participants) or "nobody"
+                    raise ParticipantInDoubt(sphere=self.id, participant=who, why="its end is not decided")
+                waiter.wait(min(left, RETRY_SECONDS))
+        if state != COMMITTED:
+            self._roll_back()
+            return state
+        for participant, share in [(each, share_of(each)) for each in self._participants]:
+            try:
+                participant.commit()
+            except Exception as error:  # whatever a foreign database may raise
+                name = type(participant).__name__
+                raise ParticipantInDoubt(sphere=self.id, participant=name, why=str(error)) from error
+            if share is not None:
+                branch = share.branch
+                self._store.transact("settle", partial(_forget, branch=branch))
+        self._participants = []
+        return state
 
     def __enter__(self) -> Part:
         return self
@@ -105,11 +170,17 @@ class Part(Sender):
     ) -> None:
         if error is None:
             self.done()
+            if self._participants:
+                self.follow()
             return
         try:
-            self._membership.leave(self._heart, said(error))
+            self.abort(said(error))
         except PostroomError as failure:  # no more beats: the compensation engine finds what is left
             error.add_note(f"sphere {self._membership.id} could not be aborted at once ({failure})")
+
+
+def _forget(tx: Transaction, branch: str) -> None:
+    tx.spheres.forget_branch(branch)
 
 
 def bind(message: Message, store: Store, entrance: Entrance, hearts: Hearts) -> Message:

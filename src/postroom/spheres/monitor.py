@@ -8,6 +8,7 @@ from datetime import datetime
 from secrets import token_hex
 from typing import Any
 
+from postroom.engine.machine import SPHERES
 from postroom.errors import ArgumentInvalid, EntityExists, SphereExists, SphereOver, SphereUnknown
 from postroom.limits import (
     CHECK_SECONDS,
@@ -18,7 +19,7 @@ from postroom.limits import (
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
-from postroom.spheres import membership, outcome
+from postroom.spheres import membership
 from postroom.spheres.compensation import Compensator
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Hearts, beat, check_heartbeat, check_seconds
@@ -65,7 +66,8 @@ class SendShown:
     received: datetime | None
     processed: datetime | None
     outcome: str
-    why: str | None
+    why: str | None  # it is parked, or nothing undoes it
+    maker: str | None = None  # the rule, arc, counter or procedure that made it
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -78,6 +80,7 @@ class SendShown:
             "processed": to_iso(self.processed) if self.processed else None,
             "outcome": self.outcome,
             "why": self.why,
+            "by": self.maker,
         }
 
 
@@ -90,6 +93,7 @@ class SphereTold:
     requires: tuple[str, ...]
     parts: tuple[tuple[str, str, bool], ...]  # message, who, done
     sends: tuple[SendShown, ...]
+    in_doubt: tuple[str, ...] = ()  # databases that may not know how it has ended
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -98,6 +102,7 @@ class SphereTold:
             "requires": list(self.requires),
             "parts": [{"message": key, "owner": who, "done": done} for key, who, done in self.parts],
             "sends": [send.as_dict() for send in self.sends],
+            "in_doubt": list(self.in_doubt),
         }
 
 
@@ -123,7 +128,7 @@ class Monitor:
 
         def work(tx: Transaction) -> None:
             check_heartbeat(tx, microseconds)
-            token = outcome.SPHERES.start(tx, name)
+            token = SPHERES.start(tx, name)
             tx.spheres.add(token, name, heart.owner, microseconds)
             if late:
                 beat(tx, [heart])
@@ -150,7 +155,7 @@ class Monitor:
         state = membership.abort(self._store, self._entrance, id, reason)
         if state in (COMMITTED, ABORTED):
             raise SphereOver(sphere=id, state=state, reason="")
-        return self._store.read(lambda tx: outcome.SPHERES.state(tx, id))
+        return self._store.read(lambda tx: SPHERES.state(tx, id))
 
     def settle(self, participant: Any) -> dict[str, str]:
         return settle(self._store, participant)
@@ -179,7 +184,7 @@ class Monitor:
 
 
 def _all(tx: Transaction, state: str) -> Iterator[Kept]:
-    found = (tx.spheres.find(each.name) for each in tx.tokens.every(outcome.SPHERES.name, state))
+    found = (tx.spheres.find(each.name) for each in tx.tokens.every(SPHERES.name, state))
     return (kept for kept in found if kept is not None)
 
 
@@ -198,7 +203,8 @@ def _told(tx: Transaction, id: str) -> SphereTold:
     ]
     parts = [(key_text(each.message), described(each.owner), each.done) for each in tx.spheres.parts(id)]
     sends = [_send(each) for each in tx.spheres.sends(id)]
-    return SphereTold(_shown(kept), key_text(kept.token), tuple(requires), tuple(parts), tuple(sends))
+    doubts = tuple(f"{each.place}, {each.branch}" for each in tx.spheres.in_doubt() if each.sphere == id)
+    return SphereTold(_shown(kept), key_text(kept.token), tuple(requires), tuple(parts), tuple(sends), doubts)
 
 
 def _send(send: Send) -> SendShown:
@@ -212,4 +218,5 @@ def _send(send: Send) -> SendShown:
         None if send.processed is None else to_datetime(send.processed),
         send.outcome or ("parked" if send.why else "open"),
         send.why,
+        send.maker,
     )

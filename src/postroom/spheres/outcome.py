@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from postroom.engine.spheres import RETURN, unmarked
+from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.engine.machine import SPHERES
+from postroom.engine.spheres import RETURN, fail, unmarked
 from postroom.engine.step import in_use
 from postroom.errors import PostroomError, SphereOver, SphereUnknown, StoreError
-from postroom.limits import REASON_CHARS_MAX
 from postroom.model.message import Draft, Stored
 from postroom.spheres.conditions import fulfilled
 from postroom.spheres.entrance import Entrance
-from postroom.spheres.machine import Machine
+from postroom.spheres.participants import Share
+from postroom.spheres.remains import STANDS, name_remains
 from postroom.store.queues import Queue
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES, UNDO_QUEUE, Send
+from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
 from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
 
-SPHERES = Machine(
-    MACHINE,
-    STATES,
-    [(ACTIVE, COMMITTING), (ACTIVE, ABORTING), (COMMITTING, COMMITTED), (COMMITTING, ABORTING), (ABORTING, ABORTED)],
-    stops=False,  # an end that was begun comes to its end; whoever wants no new spheres holds ACTIVE
-)
+WITHDRAWN = "withdrawn"  # what became of a send that nobody has had
 
 
 def locked(tx: Transaction, id: str) -> Token:
@@ -56,12 +53,12 @@ def _refuse_other(tx: Transaction, id: str, state: str, states: Sequence[str]) -
         raise SphereOver(sphere=id, state=state, reason=why)
 
 
-def begin_commit(tx: Transaction, id: str, ends: int, branches: list[str]) -> bool:
-    """From now on nothing is added; ``branches`` are what databases call their share. False if others must wait."""
+def begin_commit(tx: Transaction, id: str, ends: int, shares: Sequence[Share]) -> bool:
+    """From now on nothing is added; ``shares`` are those of databases. False if others must wait."""
     token = require_state(tx, id, ACTIVE)
     tx.spheres.commit_by(id, ends)
-    if branches:
-        tx.spheres.add_branches(id, branches)
+    if shares:
+        tx.spheres.add_branches(id, shares)
     SPHERES.move(tx, token, COMMITTING)
     return fulfilled(tx, id)
 
@@ -69,11 +66,7 @@ def begin_commit(tx: Transaction, id: str, ends: int, branches: list[str]) -> bo
 def begin_abort(tx: Transaction, id: str, reason: str) -> str:
     """Decide that a sphere fails, unless its end is decided; answers with the state that it was in."""
     token = locked(tx, id)
-    if token.state in (ACTIVE, COMMITTING):
-        said = reason[:REASON_CHARS_MAX]
-        SPHERES.move(tx, token, ABORTING, said)
-        tx.spheres.set_reason(id, said)
-        tx.wake()
+    fail(tx, token, reason)
     return token.state
 
 
@@ -83,7 +76,7 @@ def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
     if token.state != ABORTING:
         return True
     sends = tx.spheres.open_sends(id)
-    queues = _locked(tx, sends, ABORTING, ABORTED)
+    queues = _locked(tx, [*sends, *_origins(tx, sends)], ABORTING, ABORTED, SYSTEM_ERRORS)
     if any(name in queues and not queues[name].releases for name in (ABORTING, UNDO_QUEUE)):
         return False  # an operator wants nothing to be undone now
     keys = [key for send in sends for key in (send.message, send.remembered) if key is not None]
@@ -91,6 +84,7 @@ def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
     left = [send for send in sends if not _undone(tx, send, messages, queues, entrance)]
     if not left:
         SPHERES.move(tx, token, ABORTED, queues=queues)
+        name_remains(tx, id, queues.get(SYSTEM_ERRORS))
     return not left
 
 
@@ -104,14 +98,20 @@ def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
         return False
     sends = tx.spheres.open_sends(id)
     queues = _locked(tx, sends, COMMITTING, COMMITTED)
-    messages = tx.messages.find_many([send.remembered for send in sends if send.remembered is not None])
+    keys = [send.message if send.remembered is None else send.remembered for send in sends]
+    messages = tx.messages.find_many([key for key in keys if key is not None])
     for send in reversed(sends):
         stored = None if send.remembered is None else messages.get(send.remembered)
-        if send.moment == "commit":
+        if send.moment == RETURN and send.message is not None:
+            reserved = messages.get(send.message)
+            assert reserved is not None, "nobody else takes what is reserved"
+            tx.messages.take_reserved(queues[send.recipient], reserved)
+            tx.spheres.settle(send, "taken")
+        elif send.moment == "commit":
             _forward(tx, stored, send.target, queues, entrance)
             tx.spheres.settle(send, "delivered")
         elif stored is None:
-            tx.spheres.settle(send, "stands")
+            tx.spheres.settle(send, STANDS)
         elif send.kept is not None:
             _forward(tx, stored, send.kept, queues, entrance)
             tx.spheres.settle(send, "kept")
@@ -128,15 +128,25 @@ def _locked(tx: Transaction, sends: list[Send], *states: str) -> dict[str, Queue
     return tx.queues.locked_all({*names, UNDO_QUEUE, *states})
 
 
+def _origins(tx: Transaction, sends: list[Send]) -> list[Send]:
+    """The sends, of whatever sphere, that messages came by which go back to their queues."""
+    found = [tx.spheres.origin(send.message) for send in sends if send.moment == RETURN and send.message is not None]
+    return [send for send in found if send is not None]
+
+
 def _undone(
-    tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue], entrance: Entrance
+    tx: Transaction, send: Send, messages: dict[int, Stored], queues: dict[str, Queue], entrance: Entrance
 ) -> bool:
     """Undo one send; False if its compensation must wait."""
     stored = None if send.remembered is None else messages.get(send.remembered)
+    if send.moment == RETURN and send.message is not None:
+        _give_back(tx, send.message, messages, queues, entrance)
+        tx.spheres.settle(send, "returned")
+        return True
     if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, messages, queues, entrance)):
-        outcome = "withdrawn"
+        outcome = WITHDRAWN
     elif stored is None:
-        outcome = "stands"
+        outcome = "passed on" if send.used else STANDS
     else:
         return _delivered(tx, send, stored, queues, entrance)
     if stored is not None:
@@ -169,9 +179,9 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
             tx.spheres.settle(send, None, "the compensation is damaged")
             return False
         if send.moment == RETURN:
-            _give_back(tx, stored, send.target, queues, entrance)
+            _send_again(tx, stored, send.target, queues, entrance)
         else:
-            _forward(tx, stored, send.target, queues, entrance)
+            tx.spheres.delivered_as(send, _forward(tx, stored, send.target, queues, entrance))
     except StoreError:
         raise
     except PostroomError as refusal:  # it waits where it is, and is tried again
@@ -181,8 +191,49 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
     return True
 
 
-def _give_back(tx: Transaction, stored: Stored, name: str | None, queues: dict[str, Queue], entrance: Entrance) -> None:
-    """A message that was received in a sphere is in its queue again, as one that never belonged to it."""
+def _give_back(
+    tx: Transaction, key: int, messages: dict[int, Stored], queues: dict[str, Queue], entrance: Entrance
+) -> None:
+    """A message that was received in a sphere is in its place again, unless the sphere that sent it has failed.
+
+    That one has compensated it meanwhile, or left it standing: now both disappear, if nobody has the compensation.
+    """
+    reserved = messages[key]
+    queue = queues[reserved.queue]
+    tx.messages.give_back(queue, reserved)
+    stored = tx.messages.find(key)
+    assert stored is not None
+    messages[key] = stored
+    origin = tx.spheres.origin(key)
+    if origin is None:
+        return
+    if origin.message != key:  # it undoes another, which may have been withdrawn meanwhile
+        if origin.outcome == WITHDRAWN:
+            entrance.withdraw(tx, queue, stored)
+    elif origin.outcome is None:
+        tx.spheres.unsay(origin)
+    elif SPHERES.state(tx, origin.sphere) in (ABORTING, ABORTED):
+        entrance.withdraw(tx, queue, stored)
+        _withdraw_compensation(tx, origin, queues, entrance)
+        tx.spheres.settle(origin, WITHDRAWN)
+
+
+def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue], entrance: Entrance) -> None:
+    """What undoes a message that nobody has had disappears, unless someone has taken it."""
+    stored = None if send.remembered is None else tx.messages.find(send.remembered)
+    queue = None if stored is None else queues.get(stored.queue)
+    if stored is None or queue is None or queue.name != send.target or stored.processed is not None:
+        return
+    came = tx.journal.source_of(stored.position)
+    if came not in (None, queues[UNDO_QUEUE].id) or (queue.lock_message == stored.key and in_use(tx, queue)):
+        return  # it has gone on and come back, or someone reads it
+    entrance.withdraw(tx, queue, stored)
+
+
+def _send_again(
+    tx: Transaction, stored: Stored, name: str | None, queues: dict[str, Queue], entrance: Entrance
+) -> None:
+    """As rooms did that were made before messages could be given back: a new one, which belongs to no sphere."""
     assert name is not None, "it was received from somewhere"
     entrance.put(tx, entrance.reach(tx, name), unmarked(_said(stored)), stored.cause)
     tx.messages.remove(queues[UNDO_QUEUE], stored, "deliver")
@@ -190,16 +241,20 @@ def _give_back(tx: Transaction, stored: Stored, name: str | None, queues: dict[s
 
 def _forward(
     tx: Transaction, stored: Stored | None, name: str | None, queues: dict[str, Queue], entrance: Entrance
-) -> None:
-    """A remembered message goes to its queue. Where messages are worked on, it is a new one made of the old."""
+) -> int:
+    """A remembered message goes to its queue. Where messages are worked on, it is a new one made of the old.
+
+    Answers with its key.
+    """
     assert stored is not None, "only we take messages from COMP.Q"
     assert name is not None, "and we know what they are for"
     undo, target = queues[UNDO_QUEUE], entrance.reach(tx, name)
     if entrance.works_on(target):
-        entrance.put(tx, target, _said(stored), stored.key)
+        key = entrance.put(tx, target, _said(stored), stored.key)
         tx.messages.remove(undo, stored, "deliver")
-    else:
-        tx.messages.move(stored, undo, target)
+        return key
+    tx.messages.move(stored, undo, target)
+    return stored.key
 
 
 def _said(stored: Stored) -> Draft:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from secrets import token_hex
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from postroom.errors import ArgumentInvalid
 
@@ -33,12 +33,20 @@ class Participant(Protocol):
     def rollback(self) -> None: ...
 
 
+class Share(NamedTuple):
+    """What a database calls its share of a sphere, and where it is, as it may be shown."""
+
+    branch: str
+    place: str
+
+
 class TwoPhaseConnection:
     """A DB-API connection with ``tpc_begin``, ``tpc_prepare``, ``tpc_commit``, ``tpc_rollback``."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self.branch = f"{_PREFIX}:{token_hex(16)}"
+        self.place = place_of(connection)
         try:
             connection.tpc_begin(connection.xid(_FORMAT, self.branch, ""))
         except Exception as refusal:  # whatever a driver may raise
@@ -61,6 +69,7 @@ class Session:
         self._session = session
         self._two_phase = bool(getattr(session, "twophase", False))
         self.branch = self._branch() if self._two_phase else None
+        self.place = place_of(session)
 
     def _branch(self) -> str:
         self._session.connection()  # begins the transaction, which then has a name
@@ -101,6 +110,25 @@ class DataManager:
             self._manager.tpc_abort(self)
         else:
             self._manager.abort(self)
+
+
+def share_of(participant: Participant) -> Share | None:
+    """The share of a participant that has a name for it."""
+    branch = getattr(participant, "branch", None)
+    return (
+        None if branch is None else Share(str(branch), str(getattr(participant, "place", type(participant).__name__)))
+    )
+
+
+def place_of(thing: Any) -> str:
+    """Which database something leads to, without any password."""
+    engine = thing.get_bind() if hasattr(thing, "get_bind") else thing
+    if hasattr(engine, "url"):
+        return str(engine.url.render_as_string(hide_password=True)).partition("?")[0]
+    info = getattr(thing, "info", None)
+    if info is not None and hasattr(info, "dbname"):
+        return f"{info.dbname} at {info.host or 'this machine'}:{info.port}"
+    return type(thing).__name__
 
 
 def adapted(thing: Any) -> Participant:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from postroom.engine.spheres import RETURN, SPHERE, marked, remember, unmarked
+from postroom.engine.spheres import RETURN, SPHERE, marked, remember
 from postroom.errors import ArgumentInvalid
 from postroom.limits import SPHERE_SENDS_MAX
 from postroom.model.body import Format
@@ -118,9 +118,11 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
 
 
 def take_back(tx: Transaction, id: str, message: Message) -> None:
-    """Note that a message which was taken goes back if the sphere fails. It is nobody's any more: it was taken."""
-    draft = unmarked(Draft.of(message.body, message.format, message.type, message.properties))
-    _later(tx, id, _next(tx, id), draft, RETURN, message.queue, key_number(message.key))
+    """Note that a message which was reserved goes back to its place if the sphere fails."""
+    queue = tx.queues.named_to_read(message.queue)
+    assert queue is not None, "it was received from there"
+    key = key_number(message.key)
+    tx.spheres.remember(Send(id, _next(tx, id), RETURN, queue.name, key, queue.id, None, None, None, tx.now))
 
 
 def _next(tx: Transaction, id: str) -> int:

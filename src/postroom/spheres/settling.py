@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from postroom.errors import PostroomError
-from postroom.spheres.participants import in_doubt
+from postroom.spheres.participants import in_doubt, place_of
 from postroom.store.base import Store
 from postroom.store.owner import is_alive
 from postroom.store.spheres import ABORTED, ABORTING, COMMITTED
@@ -21,7 +21,8 @@ def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, 
     """
     settled: dict[str, str] = {}
     refused: dict[str, Exception] = {}
-    for branch, commit, rollback in in_doubt(participant):
+    doubtful = in_doubt(participant)
+    for branch, commit, rollback in doubtful:
         sphere, state, owner = store.read(partial(_decided, branch=branch))
         if sphere is None or (not living and is_alive(owner)):
             continue
@@ -33,6 +34,7 @@ def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, 
             elif state in (ABORTING, ABORTED):
                 rollback()
                 settled[sphere] = "rolled back"
+                store.transact("settle", partial(_forget, branch=branch))
         except PostroomError:
             raise
         except Exception as error:  # whatever a database may raise; most likely another was faster
@@ -41,7 +43,20 @@ def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, 
         for branch, _, _ in in_doubt(participant):
             if branch in refused:
                 raise refused[branch]
+    _forget_what_never_was(store, place_of(participant), {branch for branch, _, _ in doubtful}, living=living)
     return settled
+
+
+def _forget_what_never_was(store: Store, place: str, doubtful: set[str], *, living: bool) -> None:
+    """Shares of this database that it has not prepared, or has ended: of spheres that are over, nothing is in doubt."""
+
+    def work(tx: Transaction) -> list[str]:
+        known = [each for each in tx.spheres.in_doubt() if each.place == place and each.branch not in doubtful]
+        return [each.branch for each in known if living or not is_alive(each.owner)]
+
+    ended = store.read(work)
+    if ended:
+        store.transact("settle", lambda tx: tx.spheres.forget_branches(ended))
 
 
 def _decided(tx: Transaction, branch: str) -> tuple[str | None, str | None, str]:

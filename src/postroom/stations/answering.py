@@ -50,15 +50,18 @@ class Job(NamedTuple):
     whole: bool
 
     def packed(self) -> str:
-        """As a property of a Spark job says it: plain data, and no program."""
+        """As a property of a Spark job says it: plain data, no program, and no URL, which may hold a password."""
         stations = None if self.stations is None else sorted(self.stations)
-        return json.dumps([self.parts, self.number, self.plan.packed(), stations, self.whole])
+        parts = [(part.node, part.place) for part in self.parts]
+        return json.dumps([parts, self.number, self.plan.packed(), stations, self.whole])
 
     @classmethod
-    def unpacked(cls, said: str) -> Job:
+    def unpacked(cls, said: str, urls: Sequence[str]) -> Job:
+        """The job of a property, with the URL of each of its parts."""
         parts, number, plan, stations, whole = json.loads(said)
         wanted = None if stations is None else frozenset(stations)
-        return cls([Part(*part) for part in parts], number, Plan.unpacked(plan), wanted, whole)
+        told = [Part(node, url, place) for (node, place), url in zip(parts, urls, strict=True)]
+        return cls(told, number, Plan.unpacked(plan), wanted, whole)
 
 
 def read_part(

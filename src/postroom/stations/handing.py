@@ -16,7 +16,7 @@ from typing import Any
 
 from postroom.engine.effects import Document
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body
-from postroom.engine.spheres import SPHERE, sphere_of
+from postroom.engine.spheres import SPHERE, Fates, Made, bound_to, plainly, sphere_of
 from postroom.engine.stage import Result, Turn
 from postroom.engine.step import LEASE, in_use, releases
 from postroom.errors import BodyError, BodyMismatch, NodeDown
@@ -25,7 +25,7 @@ from postroom.model.body import Format, check_text
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.model.views import record
-from postroom.stations import filing, mail
+from postroom.stations import filing, letters, mail
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.counters import Counter, Counters, Kept, Way
 from postroom.stations.filling import created
@@ -87,19 +87,36 @@ class Handing:
         """One step of each counter: then others have their turn."""
         for kept in some:
             began = perf_counter()
-
-            def work(tx: Transaction, kept: Kept = kept) -> Result:
-                tx.leases.check(LEASE, turn.fence)
-                tx.definitions.lock()  # a load comes before this step or after it, never in between
-                tx.nodes.lock()  # and so does a station that goes
-                if tx.definitions.version() != version:
-                    raise Stale
-                return _Handover(tx, turn, kept, self._network.forms).done()
-
             with turn.store.acting(f"counter {kept.counter.name}"):
-                result = turn.store.transact("counter", work)
+                result = self._step(turn, version, kept)
             if result.messages or result.blocked:
                 yield replace(result, claimed=result.messages, seconds={"commit": perf_counter() - began})
+
+    def _step(self, turn: Turn, version: int, kept: Kept) -> Result:
+        """Once more if it meets messages of spheres that it has not locked: they are locked before queues."""
+        spheres: set[str] = set()
+
+        def work(tx: Transaction) -> Result:
+            tx.leases.check(LEASE, turn.fence)
+            tx.definitions.lock()  # a load comes before this step or after it, never in between
+            tx.nodes.lock()  # and so does a station that goes
+            if tx.definitions.version() != version:
+                raise Stale
+            return _Handover(tx, turn, kept, self._network.forms, spheres).done()
+
+        while True:
+            try:
+                return turn.store.transact("counter", work)
+            except _Met as met:
+                spheres |= met.spheres
+
+
+class _Met(Exception):
+    """Messages of these spheres are to be taken, too."""
+
+    def __init__(self, spheres: set[str]) -> None:
+        super().__init__()
+        self.spheres = spheres
 
 
 def waiting(tx: Transaction, kept: Kept) -> int:
@@ -184,14 +201,16 @@ def failure_of(counter: Counter, refusal: BodyError) -> Failure:
 class _Handover:
     """One step of one counter, inside of its transaction."""
 
-    def __init__(self, tx: Transaction, turn: Turn, kept: Kept, forms: Forms) -> None:
+    def __init__(self, tx: Transaction, turn: Turn, kept: Kept, forms: Forms, spheres: set[str]) -> None:
         self._tx = tx
+        self._fates = Fates(tx, spheres)
         self._turn = turn
         self._kept = kept
         self._forms = forms
         self._actor = f"counter {kept.counter.name}"
         self._changes: list[Change] = []
         self._new: list[New] = []
+        self._bound: dict[int | None, str] = {}  # the sphere of each message that is taken
         self._result = Result()
 
     def done(self) -> Result:
@@ -205,13 +224,16 @@ class _Handover:
             result.blocked = (source.name, goal.name)
             return result
         taken = self._next(source)
+        self._bound = {each.key: id for each in taken if (id := bound_to(tx, each)) is not None}
+        if unlocked := {id for id in self._bound.values() if id not in self._fates}:
+            raise _Met(unlocked)
         handed = self._taking(taken, goal) if kept.counter.way is Way.TAKES else self._giving(taken, goal)
         if any(isinstance(each, Failure) for each in handed) and _is_closed(tx, errors):
             first = next(place for place, each in enumerate(handed) if isinstance(each, Failure))
             result.blocked = (source.name, errors.name)
             taken, handed = taken[:first], handed[:first]
         for stored, each in zip(taken, handed, strict=True):
-            self._changes.append(Take(source, stored, sliced=True))
+            self._changes.append(Take(source, stored, sliced=True, failed=isinstance(each, Failure)))
             if isinstance(each, Failure):
                 result.failures += 1
                 self._changes.append(self._error(each, stored, errors))
@@ -307,13 +329,19 @@ class _Handover:
         tx = self._tx
         if source.kind == MAILBOX:
             filing.unfile(tx, source, taken)
-        Batch(tx).write(self._changes, 0)
+        keys = iter(Batch(tx).write(self._changes, 0))
+        put = [(next(keys), each) for each in self._changes if isinstance(each, Put)]
+        found = [(key, each.cause) for key, each in put if each.queue.id == goal.id]  # an error message stays
+        found += [(each.key, each.cause) for each in self._new]
+        bound = self._bound
+        made = [Made(bound[cause], key, goal, self._actor) for key, cause in found if cause in bound]
         if source.kind == MAILBOX and not tx.tracking.calm():
             for stored in taken:
                 tx.tracking.leave(MAILBOXES, stored, source.id, tx.journal.newest())
         if self._new:
             filing.file(tx, goal, tx.handling.apply(self._new))
             tx.wake()
+        self._fates.bind(made, letters.take_back if goal.kind == MAILBOX else plainly)
 
 
 def _is_closed(tx: Transaction, queue: Queue) -> bool:

@@ -29,11 +29,12 @@ from postroom.model.definitions import nearest
 from postroom.stations import counters, filing
 from postroom.stations.catalog import Forms
 from postroom.stations.names import database, mailbox
-from postroom.store import absolute, open_store
+from postroom.store import absolute, discard, exists, file_of, open_store, passfile, shown
 from postroom.store.base import Store
 from postroom.store.nodes import Node
 from postroom.store.registry import KIND as PRINCIPAL
 from postroom.store.transaction import Transaction
+from postroom.store.urls import parted, variable, with_password
 
 CONTROL = "control"  # the name of the node that every room is by itself
 T = TypeVar("T")
@@ -44,7 +45,7 @@ class NodeShown:
     """A node as it was found when it was asked."""
 
     name: str
-    url: str
+    url: str  # as it may be shown
     stations: int
     answers: bool
     why: str = ""
@@ -71,42 +72,63 @@ class Network:
 
     # --- nodes ---
 
-    def nodes(self) -> dict[str, str]:
-        """Every node with the URL of its store, the control node first."""
+    def nodes(self) -> list[str]:
+        """Every node, the control node first."""
+        return [CONTROL, *self.control.read(lambda tx: tx.nodes.all())]
+
+    def ways(self) -> dict[str, str]:
+        """Every node with the URL by which its store is opened, with its password if the environment has one."""
         known = self.control.read(lambda tx: tx.nodes.all())
-        return {CONTROL: self.url, **{name: node.url for name, node in known.items()}}
+        return {CONTROL: self.url, **{name: self._way(node) for name, node in known.items()}}
+
+    @staticmethod
+    def _way(node: Node) -> str:
+        if parted(node.url).secrets:
+            advice = "postroom node secure moves it to the password file of PostgreSQL"
+            raise NodeDown(node=node.name, why=f"an earlier version has stored its password in clear; {advice}")
+        return with_password(node.name, node.url)
 
     def add(self, name: str, url: str) -> None:
         """Make a store a node of this network. It must be new, or empty: its keys are this network's."""
-        if not name.isidentifier() or name == CONTROL:
-            raise ArgumentInvalid(
-                argument="node", why=f"{name!r} cannot be a name: letters, digits and _, not {CONTROL}"
-            )
-        where = absolute(url)
-        mark = secrets.token_hex(16)
-        with_store = open_store(where, actor="control", clock=self.control.session.clock)
+        check_node(name, url, self.url)
+        node = Node(name, absolute(url), secrets.token_hex(16))
+        self.control.read(lambda tx: self._refuse(tx, node))  # before there is a file
+        self._enter(node, with_password(name, node.url))
+
+    def _enter(self, node: Node, way: str) -> None:
+        """Have a node in the list, and the list's mark in its store; a file that is refused is not left behind."""
+        present, store = exists(way), None
         try:
-            head, latest = self.control.transact("node", lambda tx: self._list(tx, Node(name, where, mark)))
+            store = open_store(way, actor="control", clock=self.control.session.clock)
+            head, latest = self.control.transact("node", lambda tx: self._list(tx, node))
             try:
-                with_store.transact("node", lambda tx: _join(tx, where, mark, name, head, latest))
+                store.transact("node", lambda tx: _join(tx, node, head, latest))
             except Exception:
-                self.control.transact("node", lambda tx: tx.nodes.remove(name))
+                self.control.transact("node", lambda tx: tx.nodes.remove(node.name))
                 raise
-        finally:
-            with_store.close()
+        except Exception:
+            unused = not present and (store is None or store.read(_is_unused))
+            if store is not None:
+                store.close()
+            if unused:
+                discard(way)
+            raise
+        store.close()
 
     def _list(self, tx: Transaction, node: Node) -> tuple[int, int]:
         """Enter a node in the list, and give it its first block of keys; queries of before do not know of it."""
         tx.nodes.lock()
-        if tx.nodes.membership() is not None:
-            raise NodeUnfit(url=node.url, why="this room is a node itself; add it to its control node's room")
-        present = tx.nodes.all()
-        if node.name in present:
-            raise NodeUnfit(url=node.url, why=f"there is a node {node.name} already")
-        if os.path.realpath(node.url) == os.path.realpath(self.url):
-            raise NodeUnfit(url=node.url, why="it is this room, which is the control node")
+        self._refuse(tx, node)
         tx.nodes.add(node)
         return tx.keys.give_block(), tx.tracking.latest()
+
+    @staticmethod
+    def _refuse(tx: Transaction, node: Node) -> None:
+        if tx.nodes.membership() is not None:
+            why = "this room is a node itself; add it to its control node's room"
+            raise NodeUnfit(url=shown(node.url), why=why)
+        if node.name in tx.nodes.all():
+            raise NodeUnfit(url=shown(node.url), why=f"there is a node {node.name} already")
 
     def remove(self, name: str, *, force: bool = False) -> None:
         """Take a node without stations out of the network; one that does not answer only by force."""
@@ -136,27 +158,48 @@ class Network:
 
     def move(self, name: str, url: str) -> None:
         """The store of a node is elsewhere now."""
-        where = absolute(url)
+        check_url(name, url)
+        self._place(name, absolute(url))
 
+    def _place(self, name: str, where: str) -> None:
         def work(tx: Transaction) -> None:
             mark = self._known(tx, name).mark
-            self._checked(name, where, mark).close()
+            self._checked(name, with_password(name, where), mark).close()
             tx.nodes.set_url(name, where)
 
         self.control.transact("node", work)
         self._forget(name)
 
+    def secure(self) -> list[str]:
+        """Move passwords that an earlier version has stored to PostgreSQL's password file; answers with the nodes."""
+        found = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
+        found = {name: each for name, each in found.items() if each.secrets}
+        for name, each in found.items():
+            others = sorted(each.secrets.keys() - {"password"})
+            if others:
+                why = (
+                    f"its URL has a {others[0]}, for which a password file has no place; say postroom node move {name}"
+                )
+                raise NodeUnfit(url=shown(each.url), why=why)
+        for name, each in found.items():
+            passfile.add(each)
+            self._place(name, each.url)
+        if found:
+            self.control.scrub()
+        return list(found)
+
     def shown(self) -> list[NodeShown]:
         """Every node, and whether it answers."""
         stations = list(self.control.read(lambda tx: tx.nodes.stations()).values())
         found = []
-        for name, url in self.nodes().items():
+        known = self.control.read(lambda tx: tx.nodes.all())
+        for name, url in {CONTROL: self.url, **{name: node.url for name, node in known.items()}}.items():
             count = stations.count(name)
             try:
                 self.look(name, lambda tx: tx.now)
-                found.append(NodeShown(name, url, count, True))
+                found.append(NodeShown(name, shown(url), count, True))
             except NodeDown as down:
-                found.append(NodeShown(name, url, count, False, str(down.facts["why"])))
+                found.append(NodeShown(name, shown(url), count, False, str(down.facts["why"])))
         return found
 
     @staticmethod
@@ -174,21 +217,23 @@ class Network:
             return self.control
         known = self.control.read(lambda tx: self._known(tx, node))
         present = self._open.get(node)
-        if present is not None and present[0] == known.url and not present[1].stopped:
+        way = self._way(known)
+        if present is not None and present[0] == way and not present[1].stopped:
             return present[1]
-        self._open[node] = (known.url, self._checked(node, known.url, known.mark))
+        self._forget(node)
+        self._open[node] = (way, self._checked(node, way, known.mark))
         return self._open[node][1]
 
     def _checked(self, name: str, url: str, mark: str) -> Store:
         try:
             store = open_store(url, actor=self.control.actor, create=False, clock=self.control.session.clock)
         except RoomMissing:
-            raise NodeDown(node=name, why=f"there is no store at {url}") from None
+            raise NodeDown(node=name, why=f"there is no store at {shown(url)}") from None
         except StoreError as error:
             raise NodeDown(node=name, why=str(error)) from error
         if store.read(lambda tx: tx.nodes.membership()) != (mark, name):
             store.close()
-            raise NodeDown(node=name, why=f"{url} is not the store that was added as {name}")
+            raise NodeDown(node=name, why=f"{shown(url)} is not the store that was added as {name}")
         return store
 
     def _forget(self, node: str) -> None:
@@ -250,7 +295,9 @@ class Network:
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
             if tx.nodes.membership() is not None:
-                raise NodeUnfit(url=self.url, why="this room is a node itself; add stations in its control node's room")
+                raise NodeUnfit(
+                    url=shown(self.url), why="this room is a node itself; add stations in its control node's room"
+                )
             present = tx.nodes.home(name)
             if present is not None:
                 raise StationTaken(station=name, node=present)
@@ -303,17 +350,39 @@ class Network:
                 self.store(node).transact("key-block", partial(_renew, head, needed))
 
 
+def check_node(name: str, url: str, room: str) -> None:
+    """Refuse what can be no node of a room, before anything is opened or made."""
+    if not name.isidentifier() or name == CONTROL:
+        raise ArgumentInvalid(argument="node", why=f"{name!r} cannot be a name: letters, digits and _, not {CONTROL}")
+    check_url(name, url)
+    if os.path.realpath(absolute(url)) == os.path.realpath(absolute(room)):
+        raise NodeUnfit(url=shown(absolute(url)), why="it is this room, which is the control node")
+
+
+def check_url(name: str, url: str) -> None:
+    """Refuse a URL that tells a secret: whoever reads the room would know it."""
+    if file_of(url) is None and (told := parted(url).secrets):
+        where = f"give it in the password file of PostgreSQL (~/.pgpass), or in ${variable(name)}"
+        raise NodeUnfit(url=shown(url), why=f"its {min(told)} would be stored; leave it out of the URL, and {where}")
+
+
 def _renew(head: int, needed: int, tx: Transaction) -> None:
     tx.keys.use_block(head, needed)
 
 
-def _join(tx: Transaction, url: str, mark: str, name: str, head: int, latest: int) -> None:
-    present = tx.nodes.membership()
+def _is_unused(tx: Transaction) -> bool:
+    """Whether a store is no node, and has no messages and no network of its own; it may have been a node before."""
+    own_keys = tx.keys.used and not tx.keys.lent
+    return not (tx.nodes.membership() or own_keys or tx.messages.any() or tx.nodes.all() or tx.nodes.stations())
+
+
+def _join(tx: Transaction, node: Node, head: int, latest: int) -> None:
+    present, url = tx.nodes.membership(), shown(node.url)
     if present is not None:
         raise NodeUnfit(url=url, why=f"it is a node already, named {present[1]}")
-    if (tx.keys.used and not tx.keys.lent) or tx.messages.any() or tx.nodes.all() or tx.nodes.stations():
+    if not _is_unused(tx):
         raise NodeUnfit(url=url, why="it is a room with messages or stations of its own; give a new file or database")
-    tx.nodes.join(mark, name)
+    tx.nodes.join(node.mark, node.name)
     tx.keys.use_block(head)
     tx.tracking.begin_behind(latest)
 

@@ -56,7 +56,7 @@ _serial = itertools.count(1)
 
 T = TypeVar("T")
 _PROPERTY = "postroom.query"
-_FRAMES_MAX = 16  # of different numbers of parts, whose plans are kept
+_FRAMES_MAX = 16  # of different sets of nodes, whose plans are kept
 
 
 class Scope(NamedTuple):
@@ -254,7 +254,7 @@ class _Query:
         return found
 
     def _collect(self, spark: SparkSession | None, progress: Progress | None, *, whole: bool) -> pyarrow.Table:
-        urls = self.network.nodes()
+        urls = self.network.ways()
         parts = [Part(node, urls[node], STATIONS) for node in self.scope.nodes]
         parts.append(Part(CONTROL, self.network.url, MAILBOXES))
         job = Job(parts, self.number, self.plan, self.scope.stations, whole)
@@ -282,7 +282,7 @@ class _Query:
     def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> pyarrow.Table:
         """Run the job, and no longer than the query may take."""
         total = len(job.parts)
-        frame = _frame(spark, total)
+        frame = _frame(spark, tuple(part.url for part in job.parts))
         group = f"postroom query {self.owner}"
         result: list[pyarrow.Table] = []
         failure: list[BaseException] = []
@@ -343,9 +343,13 @@ class _Query:
 
 
 @lru_cache(maxsize=_FRAMES_MAX)
-def _frame(spark: SparkSession, parts: int) -> DataFrame:
-    """Planned once for all queries over so many nodes: what is asked comes as a property of the job."""
-    return spark.range(0, parts, 1, parts).mapInArrow(_read, PACKED)
+def _frame(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
+    """Planned once for all queries over the same nodes: what is asked comes as a property of the job.
+
+    Properties are for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
+    """
+    parts = len(urls)
+    return spark.range(0, parts, 1, parts).mapInArrow(partial(_read, urls), PACKED)
 
 
 def _done(spark: SparkSession, group: str) -> int:
@@ -363,10 +367,10 @@ def _done(spark: SparkSession, group: str) -> int:
 # --- on a worker ---
 
 
-def _read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _read(urls: tuple[str, ...], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     context = TaskContext.get()
     assert context is not None
-    job = Job.unpacked(context.getLocalProperty(_PROPERTY) or "")
+    job = Job.unpacked(context.getLocalProperty(_PROPERTY) or "", urls)
     set_loaded_apart()
     for batch in batches:
         for index in batch.column(0).to_pylist():

@@ -20,8 +20,11 @@ def locate(network: Network, key: str) -> str | None:
     By the newest entry of the control node's journal; what it has never heard of is looked for at its nodes.
     """
     number = key_number(key)
-    here, events = network.control.read(lambda tx: (tx.messages.find(number), tx.journal.trace(number)))
+    here = network.control.read(lambda tx: tx.messages.find(number))
     if here is not None and here.queue != LEAVING:
+        return place_of(here.queue)
+    here, events = network.control.read(lambda tx: (tx.messages.find(number), tx.journal.trace(number)))
+    if here is not None and here.queue != LEAVING:  # it has come meanwhile
         return place_of(here.queue)
     if events and events[-1].target is None and events[-1].verb != HANDED_OVER:
         return None

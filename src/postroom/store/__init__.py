@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 from postroom.errors import UrlInvalid
@@ -10,6 +12,10 @@ from postroom.model.body import is_text
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Store
 from postroom.store.migrations import MIGRATIONS
+from postroom.store.urls import public_url
+
+#: What is meant as the address of a database, and would be a file whose name tells the password.
+_MISTAKEN = re.compile(r"(^|[/:])postgres(ql)?:|(^|[\s/])password\s*=", re.IGNORECASE)
 
 
 def absolute(url: str) -> str:
@@ -46,21 +52,37 @@ def schema_of(url: str) -> tuple[int, int]:
 
 def shown(url: str) -> str:
     """The URL of a store as anyone may see it: without a password."""
-    if file_of(url) is not None:
-        return url
-    from postroom.store.postgres import public_url
-
-    return public_url(url)
+    return public_url(url) if file_of(url) is None else url
 
 
 def file_of(url: str) -> Path | None:
     """The file of a room on SQLite; None for one on PostgreSQL."""
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
+        if not is_text(url):
+            raise UrlInvalid(url=ascii(public_url(url)), why="it is not text")
         return None
     if separator and scheme != "sqlite":
         raise UrlInvalid(url=f"{scheme}://…", why=f"{scheme!r} is not a kind of store")
+    if not separator and _MISTAKEN.search(url):
+        raise UrlInvalid(url="…", why="it looks like a database, which is named as postgresql://USER@HOST/NAME")
     path = rest.removeprefix("/") if separator else url
     if not path or path == ":memory:" or not is_text(path):
         raise UrlInvalid(url=ascii(url), why="a room lives in a file with a name that is text")
     return Path(path).absolute()
+
+
+def exists(url: str) -> bool:
+    """Whether there is something at a URL already; of a database only its server knows, so it counts as being there."""
+    file = file_of(url)
+    return file is None or file.exists()
+
+
+def discard(url: str) -> None:
+    """Remove the file of a store that is closed, with all that was made beside it."""
+    file = file_of(url)
+    assert file is not None
+    for suffix in ("-wal", "-shm", "-journal", ""):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+    with suppress(OSError):  # someone waits there, or nobody ever has
+        file.with_name(file.name + "-wake").rmdir()

@@ -9,28 +9,48 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
 from postroom import faults
 from postroom.errors import (
+    ArgumentInvalid,
     CommitUnknown,
     PostroomError,
     RoomForked,
     RoomReentered,
     StoreBusy,
+    StoreCorrupt,
     StoreReplaced,
     StoreStopped,
 )
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message
+from postroom.store.queues import MEND
 from postroom.store.session import Session
 from postroom.store.transaction import Transaction
+from postroom.store.verification import verified
 
 T = TypeVar("T")
+#: What a program raises that is given something else than was written.
+_OF_DAMAGE = (ValueError, TypeError, LookupError, OverflowError, AssertionError, AttributeError)
+#: Told how much of a copy is done, and of how much.
+Progress = Callable[[int, int], None]
 
 
 class Conflict(Exception):
     """Another transaction was in the way; nothing happened, and the same work may be tried again."""
+
+
+class Unprepared(Exception):
+    """Something must be worked out before this transaction, which may take its time; nothing happened.
+
+    What raises it finds the result there when the same work is done again.
+    """
+
+    def __init__(self, prepare: Callable[[], None]) -> None:
+        super().__init__()
+        self.prepare = prepare
 
 
 class Waiter(Protocol):
@@ -55,6 +75,9 @@ class Store(ABC):
 
     def transact(self, label: str, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit what it did, all or nothing; run it again if another transaction was in the way."""
+        return _prepared(partial(self._retried, label, work))
+
+    def _retried(self, label: str, work: Callable[[Transaction], T]) -> T:
         with self._mutex:
             for _ in range(CONFLICT_RETRIES_MAX):
                 with self._entered():
@@ -66,6 +89,9 @@ class Store(ABC):
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` on one unchanging picture of the store; it must not write."""
+        return _prepared(partial(self._read, work))
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
         with self._mutex:
             for _ in range(CONFLICT_RETRIES_MAX):
                 with self._entered():
@@ -117,6 +143,14 @@ class Store(ABC):
     def address(self) -> str | None:
         """The URL by which other machines open this store; None if it is a file of this one."""
         return None
+
+    def scrub(self) -> None:
+        """Write anew what there is, so that nothing of what was changed or deleted before is left in the file."""
+        with self._mutex, self._entered():
+            try:
+                self._rewrite()
+            except Exception as error:
+                self._raise_ours(error)
 
     @property
     def actor(self) -> str:
@@ -190,9 +224,25 @@ class Store(ABC):
 
     def _raise_ours(self, error: BaseException) -> NoReturn:
         ours = self._translated(error)
-        if ours is error:
-            raise error
-        raise ours from error
+        if isinstance(error, UnicodeEncodeError):  # what no look at a name or a text has stopped before
+            why = f"character {error.start + 1} is half of a surrogate pair, which no store can hold"
+            ours = ArgumentInvalid(argument=ascii(error.object[:40]), why=why)
+        if ours is not error:
+            raise ours from error
+        if isinstance(error, _OF_DAMAGE) and self._is_damaged():
+            raise StoreCorrupt(why=f"what was read makes no sense ({type(error).__name__}: {error}). {MEND}") from error
+        raise error
+
+    def _is_damaged(self) -> bool:
+        """Whether the store is not what its journal comes to. Asked after an error that nobody has foreseen."""
+        self._rollback()
+        try:
+            self._begin_reading()
+            return bool(self.session.damage() or verified(self._transaction).differences)
+        except Exception as failure:  # whatever it is: a sound store can be read
+            return isinstance(failure, _OF_DAMAGE) or isinstance(self._translated(failure), StoreCorrupt)
+        finally:
+            self._rollback()
 
     @contextmanager
     def _entered(self) -> Iterator[None]:
@@ -221,6 +271,14 @@ class Store(ABC):
         self._unusable = partial(RoomForked, opened=self._process, used=os.getpid())
 
     # --- what a database must do ---
+
+    @abstractmethod
+    def copy_to(self, file: Path, progress: Progress) -> None:
+        """Write all that is stored, as it is in one moment, into a SQLite file; others go on meanwhile."""
+
+    @abstractmethod
+    def copy_from(self, file: Path, progress: Progress) -> None:
+        """Take over all that a SQLite file of this version holds, in one commit; then this store takes no more work."""
 
     @abstractmethod
     def _begin(self) -> None: ...
@@ -254,10 +312,24 @@ class Store(ABC):
         """Ours, if the database said for certain that the commit did not happen; else None."""
 
     @abstractmethod
+    def _rewrite(self) -> None: ...
+
+    @abstractmethod
     def _wake_with_commit(self) -> None: ...
 
     @abstractmethod
     def _wake_after_commit(self) -> None: ...
+
+
+def _prepared(work: Callable[[], T]) -> T:
+    """What comes of work, with all that it asks for worked out first, while nobody waits for the store."""
+    for _ in range(CONFLICT_RETRIES_MAX):
+        try:
+            return work()
+        except Unprepared as unprepared:
+            prepare = unprepared.prepare
+        prepare()
+    raise StoreBusy(seconds=BUSY_SECONDS, why="what was worked out was out of date each time")
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
 from postroom.model.message import IN_SPHERE, Draft, Stored, message_hash
-from postroom.store.journal import APPEND_NUMBERED
+from postroom.store.journal import APPEND_NUMBERED, numbered
 from postroom.store.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
 from postroom.store.queues import UNLOCK, Keep, Queue
 from postroom.store.slices import Member
@@ -42,6 +42,7 @@ class Take(NamedTuple):
     queue: Queue
     stored: Stored
     sliced: bool  # a slice may hold it
+    failed: bool = False  # it led to an error: whoever sent it must not think that it was processed
 
 
 class Put(NamedTuple):
@@ -96,6 +97,7 @@ class Batch:
         self._entries: list[Member] = []
         self._resets: list[tuple[int, str]] = []
         self._held: list[int] = []
+        self._used: list[int] = []  # of spheres
         self._timers: list[tuple[int, int]] = []
         self._passed: dict[int, int] = {}  # by the place among the new messages: the number under which it was taken
 
@@ -149,22 +151,25 @@ class Batch:
                 self._timers.append((due, key))
         self._puts.append((seq, id, body, form, type, properties, cause, actor))
 
-    def take(self, queue: Queue, stored: Stored, sliced: bool) -> None:
+    def take(self, queue: Queue, stored: Stored, sliced: bool, failed: bool = False) -> None:
+        """A message leaves; one of a sphere counts as processed there unless it has ``failed``."""
+        if not failed and IN_SPHERE in stored.properties:
+            self._used.append(stored.key)
         seq, id, key = next(self._numbers), queue.id, stored.key
         self._queues[id] = queue
         self._taken[id].append(stored)
         if queue.keep:
-            self._journal.append((seq, self._now, "take", key, stored.last, id, id, self._actor, None))
+            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, id, self._actor))
             self._marked.append((seq, self._now, key, id))
             if sliced and queue.keep == Keep.SLICED:
                 self._held.append(key)
         else:
-            self._journal.append((seq, self._now, "take", key, stored.last, id, None, self._actor, None))
+            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, None, self._actor))
             self._discarded.append((key, id, seq, stored.cause, stored.type))
 
     def reset(self, slicing: int, value: str, name: str, actor: str) -> None:
         said = json.dumps({"slicing": name, "slicekey": value}, ensure_ascii=False)
-        self._journal.append((next(self._numbers), self._now, "reset", None, None, None, None, actor, said))
+        self._journal.append(numbered(next(self._numbers), self._now, "reset", None, None, None, None, actor, said))
         self._fresh.pop((slicing, value), None)
         self._resets.append((slicing, value))
 
@@ -187,8 +192,7 @@ class Batch:
         slices.add([member for members in self._fresh.values() for member in members], self._entries)
         if self._held:
             slices.spend(self._held)
-        said = [each.key for taken in self._taken.values() for each in taken if IN_SPHERE in each.properties]
-        if said and self._tx.spheres.processed(said):  # whoever takes a message in a step is done with it
+        if self._used and self._tx.spheres.used(self._used):  # whoever takes a message in a step is done with it
             self._tx.wake()
         for due, key in self._timers:
             self._tx.timers.add(due, ECHO, {"message": key})
@@ -217,7 +221,7 @@ class Batch:
         if self._passed:
             messages = self._insert_passed(messages)
         self._session.many(INSERT, messages)
-        self._journal += [(put[0], now, "put", key, None, None, put[1], put[7], None) for key, put in keyed]
+        self._journal += [numbered(put[0], now, "put", key, None, None, put[1], put[7]) for key, put in keyed]
         self._journal.sort(key=_seq)
         self._session.many(APPEND_NUMBERED, self._journal)
 
@@ -233,7 +237,7 @@ class Batch:
                 gone.append((key, taken, self._puts[place][6], self._puts[place][4]))
             self._tx.counts.depart(queue, number, kept=bool(queue.keep))
             target = id if queue.keep else None
-            self._journal.append((taken, now, "take", key, seq, id, target, self._puts[place][7], None))
+            self._journal.append(numbered(taken, now, "take", key, seq, id, target, self._puts[place][7]))
         self._session.many(INSERT_PASSED, rows)
         self._session.many(DEPART, gone)
         return [message for place, message in enumerate(messages) if place not in self._passed]

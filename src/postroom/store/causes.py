@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from postroom.errors import MessageUnknown
 from postroom.model.key import key_text
+from postroom.store.archives import Archives
 from postroom.store.session import Session
 
 _ORIGIN = """
@@ -22,12 +23,16 @@ class Origin(NamedTuple):
 
 
 class Causes:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, archives: Archives) -> None:
         self._session = session
+        self._archives = archives
 
     def origin(self, message: int) -> Origin | None:
         """What a message was made for, and its type; None if this store has never had it."""
         row = self._session.row(_ORIGIN, (message, message))
+        if row is None:
+            archived = self._archives.departed(message)
+            row = None if archived is None else archived[1:]
         return None if row is None else Origin(*row)
 
     def require(self, message: int) -> None:
@@ -37,4 +42,5 @@ class Causes:
 
     def effects(self, message: int, limit: int) -> list[int]:
         """The first messages that were made for one, in the order of their keys."""
-        return [row[0] for row in self._session.rows(_EFFECTS, (message, message, limit))]
+        found = [row[0] for row in self._session.rows(_EFFECTS, (message, message, limit))]
+        return sorted({*found, *self._archives.effects(message)})[:limit]

@@ -42,6 +42,14 @@ class Counts:
         change.processed += count if kept else 0
         change.highest = max(change.highest, number)
 
+    def come_back(self, queue: Queue) -> None:
+        """One that had left to be given back is there again, under its number."""
+        self._of(queue).departed -= 1
+
+    def keep(self, queue: Queue) -> None:
+        """One that had left to be given back stays as a processed one."""
+        self._of(queue).processed += 1
+
     def purge(self, queue: Queue, count: int) -> None:
         self._of(queue).processed -= count
 
@@ -58,7 +66,7 @@ class Counts:
             left = queue.unprocessed + change.arrived - change.departed
             if left < 0:
                 raise StoreCorrupt(why=f"{queue.name} would hold {left} messages")
-            if change.departed or change.processed:
+            if change.departed or change.processed or change.highest:  # some may have come back as others left
                 self._queues.count(id, departed=change.departed, processed=change.processed, arrived=change.highest)
             if left and not queue.unprocessed:
                 filled = True

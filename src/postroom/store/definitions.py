@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import PurePath
 from typing import Any
 
+from postroom.errors import StoreCorrupt
 from postroom.model.definitions import Definition, Position
 from postroom.store.journal import Journal
 from postroom.store.session import Row, Session
@@ -16,14 +20,15 @@ COLLECTION = "collection"
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
 _INSERT = """
-INSERT INTO definitions (kind, name, body, file, line, col, since, until, born) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?)
+INSERT INTO definitions (kind, name, body, file, line, col, since, born, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _END = "UPDATE definitions SET until = ? WHERE id = ?"
-_COLUMNS = "SELECT id, kind, name, body, file, line, col, coalesce(born, since) FROM definitions "
+_COLUMNS = "SELECT id, kind, name, body, file, line, col, coalesce(born, since), since, digest FROM definitions "
 _CURRENT = _COLUMNS + "WHERE kind = ? AND since <= ? AND (until IS NULL OR until > ?) ORDER BY id"
 _ALL = _COLUMNS + "WHERE until IS NULL ORDER BY id"
 _NAMED = _COLUMNS + "WHERE kind = ? AND name = ? AND until IS NULL"
 _HISTORY = _COLUMNS + "WHERE kind = ? AND name = ? ORDER BY id"
+_DIGESTS = _COLUMNS + "ORDER BY id"
 _VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
 
 
@@ -53,6 +58,11 @@ class Definitions:
     def history(self, kind: str, name: str) -> list[Definition]:
         """Everything that a definition has ever been, oldest first."""
         return [definition for _, definition in map(_read, self._session.rows(_HISTORY, (kind, name)))]
+
+    def unsound(self) -> list[str]:
+        """Those that no longer say what was loaded, also of former versions."""
+        rows = self._session.rows(_DIGESTS)
+        return [f"{row[1]!a} {row[2]!a} of version {row[8]}" for row in rows if not _is_sound(row)]
 
     def versions(self) -> list[tuple[int, int, str]]:
         """Every version: its number, when, and by whom."""
@@ -102,20 +112,42 @@ class Definitions:
         return [_read(row) for row in self._session.rows(_CURRENT, (kind, at, at))]
 
 
+def _is_sound(row: Row) -> bool:
+    """Whether a definition still says what was loaded; one from before digests cannot tell."""
+    _, kind, name, body, file, line, column, born, since, digest = row
+    try:
+        said = _digest(kind, name, body, file, line, column, since, born)
+    except UnicodeEncodeError:
+        return False
+    return digest is None or (isinstance(digest, bytes) and digest == said)
+
+
+def _digest(*said: Any) -> bytes:
+    return blake2b("\0".join(map(str, said)).encode(), digest_size=8).digest()
+
+
 def _read(row: Row) -> tuple[int, Definition]:
-    id, kind, name, body, file, line, column, since = row
-    position = None if file is None else Position(file, line, column)
+    id, kind, name, body, file, line, column, since, *_ = row
+    if not _is_sound(row):
+        why = f"the definition of {kind!a} {name!a} no longer says what was loaded"
+        raise StoreCorrupt(why=why)
+    position = None if file is None else _public(Position(file, line, column))
     return id, Definition(kind, name, json.loads(body), position, since)
 
 
 def _essence(definition: Definition) -> tuple[str, str, Mapping[str, Any], Position | None]:
-    return definition.kind, definition.name, definition.body, definition.position
+    return definition.kind, definition.name, definition.body, definition.position and _public(definition.position)
+
+
+def _public(place: Position) -> Position:
+    """A place as everyone may see it: in which folder a file was is a matter of whoever loaded it."""
+    return replace(place, file=PurePath(place.file).name)
 
 
 def _row(definition: Definition, version: int, born: Mapping[tuple[str, str, str], int]) -> tuple[Any, ...]:
-    place = definition.position
+    place = definition.position and _public(definition.position)
     same = (definition.kind, definition.name, json.dumps(definition.body, sort_keys=True))
-    return (
+    said = (
         definition.kind,
         definition.name,
         json.dumps(definition.body, ensure_ascii=False, sort_keys=True),
@@ -125,3 +157,4 @@ def _row(definition: Definition, version: int, born: Mapping[tuple[str, str, str
         version,
         born.get(same, version),
     )
+    return (*said, _digest(*said))

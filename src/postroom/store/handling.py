@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from postroom.model.message import IN_SPHERE, Stored, message_hash
 from postroom.store.batch import Stale
 from postroom.store.counts import Counts
-from postroom.store.journal import APPEND_NUMBERED
+from postroom.store.journal import APPEND_NUMBERED, numbered
 from postroom.store.messages import INSERT
 from postroom.store.queues import Queue
 from postroom.store.session import Session
@@ -76,7 +76,7 @@ class Handling:
                 here, there = source.id, target.id
                 number = next(numbers[there])
                 written.append((there, seq, number, body, properties, hash, key, here, position))
-                journal.append((seq, now, verb, key, last, here, there, actor, detail))
+                journal.append(numbered(seq, now, verb, key, last, here, there, actor, detail))
                 if body != said:
                     editions.append((key, seq, said, before))
                 about = (key, target.name, created, None, kind, form, body, hash, properties, cause, seq, number, seq)
@@ -87,7 +87,7 @@ class Handling:
                 hash = message_hash(key, now, cause, body, "json", kind, properties)
                 number = next(numbers[queue.id])
                 fresh.append((key, queue.id, seq, number, now, body, "json", kind, properties, hash, cause))
-                journal.append((seq, now, "create", key, None, None, queue.id, actor, detail))
+                journal.append(numbered(seq, now, "create", key, None, None, queue.id, actor, detail))
                 about = (key, queue.name, now, None, kind, "json", body, hash, properties, cause, seq, number, seq)
                 made.append(new(Stored, about))
         self._depart(changes)

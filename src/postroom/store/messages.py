@@ -15,8 +15,8 @@ from postroom.store.columns import STORED
 from postroom.store.counts import Counts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
-from postroom.store.queues import UNLOCK, Keep, Queue
-from postroom.store.session import Session
+from postroom.store.queues import MEND, UNLOCK, Keep, Queue
+from postroom.store.session import Row, Session
 from postroom.store.slices import Slices
 
 
@@ -29,6 +29,7 @@ class State(IntEnum):
     PROCESSED = 0
     UNPROCESSED = 1
     SET_ASIDE = 2  # no longer matches its hash: kept for inspection, never delivered
+    RESERVED = -1  # taken by someone who may yet give it back: it keeps its place, and nobody else gets it
 
 
 INSERT = """
@@ -41,7 +42,16 @@ INSERT INTO messages
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 """
 _COLUMNS = "SELECT " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
-_HEAD = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position LIMIT 1"
+# The index leads to the key, and the row itself says where it is and in which state: so a damaged index is noticed.
+_HEAD = (
+    "SELECT m.queue, m.state, "  # noqa: S608  # constants alone
+    + STORED
+    + """
+FROM messages m JOIN queues q ON q.id = m.queue
+WHERE m.key = (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 ORDER BY i.position LIMIT 1)
+"""
+)
+_IS_SET_ASIDE = "SELECT 1 FROM messages WHERE key = ? AND state = 2"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FIND = _COLUMNS + "WHERE m.key = ?"
 _FIND_MANY = _COLUMNS + "WHERE m.key IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
@@ -63,6 +73,13 @@ UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE ke
 DISCARD = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = 1"
 DEPART = "INSERT INTO departed (key, last, cause, type) VALUES (?, ?, ?, ?)"
 _SET_ASIDE = "UPDATE messages SET state = 2, position = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1"
+_RESERVE = "UPDATE messages SET state = -1, last = ?, processed = ? WHERE key = ? AND queue = ? AND state = 1"
+_GIVE_BACK = "UPDATE messages SET state = 1, last = ?, processed = NULL WHERE key = ? AND queue = ? AND state = -1"
+_IS_RESERVED = "SELECT 1 FROM messages WHERE key = ? AND state = -1"
+_MARK_RESERVED = """
+UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = -1
+"""
+_DISCARD_RESERVED = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = -1"
 _MOVE = """
 UPDATE messages SET queue = ?, state = 1, position = ?, number = ?, last = NULL, processed = NULL
 WHERE key = ? AND queue = ? AND state = 1
@@ -109,7 +126,7 @@ class Messages:
                 )
             ),
         )
-        self._journal.add_arrivals("put", target=id, since=positions[0])
+        self._journal.add_arrivals("put", positions, keys, id)
         return keys
 
     def take(self, queue: Queue, stored: Stored) -> None:
@@ -128,6 +145,43 @@ class Messages:
         check_one(changed, stored)
         self._counts.depart(queue, stored.number, kept=bool(queue.keep))
 
+    def reserve(self, queue: Queue, stored: Stored, detail: Mapping[str, Any] | None = None) -> None:
+        """Take a message for someone who may give it back: nobody else gets it, and it keeps its key and its place."""
+        last = self._journal.add(
+            "reserve", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
+        )
+        check_one(self._session.run(_RESERVE, (last, self._session.now, stored.key, queue.id)), stored)
+        self._counts.depart(queue, stored.number, kept=False)
+
+    def give_back(self, queue: Queue, stored: Stored) -> None:
+        """A reserved message is in its queue again, as if it had not been taken: before all that came after it.
+
+        The journal counts how often it was given out.
+        """
+        detail = {"attempts": self._journal.attempts(stored.key)}
+        last = self._journal.add(
+            "give-back", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
+        )
+        check_one(self._session.run(_GIVE_BACK, (last, stored.key, queue.id)), stored)
+        self._counts.come_back(queue)
+
+    def take_reserved(self, queue: Queue, stored: Stored) -> None:
+        """A reserved message will not be given back: it is processed, or discarded where the queue keeps none."""
+        target = queue.id if queue.keep else None
+        seq = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id, target=target)
+        if queue.keep:
+            changed = self._session.run(_MARK_RESERVED, (seq, self._session.now, stored.key, queue.id))
+            if queue.keep == Keep.SLICED:
+                self._slices.spend([stored.key])
+            self._counts.keep(queue)
+        else:
+            self._session.run(DEPART, (stored.key, seq, stored.cause, stored.type))
+            changed = self._session.run(_DISCARD_RESERVED, (stored.key, queue.id))
+        check_one(changed, stored)
+
+    def is_reserved(self, key: int) -> bool:
+        return self._session.row(_IS_RESERVED, (key,)) is not None
+
     def move(
         self, stored: Stored, source: Queue, target: Queue, detail: Mapping[str, Any] | None = None, verb: str = "move"
     ) -> None:
@@ -140,9 +194,9 @@ class Messages:
         check_one(changed, stored)
         self._counts.depart(source, stored.number, kept=False)
 
-    def remove(self, queue: Queue, stored: Stored, verb: str) -> None:
+    def remove(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
         """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
-        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id)
+        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id, detail=detail)
         self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
         changed = self._session.run(DISCARD, (stored.key, queue.id))
         check_one(changed, stored)
@@ -174,7 +228,12 @@ class Messages:
     def head(self, queue: Queue) -> Stored | None:
         """The next unprocessed message of a queue."""
         row = self._session.row(_HEAD, (queue.id,))
-        return None if row is None else Stored(*row)
+        if row is None:
+            return None
+        stored = Stored(*row[2:])
+        if row[:2] != (queue.id, State.UNPROCESSED) or not _is_next(stored, queue):
+            raise StoreCorrupt(why=f"the order of {queue.name} is not that of its messages. {MEND}")
+        return stored
 
     def find(self, key: int) -> Stored | None:
         row = self._session.row(_FIND, (key,))
@@ -184,6 +243,10 @@ class Messages:
         """Those of these keys that are there."""
         rows = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
         return {row[0]: tuple.__new__(Stored, row) for row in rows}
+
+    def is_set_aside(self, key: int) -> bool:
+        """Whether a message was found damaged before."""
+        return self._session.row(_IS_SET_ASIDE, (key,)) is not None
 
     def any(self) -> bool:
         """Whether there is a message at all."""
@@ -195,22 +258,36 @@ class Messages:
 
     def next_of(self, queue: str, after: int, limit: int) -> list[Stored]:
         """The next unprocessed messages of a queue, which may not be there, from behind a position."""
-        rows = self._session.rows(_NEXT_OF, (queue, after, limit))
+        rows = _unprocessed(self._session.rows(_NEXT_OF, (queue, after, limit)))
         return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
 
     def between(self, queue: Queue, after: int, last: int) -> list[Stored]:
         """The unprocessed messages of a queue from behind a position up to another, oldest first."""
-        rows = self._session.rows(_BETWEEN, (queue.id, after, last))
+        rows = _unprocessed(self._session.rows(_BETWEEN, (queue.id, after, last)))
         return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
 
     def outlines(self, queue: Queue, after: int, last: int) -> list[tuple[Stored, int]]:
         """As ``between``, without the bodies: instead of each the number of its bytes."""
-        rows = self._session.rows(_OUTLINES, (queue.id, after, last))
+        rows = _unprocessed(self._session.rows(_OUTLINES, (queue.id, after, last)))
         return [(tuple.__new__(Stored, row[:-1]), row[-1]) for row in rows]
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""
         return [Stored(*row) for row in self._session.rows(_PAGE, (queue.id, int(state), after, limit))]
+
+
+def _is_next(stored: Stored, queue: Queue) -> bool:
+    """Whether all that came to a queue before a message have left it: else one of them was passed over."""
+    number = stored.number
+    return isinstance(number, int) and number <= queue.departed + 1
+
+
+def _unprocessed(rows: list[Row]) -> list[Row]:
+    """Rows that the index calls unprocessed; what a row itself says wins."""
+    for row in rows:
+        if row[3] is not None:
+            raise StoreCorrupt(why=f"message {key_text(row[0])} is processed, and an index has it otherwise. {MEND}")
+    return rows
 
 
 def check_one(changed: int, stored: Stored) -> None:

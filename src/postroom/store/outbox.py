@@ -28,6 +28,7 @@ _ALL = _COLUMNS + "ORDER BY id"
 _ATTEMPT = "UPDATE outbox SET attempts = attempts + 1 WHERE id = ?"
 _RETRY = "UPDATE outbox SET due = ?, state = ?, note = ? WHERE id = ?"
 _REVIVE = "UPDATE outbox SET due = ?, state = 'pending', attempts = 0, payload = ? WHERE id = ?"
+_HAPPENED = "SELECT at, verb, detail FROM journal WHERE seq > ? AND verb IN ('effect', 'attempt') ORDER BY seq"
 _DELETE = "DELETE FROM outbox WHERE id = ?"
 
 
@@ -85,6 +86,18 @@ class Outbox:
 
     def all(self) -> list[Effect]:
         return [_effect(row) for row in self._session.rows(_ALL)]
+
+    def ran_since(self, seq: int) -> set[tuple[int, str]]:
+        """The effects behind a number of the journal that were tried: when they were noted, and for which queue."""
+        noted: dict[int, tuple[int, str]] = {}
+        found: set[tuple[int, str]] = set()
+        for at, verb, detail in self._session.rows(_HAPPENED, (seq,)):
+            said = json.loads(detail)
+            if verb == "effect":
+                noted[said["outbox"]] = (at, said.get("queue", ""))
+            elif said["outbox"] in noted:
+                found.add(noted[said["outbox"]])
+        return found
 
     def attempt(self, effect: Effect) -> None:
         """Recorded before the act: after a crash the row says that it may have been done."""

@@ -10,14 +10,17 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from postroom import faults
 from postroom.errors import (
+    ArgumentInvalid,
     PostroomError,
     RoomMissing,
     StoreBusy,
@@ -26,13 +29,15 @@ from postroom.errors import (
     StoreNewer,
     StoreUnavailable,
 )
-from postroom.limits import BUSY_SECONDS, RECHECK_SECONDS, RETRY_SECONDS, SETTLE_SECONDS
+from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS, RETRY_SECONDS, SETTLE_SECONDS
 from postroom.model.moment import Clock, system_clock
-from postroom.store.base import Conflict, Store, Waiter
+from postroom.store.archives import REMOVE_DEPARTED
+from postroom.store.base import Conflict, Progress, Store, Waiter
 from postroom.store.messages import DISCARD, MARK
 from postroom.store.migrations import MIGRATIONS, for_postgres
 from postroom.store.session import About, Row, Session
 from postroom.store.slices import SPEND
+from postroom.store.urls import pieces, public_url
 
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
 _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
@@ -45,12 +50,29 @@ SELECT name, setting FROM pg_settings
 WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commit')
 """
 _BACKEND = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+#: A process that stands still in a transaction is cut off before those who wait for its locks give up.
+_IDLE: LiteralString = "idle_in_transaction_session_timeout"
+_SETTINGS: tuple[LiteralString, ...] = (
+    "SET lock_timeout = '10s'",
+    f"SET {_IDLE} = '8s'",
+    "SET synchronous_commit = on",  # durable, whatever the server's default
+)
+_READING: LiteralString = f"SET LOCAL {_IDLE} = '60s'"  # nobody waits for one who only reads
+#: A machine that is gone says nothing: ask, so that neither side keeps a connection to it, and the locks of that.
+_KEPT_ALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": KEEPALIVE_SECONDS,
+    "keepalives_interval": KEEPALIVE_SECONDS,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 4_000 * KEEPALIVE_SECONDS,
+}
 _MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
 
 _WORDS = {
     "max/*scalar*/(": "greatest(",
     "/*for update*/": "FOR NO KEY UPDATE",
     "/*for share*/": "FOR SHARE",
+    "NOT INDEXED": "",
     "json_valid(m.body)": "true",
     "/*json*/": "::jsonb",
     "m.key IN (SELECT value FROM json_each(%s))": "m.key IN (SELECT json_array_elements_text(%s::json)::bigint)",
@@ -73,6 +95,7 @@ _SETWISE: dict[str, LiteralString] = {
         DELETE FROM messages m USING unnest(%s::bigint[], %s::bigint[]) AS v (key, queue)
         WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
     """,
+    REMOVE_DEPARTED: "DELETE FROM departed d USING unnest(%s::bigint[]) AS v (key) WHERE d.key = v.key",
     SPEND: """
         INSERT INTO spent (message) SELECT m.key FROM messages m JOIN unnest(%s::bigint[]) AS v (key) ON m.key = v.key
         WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
@@ -100,6 +123,7 @@ def _adapt(statement: str) -> sql.SQL:
 
 class PostgresSession(Session):
     compares_json_numbers = False
+    numbers_without_gaps = False
 
     def __init__(self, connection: psycopg.Connection[Row], clock: Clock, place: str) -> None:
         self.connection = connection
@@ -147,12 +171,18 @@ class PostgresSession(Session):
         # The number is drawn after the queue's row is locked, so within a queue numbers grow in the order of commits.
         return int(self.connection.execute(_adapt(statement + " RETURNING seq"), values).fetchall()[0][0])
 
+    def take_time(self) -> None:
+        self.connection.execute(_READING)
+
     def about(self) -> About:
         said = {row[0]: row[1] for row in self.connection.execute(_LASTING)}
         return About("PostgreSQL", said.pop("server_version"), _version(self.connection), said)
 
     def damage(self) -> None:
         return None  # its tools for that are the server's, and need more rights than a room has
+
+    def rebuild_indexes(self) -> None:
+        pass  # pg_amcheck finds a damaged one, and REINDEX is the server's
 
     def journal_numbers(self, count: int) -> Sequence[int]:
         return sorted(row[0] for row in self.connection.execute(_MANY_NUMBERS, (count,)))
@@ -185,6 +215,27 @@ class PostgresStore(Store):
                 raise _ours(error) from error
             yield ListenWaiter(connection)
 
+    def copy_to(self, file: Path, progress: Progress) -> None:
+        from postroom.store.portable import write
+
+        try:
+            with contextlib.closing(_connect(self._url)) as connection:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                write(connection, file, progress)
+        except psycopg.Error as error:
+            raise _ours(error) from error
+
+    def copy_from(self, file: Path, progress: Progress) -> None:
+        from postroom.store.portable import read
+
+        with self._mutex, self._entered():
+            try:
+                with self.session.connection.transaction():
+                    read(self.session.connection, file, progress)
+            except psycopg.Error as error:
+                self._raise_ours(error)
+            self._stop("the room was restored; open it again")
+
     def waiter(self) -> AbstractContextManager[Waiter]:
         return self._listening()
 
@@ -192,7 +243,7 @@ class PostgresStore(Store):
         self._start(f"BEGIN ISOLATION LEVEL READ COMMITTED; {_NOW}")
 
     def _begin_reading(self) -> None:
-        self._start(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NOW}")
+        self._start(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NOW}; {_READING}")
 
     def _start(self, statements: LiteralString) -> None:
         try:
@@ -240,6 +291,9 @@ class PostgresStore(Store):
         super()._stop(why)
         self.session.connection.close()
 
+    def _rewrite(self) -> None:
+        self.session.connection.execute("VACUUM FULL nodes")
+
     def _wake_with_commit(self) -> None:
         self.session.connection.execute("SELECT pg_notify('postroom', '')")
 
@@ -263,13 +317,15 @@ class ListenWaiter:
 
 def _connect(url: str) -> psycopg.Connection[Row]:
     try:
-        connection: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=10)
-        connection.execute("SET lock_timeout = '10s'")
-        connection.execute("SET synchronous_commit = on")  # durable, whatever the server's default
+        chosen = conninfo_to_dict(url)
+        ours: dict[str, Any] = {name: value for name, value in _KEPT_ALIVE.items() if name not in chosen}
+        connection: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=10, **ours)
+        for setting in _SETTINGS:
+            connection.execute(setting)
     except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
         raise StoreUnavailable(why="the URL of the room is malformed") from None
     except (psycopg.Error, UnicodeError) as error:
-        raise StoreUnavailable(why=_why(error)) from None
+        raise StoreUnavailable(why=_without_secrets(_why(error), url)) from None
     connection.prepare_threshold = 2
     return connection
 
@@ -295,6 +351,22 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
                 faults.reach("migrate.statement")
 
 
+@contextlib.contextmanager
+def two_phase(url: str) -> Iterator[Any]:
+    """A connection to a database of others, which may have something in doubt."""
+    try:
+        connection = psycopg.connect(url, connect_timeout=10)
+    except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
+        raise StoreUnavailable(why="the URL of the database is malformed") from None
+    except (psycopg.Error, UnicodeError) as error:
+        raise StoreUnavailable(why=_why(error)) from None
+    with contextlib.closing(connection):
+        try:
+            yield connection
+        except psycopg.Error as error:
+            raise _ours(error) from error
+
+
 def schema_of(url: str) -> int:
     """The number of a room's last migration; nothing is migrated."""
     with contextlib.closing(_connect(url)) as connection:
@@ -312,11 +384,11 @@ def _version(connection: psycopg.Connection[Row]) -> int:
     return int(row[0])
 
 
-def public_url(url: str) -> str:
-    """A URL as it may be shown: without its password, and without parameters, which may hold one too."""
-    scheme, _, rest = url.partition("?")[0].partition("://")
-    login, at, host = rest.rpartition("@")
-    return f"{scheme}://{login.partition(':')[0]}{at}{host}"
+def _without_secrets(why: str, url: str) -> str:
+    """What was said of a connection that failed, unless it quotes what may be a password: a URL can be read amiss."""
+    if any(piece in why for piece in pieces(url)):
+        return f"no connection to {public_url(url)}; why is not told, because it would show a part of the password"
+    return why
 
 
 def _why(error: BaseException) -> str:
@@ -330,6 +402,8 @@ def _ours(error: BaseException) -> BaseException:
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
+    if isinstance(error, psycopg.DataError) and not state:  # its driver's word: a text with a NUL
+        return ArgumentInvalid(argument="text", why=_why(error))
     why = f"{_why(error)} ({state})" if state else _why(error)
     if state in ("40001", "40P01", "23505"):  # serialization, deadlock, two who created the same thing at once
         return Conflict(why)

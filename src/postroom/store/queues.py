@@ -14,7 +14,9 @@ from typing import NamedTuple
 from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
 from postroom.store.journal import Journal
 from postroom.store.owner import is_alive
-from postroom.store.session import Session
+from postroom.store.session import Row, Session
+
+MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
 
 
 class Hold(IntEnum):
@@ -107,6 +109,18 @@ class Queue(NamedTuple):
         return self.lock_owner is not None and (self.lock_expires or 0) > now and is_alive(self.lock_owner) is not False
 
 
+def _read(row: Row) -> Queue:
+    """A queue as its row says; of one that says what no queue can say, nothing may be believed."""
+    id, name, kind, path, ordinal, keep, hold, retired, command, _, arrivals, departed, processed, door, *_ = row
+    numbers = (id, ordinal, keep, hold, retired, arrivals, departed, processed, door)
+    fits = all(isinstance(number, int) for number in numbers) and all(
+        isinstance(text, str) and text.isprintable() for text in (name, kind, path, command or "")
+    )
+    if not (fits and 0 <= hold <= 3 and 0 <= keep <= 2 and 0 <= retired <= 1):
+        raise StoreCorrupt(why=f"the row of queue {id} ({name!a}) says what no queue can say")
+    return Queue(*row)
+
+
 _COLUMNS = """
 SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command,
        q.command_seconds, max/*scalar*/(q.arrived, coalesce((
@@ -168,7 +182,9 @@ class Queues:
 
     def named_to_read(self, name: str) -> Queue | None:
         row = self._session.row(_BY_NAME, (name,))
-        return None if row is None else Queue(*row)
+        if row is not None and row[1] != name:
+            raise StoreCorrupt(why=f"an index leads from {name} to the queue {row[1]!a}. {MEND}")
+        return None if row is None else _read(row)
 
     def locked(self, id: int) -> Queue:
         """The same queue read anew, its row locked for this transaction."""
@@ -176,13 +192,13 @@ class Queues:
         row = self._session.row(_BY_ID, (id,))
         if row is None:  # rows are retired, never deleted
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
-        return Queue(*row)
+        return _read(row)
 
     def locked_all(self, names: Iterable[str]) -> dict[str, Queue]:
         """Those of many queues that are there, each locked: in the order of their ids, so nobody waits in a circle."""
         asked = json.dumps(list(names), ensure_ascii=False)
         self._session.lock(_LOCK_NAMES, asked)
-        return {row[1]: Queue(*row) for row in self._session.rows(_BY_NAMES, (asked,))}
+        return {row[1]: _read(row) for row in self._session.rows(_BY_NAMES, (asked,))}
 
     def kind(self, name: str) -> str | None:
         row = self._session.row(_KIND, (name,))
@@ -191,17 +207,19 @@ class Queues:
     def below(self, path: str) -> list[Queue]:
         """The queue at a symbolic path, or all queues under it, in the order of definition."""
         exact = self._session.row(_BY_PATH, (path,))
+        if exact is not None and exact[3] != path:
+            raise StoreCorrupt(why=f"an index leads from {path} to the queue {exact[1]!a}. {MEND}")
         if exact is not None:
-            return [Queue(*exact)]
+            return [_read(exact)]
         # "0" is the character after "/": the range holds exactly the paths that start with path + "/".
-        return [Queue(*row) for row in self._session.rows(_BELOW, (path + "/", path + "0"))]
+        return [_read(row) for row in self._session.rows(_BELOW, (path + "/", path + "0"))]
 
     def all(self) -> list[Queue]:
-        return [Queue(*row) for row in self._session.rows(_ALL)]
+        return [_read(row) for row in self._session.rows(_ALL)]
 
     def of_kind(self, kind: str) -> list[Queue]:
         """Retired ones too: a queue that comes back must find its history."""
-        return [Queue(*row) for row in self._session.rows(_OF_KIND, (kind,))]
+        return [_read(row) for row in self._session.rows(_OF_KIND, (kind,))]
 
     def names(self) -> list[tuple[str, str]]:
         """Every name and path, for suggestions and completion."""
@@ -212,7 +230,7 @@ class Queues:
         return [row[0] for row in self._session.rows(_OPEN_NAMES, CLOSED)]
 
     def locked_by(self, owner: str) -> list[Queue]:
-        return [Queue(*row) for row in self._session.rows(_LOCKED_BY, (owner,))]
+        return [_read(row) for row in self._session.rows(_LOCKED_BY, (owner,))]
 
     # --- changing ---
 

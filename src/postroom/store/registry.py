@@ -9,7 +9,7 @@ import secrets
 from hashlib import blake2b
 from hmac import compare_digest
 
-from postroom.errors import ArgumentInvalid, PrincipalRefused
+from postroom.errors import ArgumentInvalid, PasswordNeeded, PrincipalRefused
 from postroom.limits import ACTOR_CHARS_MAX, LOGIN_SECONDS, SECRET_CHARS_MAX
 from postroom.model.body import is_text
 from postroom.model.moment import in_microseconds
@@ -25,11 +25,27 @@ class Registry:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def add(self, name: str, password: str | None = None) -> str | None:
-        """Register a principal, or give one another secret. Without a password a token is made, and answered with."""
+    def add(
+        self, name: str, password: str | None = None, *, old: str | None = None, replace: bool = False
+    ) -> str | None:
+        """Register a principal, or give one another secret. Without a password a token is made, and answered with.
+
+        One that is there already shows its present secret, or the operator says ``replace``.
+        """
         token = secrets.token_urlsafe(24) if password is None else None
         secret = self.hashed(name, token or password or "")
-        self._store.transact("principal", lambda tx: tx.principals.set_secret(KIND, name, secret))
+        if old is not None and not replace:
+            self.verify(name, old)
+        seen = self._store.read(lambda tx: tx.principals.secret(KIND, name))
+
+        def work(tx: Transaction) -> None:
+            present = tx.principals.secret(KIND, name)
+            if present is not None and not replace and (old is None or present != seen):
+                word = "principal add --replace, or replace=True"
+                raise PasswordNeeded(what=f"{name} is registered, and has a password", word=word)
+            tx.principals.set_secret(KIND, name, secret)
+
+        self._store.transact("principal", work)
         return token
 
     @staticmethod
@@ -38,8 +54,8 @@ class Registry:
         if not name.isidentifier() or len(name) > ACTOR_CHARS_MAX:
             why = f"{name!r} is not a name: letters, digits and _, at most {ACTOR_CHARS_MAX}"
             raise ArgumentInvalid(argument="principal", why=why)
-        if not 0 < len(password) <= SECRET_CHARS_MAX:
-            raise ArgumentInvalid(argument="password", why=f"1 to {SECRET_CHARS_MAX} characters")
+        if not 0 < len(password) <= SECRET_CHARS_MAX or not is_text(password):
+            raise ArgumentInvalid(argument="password", why=f"1 to {SECRET_CHARS_MAX} characters of text")
         return hash_password(password)
 
     def remove(self, name: str) -> None:

@@ -7,14 +7,17 @@ line that was forgotten, doubled or lost shows. What messages say is in their ro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from postroom.model.key import key_text
-from postroom.store.journal import NOTES, Line
+from postroom.store.journal import FORGET, NOTES, RETURN, Line
 from postroom.store.messages import State
 from postroom.store.queues import Hold
+from postroom.store.transfers import HANDED_OVER
+
+T = TypeVar("T")
 
 
 class Place(NamedTuple):
@@ -74,23 +77,40 @@ class Told:
     stations: dict[str, str] = field(default_factory=dict)
     principals: set[tuple[str, str]] = field(default_factory=set)
     version: int = 0
-    older: int | None = None  # the first line that an earlier version wrote, which did not name a new queue
+    handed: set[int] = field(default_factory=set)  # of the departed, those that went to another store
+    archives: dict[int, str] = field(default_factory=dict)  # by the number of their last line: digest
+    retentions: dict[str, int] = field(default_factory=dict)
+    older: list[int] = field(default_factory=list)  # lines of earlier versions that did not say all; tables filled in
+    unknown: int | None = None  # the first of these that no table could help
     broken: list[Broken] = field(default_factory=list)
 
 
-def told(lines: Iterable[Line]) -> Told:
-    """Hear a whole journal."""
-    replay = _Replay()
+class Tables(NamedTuple):
+    """What is stored, for lines of earlier versions that did not say it: a new queue, and what a sweep took."""
+
+    queues: Mapping[int, Settings]
+    departed: Callable[[], Mapping[int, int]]  # key and last line
+    tokens: Mapping[int, tuple[str, str]]  # by message
+
+
+def told(lines: Iterable[Line], begin: Told | None = None, tables: Tables | None = None) -> Told:
+    """Hear a whole journal, or one whose beginning is known."""
+    replay = Replay(begin, tables)
     for line in lines:
         replay.hear(line)
     return replay.told
 
 
-class _Replay:
-    def __init__(self) -> None:
-        self.told = Told()
+class Replay:
+    """Hears lines one after another."""
+
+    def __init__(self, begin: Told | None = None, tables: Tables | None = None) -> None:
+        self.told = Told() if begin is None else begin
+        self._tables = tables
         self._of_message: dict[str, Callable[[Line, Place], None]] = {
             "take": self._take,
+            "reserve": self._reserve,
+            "give-back": self._give_back,
             "set-aside": self._set_aside,
             **dict.fromkeys(NOTES, self._note),
         }
@@ -120,19 +140,24 @@ class _Replay:
             "password": self._password,
             "remove-password": self._remove_password,
             "load": self._load,
+            "beats": self._beats,
+            "archive": self._archive,
+            "retention": self._retention,
         }
 
     def hear(self, line: Line) -> None:
         self.told.lines += 1
-        if line.message is not None:
-            self._message(line, line.message)
-            return
-        heard = self._of_room.get(line.verb)
-        if heard is not None:
-            try:
+        try:
+            if line.message is not None:
+                self._message(line, line.message)
+                return
+            heard = self._of_room.get(line.verb)
+            if heard is not None:
                 heard(line, _said(line))
-            except KeyError as missing:  # it speaks of what is not there, or does not say what it must
-                self._break(line, f"{line.verb} without {missing}")
+        except KeyError as missing:  # it speaks of what is not there, or does not say what it must
+            self._break(line, f"{line.verb!a} without {missing}")
+        except (ValueError, TypeError, AssertionError, StopIteration) as nonsense:
+            self._break(line, f"{line.verb!a} makes no sense ({type(nonsense).__name__})")
 
     def _break(self, line: Line, why: str) -> None:
         self.told.broken.append(Broken(line.seq, why))
@@ -145,19 +170,25 @@ class _Replay:
         known = told.departed.get(key) if place is None else place.last
         if line.prior != known:
             self._break(line, f"{line.verb} of {key_text(key)} follows line {line.prior}, and its last was {known}")
+        if line.verb == RETURN:
+            self._return(line, key, place)
+            return
         if place is None:
             if line.source is not None or line.target is None:
                 self._break(line, f"{line.verb} of {key_text(key)}, which is nowhere")
             told.departed.pop(key, None)  # it has come back
+            told.handed.discard(key)
             if line.target is not None:
                 self._arrive(line, key, line.target)
             return
-        if line.source != place.queue or place.state != State.UNPROCESSED:
+        ended = line.verb in ("take", "give-back") and place.state == State.RESERVED
+        if line.source != place.queue or not (ended or place.state == State.UNPROCESSED):
             self._break(line, f"{line.verb} of {key_text(key)} in queue {line.source}, and it was in {place.queue}")
         if line.target is None:
             self._leave(line, key, place)
             del told.messages[key]
             told.departed[key] = line.seq
+            self._gone(line, key)
             return
         heard = self._of_message.get(line.verb)
         if heard is None:
@@ -166,6 +197,14 @@ class _Replay:
             if line.target != place.queue:
                 self._break(line, f"{line.verb} of {key_text(key)} brings it to queue {line.target}")
             heard(line, place)
+
+    def _gone(self, line: Line, key: int) -> None:
+        if line.verb == HANDED_OVER:
+            self.told.handed.add(key)
+        elif line.verb == FORGET and line.detail is not None:
+            said = _said(line)
+            machine = said["machine"] if (said["machine"], said["entity"]) in self.told.tokens else ""
+            self.told.tokens.pop((machine, said["entity"]), None)  # lines of earlier versions did not say the machine
 
     def _arrive(self, line: Line, key: int, queue: int) -> None:
         told = self.told
@@ -180,8 +219,10 @@ class _Replay:
         said = _said(line)
         if "dossier" in said:
             self.told.dossiers.setdefault(key, set()).add((queue, said["dossier"]))
-        if line.verb == "put" and "machine" in said:
-            self.told.tokens[said["machine"], said["entity"]] = key
+        if line.verb == "put" and "entity" in said:
+            stored = None if self._tables is None else self._tables.tokens.get(key)
+            machine = said["machine"] if "machine" in said else stored[0] if stored is not None else ""
+            self.told.tokens[machine, said["entity"]] = key
 
     def _move(self, line: Line, place: Place) -> None:
         assert line.message is not None
@@ -191,13 +232,29 @@ class _Replay:
 
     def _leave(self, line: Line, key: int, place: Place) -> None:
         """It is no longer where it was, or is there as a new one."""
-        counts = self.told.counts[place.queue]
-        self.told.counts[place.queue] = counts._replace(departed=counts.departed + 1)
+        if place.state != State.RESERVED:  # which was counted when it was reserved
+            self._depart(place.queue)
         lock = self.told.locks.get(place.queue)
         if lock is not None and lock[0] == key:
             del self.told.locks[place.queue]
         if line.target != place.queue:
             self.told.dossiers.pop(key, None)
+
+    def _depart(self, queue: int, count: int = 1) -> None:
+        counts = self.told.counts[queue]
+        self.told.counts[queue] = counts._replace(departed=counts.departed + count)
+
+    def _reserve(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        self._leave(line, line.message, place)
+        self.told.messages[line.message] = place._replace(state=State.RESERVED, last=line.seq, processed=line.at)
+
+    def _give_back(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        if place.state != State.RESERVED:
+            self._break(line, f"{key_text(line.message)} is given back, and nobody had it")
+        self._depart(place.queue, -1)
+        self.told.messages[line.message] = place._replace(state=State.UNPROCESSED, last=line.seq, processed=None)
 
     def _take(self, line: Line, place: Place) -> None:
         assert line.message is not None
@@ -212,6 +269,18 @@ class _Replay:
         self._leave(line, line.message, place)
         about = place._replace(state=State.SET_ASIDE, position=line.seq, last=line.seq)
         self.told.messages[line.message] = about
+
+    def _return(self, line: Line, key: int, place: Place | None) -> None:
+        """It was taken, and is in its place again."""
+        told, said, queue = self.told, _said(line), _queue(line.target)
+        if place is None and told.departed.pop(key, None) is None:
+            self._break(line, f"{line.verb} of {key_text(key)}, which was never there")
+        if place is not None and (place.state != State.PROCESSED or place.queue != queue):
+            self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {queue}")
+        told.messages[key] = Place(queue, State.UNPROCESSED, said["position"], said["number"], line.seq, None)
+        counts = told.counts.get(queue, Counts())
+        kept = counts.processed - (place is not None)
+        told.counts[queue] = counts._replace(departed=counts.departed - 1, processed=kept)
 
     def _note(self, line: Line, place: Place) -> None:
         """It stays where it is."""
@@ -235,7 +304,13 @@ class _Replay:
         self._forget(line, said, gone)
 
     def _sweep(self, line: Line, said: dict[str, Any]) -> None:
-        self._forget(line, said, [key for first, last in said["keys"] for key in range(first, last + 1)])
+        if "keys" in said:
+            gone = [key for first, last in said["keys"] for key in range(first, last + 1)]
+        else:
+            departed = self._fill_in(line, lambda tables: tables.departed())
+            found = [(place.position, key) for key, place in self.told.messages.items() if place.queue == line.source]
+            gone = [key for _, key in sorted(found) if departed.get(key) == self.told.messages[key].last]
+        self._forget(line, said, gone[: said["messages"]])
 
     def _forget(self, line: Line, said: dict[str, Any], gone: list[int]) -> None:
         if len(gone) != said["messages"]:
@@ -250,20 +325,43 @@ class _Replay:
             counts = self.told.counts[place.queue]
             self.told.counts[place.queue] = counts._replace(processed=counts.processed - 1)
 
+    def _beats(self, line: Line, said: dict[str, Any]) -> None:
+        """All that was told of a queue of heartbeats before, in one line."""
+        told, queue = self.told, _queue(line.source)
+        for key in [key for key, place in told.messages.items() if place.queue == queue]:
+            del told.messages[key]
+        for key, last, number in said["hearts"]:
+            told.messages[key] = Place(queue, State.UNPROCESSED, last, number, last, None)
+        told.counts[queue] = Counts(said["arrivals"], said["departed"], 0)
+
     # --- queues ---
 
     def _create_queue(self, line: Line, said: dict[str, Any]) -> None:
-        if "name" not in said and self.told.older is None:
-            self.told.older = line.seq
-        settings = Settings(*(said[name] for name in ("name", "kind", "path", "ordinal", "keep", "command")))
-        settings = settings._replace(command_seconds=said.get("command_seconds"))
+        names = ("name", "kind", "path", "ordinal", "keep", "command")
+        if "name" in said:
+            settings = Settings(*(said[name] for name in names))._replace(command_seconds=said.get("command_seconds"))
+        else:
+            stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
+            settings = stored._replace(hold=Hold.NONE, retired=0)
         self.told.queues[_queue(line.target)] = settings
         self.told.counts.setdefault(_queue(line.target), Counts())
+
+    def _fill_in(self, line: Line, look: Callable[[Tables], T | None]) -> T:
+        """What a line of an earlier version did not say, as it is stored."""
+        self.told.older.append(line.seq)
+        found = None if self._tables is None else look(self._tables)
+        if found is None:
+            self.told.unknown = self.told.unknown or line.seq
+            raise KeyError("what it did not say")
+        return found
 
     def _set(self, queue: int | None, **changed: Any) -> None:
         self.told.queues[_queue(queue)] = self.told.queues[_queue(queue)]._replace(**changed)
 
     def _change_queue(self, line: Line, said: dict[str, Any]) -> None:
+        if "ordinal" not in said:
+            stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
+            said = {"path": stored.path, "ordinal": stored.ordinal, "command": stored.command, **said}
         self._set(line.target, path=said["path"], ordinal=said["ordinal"], command=said["command"], retired=0)
         self._set(line.target, command_seconds=said.get("command_seconds"))
 
@@ -325,6 +423,15 @@ class _Replay:
         if said["version"] != self.told.version + 1:
             self._break(line, f"version {said['version']} was loaded after {self.told.version}")
         self.told.version = said["version"]
+
+    def _archive(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.archives[said["last"]] = said["digest"]
+
+    def _retention(self, line: Line, said: dict[str, Any]) -> None:
+        if said["microseconds"] is None:
+            self.told.retentions.pop(said["kind"], None)
+        else:
+            self.told.retentions[said["kind"]] = said["microseconds"]
 
 
 def _said(line: Line) -> dict[str, Any]:

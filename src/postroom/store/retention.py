@@ -19,6 +19,15 @@ SELECT m.key, m.queue FROM messages m WHERE m.queue = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
     AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key) ORDER BY m.position LIMIT ?
 """
+_COUNT_SPENT = """
+SELECT count(*) FROM spent p JOIN messages m ON m.key = p.message
+WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+"""
+_COUNT_PROCESSED = """
+SELECT count(*) FROM messages m WHERE m.queue = ? AND m.state = 0
+    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key)
+"""
 _DEPART = """
 INSERT INTO departed (key, last, cause, type)
 SELECT key, coalesce(last, position), cause, type FROM messages WHERE key = ?
@@ -47,7 +56,7 @@ class Retention:
         for queue in unsliced:
             if len(found) < limit:
                 found += self._session.rows(_PROCESSED, (queue.id, limit - len(found)))
-        self._remove(found)
+        self.remove(found)
         if not found:
             self._session.run(_STALE)
         return len(found)
@@ -56,7 +65,16 @@ class Retention:
         """The keys of a queue's processed messages."""
         return (row[0] for row in self._session.rows(_ALL_PROCESSED, (queue.id,)))
 
-    def _remove(self, found: Sequence[tuple[int, int]]) -> None:
+    def sweepable(self, unsliced: Sequence[Queue]) -> int:
+        """How many messages a sweep would remove."""
+        counts = [self._session.row(_COUNT_SPENT)]
+        counts += [self._session.row(_COUNT_PROCESSED, (queue.id,)) for queue in unsliced]
+        return sum(int(row[0]) for row in counts if row is not None)
+
+    def remove(self, found: Sequence[tuple[int, int]]) -> None:
+        """Remove processed messages: of each the key, and its queue."""
+        if not found:
+            return
         keys = [(key,) for key, _ in found]
         self._session.many(_DEPART, keys)
         for statement in (_DELETE, _FORGET, _UNSPEND):

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from postroom.errors import JournalArchived
 from postroom.model.message import Stored
+from postroom.store.archives import Archives
 from postroom.store.columns import STORED
 from postroom.store.queues import Queue
 from postroom.store.session import Row, Session
@@ -77,8 +79,9 @@ WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND (j.source IS NULL OR j.sourc
 
 
 class Scans:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, archives: Archives) -> None:
         self._session = session
+        self._archives = archives
 
     # --- what is there ---
 
@@ -104,6 +107,13 @@ class Scans:
     def last_arrival(self, queue: Queue, after: int, until: int, limit: int) -> int | None:
         """The journal number of the newest of the next ``limit`` arrivals."""
         return self._number(_LAST, (after, until, queue.id, limit))
+
+    def check_unarchived(self, queue: Queue, after: int) -> int:
+        """Refuse to go on behind a number if what came next was archived; answers with the end of the archive."""
+        end = self._archives.end()
+        if after < end and self._archives.has_arrivals(queue.id, after):
+            raise JournalArchived(line=after, end=end)
+        return end
 
     def count_arrivals(self, queue: Queue, after: int, until: int) -> int:
         return self._number(_COUNT_ARRIVALS, (after, until, queue.id)) or 0

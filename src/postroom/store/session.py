@@ -30,6 +30,7 @@ class Session(ABC):
     """
 
     compares_json_numbers: bool  # whether what ``->>`` takes out of a JSON text is a number if it was one
+    numbers_without_gaps: bool  # whether each line of the journal has the number after that of the one before
     place: str  # where the database is, as anyone may see it
     now: int  # microseconds; fixed when the transaction began, so one commit has one time
     clock: Clock
@@ -67,6 +68,10 @@ class Session(ABC):
     def append(self, statement: str, values: Sequence[Any]) -> int:
         """Insert one journal row whose number the database chooses; answers with the number."""
 
+    def take_time(self) -> None:
+        """What follows in this transaction may think for long between two statements, though others wait for it."""
+        return
+
     @abstractmethod
     def about(self) -> About:
         """For whoever examines the store."""
@@ -74,6 +79,10 @@ class Session(ABC):
     @abstractmethod
     def damage(self) -> list[str] | None:
         """What the database itself finds wrong with its files, by reading all of them; None if it cannot look."""
+
+    @abstractmethod
+    def rebuild_indexes(self) -> None:
+        """Make every index anew from its table."""
 
     @abstractmethod
     def journal_numbers(self, count: int) -> Sequence[int]:

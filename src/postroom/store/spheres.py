@@ -16,7 +16,7 @@ UNDO_QUEUE = "COMP.Q"
 ALIVE_QUEUE = "ALIVE.Q"
 
 _ADD = "INSERT INTO spheres (token, id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, ?, 0)"
-_NUMBER = "UPDATE spheres SET sends = sends + 1 WHERE id = ? RETURNING sends - 1"
+_NUMBER = "UPDATE spheres SET sends = sends + ? WHERE id = ? RETURNING sends - ?"
 _ENDS = "UPDATE spheres SET ends = ? WHERE id = ?"
 _REASON = "UPDATE spheres SET reason = ? WHERE id = ?"
 _COLUMNS = "SELECT s.id, q.name, s.owner, s.heartbeat, s.started, s.sends, s.ends, s.reason, s.token"
@@ -43,24 +43,42 @@ FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
 WHERE q.name = 'ACTIVE' AND r.since + r.within < ?
 """
 _BEATS = """
-SELECT m.body, m.position, m.key
-FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 WHERE q.name = 'ALIVE.Q'
+SELECT m.body, coalesce(b.beats, 0), coalesce(b.at, m.created), m.key
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 LEFT JOIN beats b ON b.owner = m.body
+WHERE q.name = 'ALIVE.Q'
 """
+_BEAT = """
+INSERT INTO beats (owner, beats, at) VALUES (?, 1, ?)
+ON CONFLICT (owner) DO UPDATE SET beats = beats.beats + 1, at = excluded.at
+"""
+_BEATEN = "SELECT beats FROM beats WHERE owner = ?"
+_STILL = "DELETE FROM beats WHERE owner = ?"
 _SEND = """
-INSERT INTO sends (sphere, number, moment, recipient, message, queue, remembered, target, kept, sent)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sends (sphere, number, moment, recipient, message, queue, remembered, target, kept, sent, maker)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _SENDS = """
 SELECT sphere, number, moment, recipient, message, queue, remembered, target, kept, sent, received, processed,
-    outcome, why
+    outcome, why, maker, used
 FROM sends
 """
 _OPEN_SENDS = _SENDS + "WHERE sphere = ? AND outcome IS NULL ORDER BY number DESC"
 _ALL_SENDS = _SENDS + "WHERE sphere = ? ORDER BY number"
-_SENT = _SENDS + "WHERE message = ?"
+_SENT = _SENDS + "WHERE message = ? AND moment = 'now'"
+_ORIGIN = _SENDS + "WHERE (message = ? AND moment = 'now') OR remembered = ?"
 _OUTCOME = "UPDATE sends SET outcome = ?, why = ? WHERE sphere = ? AND number = ?"
-_RECEIVED = "UPDATE sends SET received = coalesce(received, ?) WHERE message = ?"
-_PROCESSED = "UPDATE sends SET received = coalesce(received, ?), processed = coalesce(processed, ?) WHERE message = ?"
+_DELIVERED = "UPDATE sends SET remembered = ? WHERE sphere = ? AND number = ?"
+_RECEIVED = "UPDATE sends SET received = coalesce(received, ?) WHERE message = ? AND moment = 'now'"
+_PROCESSED = """
+UPDATE sends SET received = coalesce(received, ?), processed = coalesce(processed, ?)
+WHERE message = ? AND moment = 'now'
+"""
+_USED = """
+UPDATE sends SET received = coalesce(received, ?), processed = coalesce(processed, ?), used = 1
+WHERE message = ? AND moment = 'now'
+"""
+_UNSAY = "UPDATE sends SET received = NULL, processed = NULL WHERE sphere = ? AND number = ?"
+_LEAVE = "DELETE FROM parts WHERE sphere = ? AND message = ?"
 _REQUIRE = """
 INSERT INTO requirements (sphere, number, recipients, processing, enough, since, within)
 SELECT ?, count(*), ?, ?, ?, ?, ? FROM requirements WHERE sphere = ?
@@ -77,12 +95,16 @@ FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
     JOIN spheres s ON s.token = m.key JOIN parts p ON p.sphere = s.id AND p.done = 0
 WHERE q.name = ?
 """
-_BRANCH = "INSERT INTO branches (branch, sphere) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_BRANCH = "INSERT INTO branches (branch, sphere, place) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_IN_DOUBT = """
+SELECT b.branch, coalesce(b.place, ''), s.id, q.name, s.owner
+FROM branches b JOIN spheres s ON s.id = b.sphere JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
+WHERE q.name IN ('COMMITTED', 'ABORTING', 'ABORTED') ORDER BY s.id, b.branch
+"""
 _SPHERE_OF = "SELECT sphere FROM branches WHERE branch = ?"
 _FORGET_BRANCH = "DELETE FROM branches WHERE branch = ?"
-_FORGET_BRANCHES = "DELETE FROM branches WHERE sphere = ?"
 _CHECK = """
-INSERT INTO checks (engine, microseconds) VALUES ('compensation', ?)
+INSERT INTO checks (engine, microseconds) VALUES (?, ?)
 ON CONFLICT (engine) DO UPDATE SET microseconds = excluded.microseconds
 """
 _CHECKED = "SELECT microseconds FROM checks WHERE engine = 'compensation'"
@@ -103,8 +125,9 @@ class Kept(NamedTuple):
 
 
 class Beat(NamedTuple):
-    position: int  # the number in the journal of the last beat
-    key: int
+    beats: int  # how often it has beaten
+    at: int  # when it last did, by the store's clock
+    key: int  # of its message in ALIVE.Q
 
 
 class Send(NamedTuple):
@@ -124,6 +147,8 @@ class Send(NamedTuple):
     processed: int | None = None
     outcome: str | None = None
     why: str | None = None
+    maker: str | None = None  # the rule, arc, counter or procedure that made the message
+    used: int | None = None  # a step of the engine has used it up: what came of it are other sends
 
 
 class Requirement(NamedTuple):
@@ -138,6 +163,16 @@ class Part(NamedTuple):
     message: int
     owner: str
     done: bool
+
+
+class Doubt(NamedTuple):
+    """A database that was prepared, and may not know how its sphere has ended."""
+
+    branch: str
+    place: str  # which database, as it may be shown
+    sphere: str
+    state: str
+    owner: str
 
 
 class Spheres:
@@ -178,12 +213,25 @@ class Spheres:
         return [row[0] for row in self._session.rows(_OWNED, (state, owner))]
 
     def beats(self) -> dict[str, Beat]:
-        """The newest heartbeat of every owner."""
-        return {owner: Beat(position, key) for owner, position, key in self._session.rows(_BEATS)}
+        """The heartbeat of every owner."""
+        return {owner: Beat(*rest) for owner, *rest in self._session.rows(_BEATS)}
 
-    def announce(self, microseconds: int) -> None:
-        """How often an engine looks whether owners live."""
-        self._session.run(_CHECK, (microseconds,))
+    def beat(self, owner: str) -> None:
+        """One more beat of an owner; it touches what is this owner's alone."""
+        self._session.run(_BEAT, (owner, self._session.now))
+
+    def beaten(self, owner: str) -> int:
+        """How often an owner has beaten."""
+        row = self._session.row(_BEATEN, (owner,))
+        return 0 if row is None else int(row[0])
+
+    def still(self, owner: str) -> None:
+        """An owner beats no more."""
+        self._session.run(_STILL, (owner,))
+
+    def announce(self, microseconds: int, *, binding: bool = True) -> None:
+        """How often an engine looks whether owners live; ``binding`` for those who start spheres."""
+        self._session.run(_CHECK, ("compensation" if binding else "one check", microseconds))
 
     def announced(self) -> int | None:
         row = self._session.row(_CHECKED)
@@ -195,15 +243,15 @@ class Spheres:
 
     # --- sends ---
 
-    def next_send(self, id: str) -> int:
-        """The number of a sphere's next send, which is counted by that."""
-        row = self._session.row(_NUMBER, (id,))
+    def next_send(self, id: str, count: int = 1) -> int:
+        """The number of a sphere's next send, which is counted by that, or of the next so many."""
+        row = self._session.row(_NUMBER, (count, id, count))
         assert row is not None, id
         return int(row[0])
 
-    def remember(self, send: Send) -> None:
-        """Note a new send."""
-        self._session.run(_SEND, send[:10])
+    def remember(self, *sends: Send) -> None:
+        """Note new sends."""
+        self._session.many(_SEND, [(*send[:10], send.maker) for send in sends])
 
     def open_sends(self, id: str) -> list[Send]:
         """Those whose outcome is not settled, the newest first."""
@@ -216,6 +264,20 @@ class Spheres:
         """The send by which a message came, if a sphere has sent it."""
         row = self._session.row(_SENT, (message,))
         return None if row is None else Send(*row)
+
+    def origin(self, message: int) -> Send | None:
+        """The send that a message came by, or whose compensation it is."""
+        row = self._session.row(_ORIGIN, (message, message))
+        return None if row is None else Send(*row)
+
+    def delivered_as(self, send: Send, key: int) -> None:
+        """What was remembered went to its queue as another message."""
+        self._session.run(_DELIVERED, (key, send.sphere, send.number))
+
+    def unsay(self, send: Send) -> None:
+        """A recipient has given its message back: what it said of it does not count, and it takes no part."""
+        self._session.run(_UNSAY, (send.sphere, send.number))
+        self._session.run(_LEAVE, (send.sphere, send.message))
 
     def settle(self, send: Send, outcome: str | None, why: str | None = None) -> None:
         """What became of a send; None if it is still to be done, and why it could not be."""
@@ -230,6 +292,11 @@ class Spheres:
         """Recipients say that they are done with these messages."""
         now = self._session.now
         return self._session.many(_PROCESSED, [(now, now, key) for key in messages])
+
+    def used(self, messages: Iterable[int]) -> int:
+        """Steps of the engine are done with these messages, and have used them up."""
+        now = self._session.now
+        return self._session.many(_USED, [(now, now, key) for key in messages])
 
     # --- conditions ---
 
@@ -261,8 +328,13 @@ class Spheres:
         """Recipients that take part in spheres in a state and are not done: who, in which, how often they beat."""
         return [(row[0], row[1], row[2]) for row in self._session.rows(_PART_OWNERS, (state,))]
 
-    def add_branches(self, id: str, branches: Iterable[str]) -> None:
-        self._session.many(_BRANCH, [(branch, id) for branch in branches])
+    def add_branches(self, id: str, shares: Iterable[tuple[str, str]]) -> None:
+        """What databases call their shares of a sphere, each with where it is."""
+        self._session.many(_BRANCH, [(branch, id, place) for branch, place in shares])
+
+    def in_doubt(self) -> list[Doubt]:
+        """Shares of spheres whose end is decided, and of which nobody has said that they have followed."""
+        return [Doubt(*row) for row in self._session.rows(_IN_DOUBT)]
 
     def sphere_of(self, branch: str) -> str | None:
         row = self._session.row(_SPHERE_OF, (branch,))
@@ -271,5 +343,5 @@ class Spheres:
     def forget_branch(self, branch: str) -> None:
         self._session.run(_FORGET_BRANCH, (branch,))
 
-    def forget_branches(self, id: str) -> None:
-        self._session.run(_FORGET_BRANCHES, (id,))
+    def forget_branches(self, branches: Iterable[str]) -> None:
+        self._session.many(_FORGET_BRANCH, [(branch,) for branch in branches])

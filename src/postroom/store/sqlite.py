@@ -29,12 +29,13 @@ from postroom.errors import (
     StoreUnavailable,
     UrlInvalid,
 )
-from postroom.limits import BUSY_SECONDS
+from postroom.limits import BACKUP_PAGES, BUSY_SECONDS
 from postroom.model.message import Draft, Message, Stored, message_hash
 from postroom.model.moment import Clock, system_clock
 from postroom.store import guard, rights, wakeup
-from postroom.store.base import Conflict, Store, Waiter
+from postroom.store.base import Conflict, Progress, Store, Waiter
 from postroom.store.doubt import Doubt
+from postroom.store.journal import line_digest, put_digest
 from postroom.store.migrations import MIGRATIONS, for_sqlite
 from postroom.store.reserve import EMPTYING, Reserve
 from postroom.store.session import About, Row, Session
@@ -54,7 +55,7 @@ FROM queues q WHERE q.id = ? AND q.hold = 0 AND q.retired = 0 AND q.command IS N
     AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
 """
 _PUT_ONE = """
-INSERT INTO journal (at, verb, message, target, actor) VALUES (?, 'put', ?, ?, ?);
+INSERT INTO journal (at, verb, message, target, actor, digest) VALUES (?, 'put', ?, ?, ?, ?);
 INSERT INTO messages (key, queue, position, number, created, body, format, type, properties, hash)
 VALUES (?, ?, last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?)
 """
@@ -62,13 +63,16 @@ _RECEIVE_ONE = """
 BEGIN IMMEDIATE;
 SELECT m.key, q.name, m.created, ?, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
        m.number, coalesce(m.last, m.position)
-FROM queues q CROSS JOIN messages m ON m.queue = q.id AND m.state = 1
+FROM queues q CROSS JOIN messages m ON m.key = (
+    SELECT i.key FROM messages i WHERE i.queue = q.id AND i.state = 1 ORDER BY i.position LIMIT 1
+) AND m.queue = q.id AND m.state = 1 AND m.number <= q.departed + 1
 WHERE q.id = ? AND q.hold < 2 AND q.retired = 0 AND q.keep = 1
     AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
-ORDER BY m.position LIMIT 1
+    AND NOT EXISTS (SELECT 1 FROM handouts h WHERE h.queue = q.id)
 """
 _TAKE_ONE = """
-INSERT INTO journal (at, verb, message, prior, source, target, actor) VALUES (?, 'take', ?, ?, ?, ?, ?);
+INSERT INTO journal (at, verb, message, prior, source, target, actor, digest)
+VALUES (?, 'take', ?, ?, ?, ?, ?, ?);
 UPDATE messages SET state = 0, position = last_insert_rowid(), last = NULL, processed = ? WHERE key = ?;
 UPDATE queues SET departed = departed + 1, processed = processed + 1, arrived = max(arrived, ?) WHERE id = ?
 """
@@ -76,6 +80,7 @@ UPDATE queues SET departed = departed + 1, processed = processed + 1, arrived = 
 
 class SqliteSession(Session):
     compares_json_numbers = True
+    numbers_without_gaps = True
 
     def __init__(self, connection: apsw.Connection, clock: Clock, place: str) -> None:
         self.connection = connection
@@ -92,11 +97,32 @@ class SqliteSession(Session):
         return self.connection.changes()
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self.execute(statement, values).fetchall()
+        try:
+            return self.execute(statement, values).fetchall()
+        except UnicodeDecodeError:
+            return self._readable(statement, values)
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
-        found = self.execute(statement, values).fetchall()
+        found = self.rows(statement, values)
         return found[0] if found else None
+
+    def _readable(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        """The same rows, of which some text is no text any more: bytes that are none become characters that are none.
+
+        SQLite looks at no byte of a text. What such a character is in does not match its hash, and is not believed.
+        """
+        names: list[str] = []
+
+        def look(cursor: apsw.Cursor, *_: Any) -> bool:
+            names.extend(f"c{number}" for number in range(len(cursor.get_description())))
+            return False  # it is not run
+
+        looking = self.connection.cursor()
+        looking.exec_trace = look
+        with contextlib.suppress(apsw.ExecTraceAbort):
+            looking.execute(statement, values)
+        rows: list[Any] = self.execute(_as_bytes(names, statement), values).fetchall()
+        return [tuple(map(_text, row[::2], row[1::2])) for row in rows]
 
     def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
         before = self.connection.total_changes()
@@ -104,7 +130,7 @@ class SqliteSession(Session):
         return self.connection.total_changes() - before
 
     def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
-        return [self.execute(statement, each).fetchall() for each in values]
+        return [self.rows(statement, each) for each in values]
 
     def append(self, statement: str, values: Sequence[Any]) -> int:
         # An INTEGER PRIMARY KEY that is not given is the highest one plus one.
@@ -118,6 +144,9 @@ class SqliteSession(Session):
 
     def damage(self) -> list[str]:
         return [row[0] for row in self.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
+
+    def rebuild_indexes(self) -> None:
+        self.execute("REINDEX")
 
     def journal_numbers(self, count: int) -> Sequence[int]:
         # There is one writer at a time, so the numbers after the highest are ours.
@@ -162,6 +191,7 @@ class SqliteStore(Store):
                     return None
                 now = self.session.clock()
                 actor, hash = transaction.journal.actor, message_hash(key, now, None, *draft)
+                digest = put_digest(now, key, queue, actor)
                 self._take_turn("send")
                 found: list[Any] = execute(_OPEN_ONE, (queue,)).fetchall()
                 if not found:
@@ -170,7 +200,7 @@ class SqliteStore(Store):
                     return None
                 self._files.guard.forbid_recovery()
                 arrivals, departed = found[0]
-                execute(_PUT_ONE, (now, key, queue, actor, key, queue, arrivals + 1, now, *draft, hash))
+                execute(_PUT_ONE, (now, key, queue, actor, digest, key, queue, arrivals + 1, now, *draft, hash))
                 if faults.armed:
                     _reach_both("send")
                 self._files.guard.check_lock()
@@ -197,13 +227,17 @@ class SqliteStore(Store):
             try:
                 execute, now = self.session.execute, self.session.clock()
                 self._take_turn("receive")
-                stored = _first(execute(_RECEIVE_ONE, (now, queue)).fetchall())
+                try:
+                    stored = _first(execute(_RECEIVE_ONE, (now, queue)).fetchall())
+                except UnicodeDecodeError:  # the long way reads what is left of it
+                    stored = None
                 if stored is None or not stored.sound:
                     execute("ROLLBACK")
                     return None
                 self._files.guard.forbid_recovery()
                 key, actor = stored.key, self._transaction.journal.actor
-                execute(_TAKE_ONE, (now, key, stored.last, queue, queue, actor, now, key, stored.number, queue))
+                line = (key, stored.last, queue, queue, actor)
+                execute(_TAKE_ONE, (now, *line, line_digest(now, "take", *line), now, key, stored.number, queue))
                 if faults.armed:
                     _reach_both("receive")
                 self._files.guard.check_lock()
@@ -226,6 +260,21 @@ class SqliteStore(Store):
             self._raise_uncommitted(label, error)
         self._rollback()
         self._raise_ours(error)
+
+    def copy_to(self, file: Path, progress: Progress) -> None:
+        # A connection of its own: nobody who shares this store waits for it.
+        copy_file(Path(self.session.place), file, progress)
+
+    def copy_from(self, file: Path, progress: Progress) -> None:
+        with self._mutex, self._entered():
+            try:
+                self._take_turn("restore")
+                with contextlib.closing(_connect(file)) as source:
+                    _copy(source, self.session.connection, progress)
+            except BaseException as error:
+                self._raise_ours(error)
+            self._stop("the room was restored; open it again")
+        self._wake_after_commit()
 
     def waiter(self) -> AbstractContextManager[Waiter]:
         return wakeup.waiting(self._wake_directory)
@@ -344,11 +393,29 @@ class SqliteStore(Store):
         self._finalizer.detach()
         self._files.forked()
 
+    def _rewrite(self) -> None:
+        self._take_turn("scrub")
+        self.session.execute("VACUUM")
+        self.session.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._files.check()
+
     def _wake_with_commit(self) -> None:
         pass
 
     def _wake_after_commit(self) -> None:
         wakeup.wake(self._wake_directory)
+
+
+def _as_bytes(names: list[str], statement: str) -> str:
+    """A statement whose texts come as bytes, each behind the name of its type."""
+    each = ", ".join(
+        f"typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
+    )
+    return f"WITH r ({', '.join(names)}) AS ({statement}) SELECT {each} FROM r"  # noqa: S608  # constants alone
+
+
+def _text(type: str, value: Any) -> Any:
+    return value.decode(errors="surrogateescape") if type == "text" else value
 
 
 def _first(rows: list[Any]) -> Stored | None:
@@ -467,6 +534,36 @@ def _connect(file: Path) -> apsw.Connection:
     return connection
 
 
+def copy_file(source: Path, target: Path, progress: Progress) -> None:
+    """Copy a room's file with all that is committed, as it is in one moment; the target is a file that is empty."""
+    try:
+        _make_sure(source, create=False)
+        connection = _connect(source)
+    except (apsw.Error, OSError) as error:
+        raise _ours(error, source) from error
+    try:
+        into = apsw.Connection(os.fspath(target))
+        try:
+            # One picture for all pages: else every commit of others would begin the copy anew.
+            connection.execute("BEGIN")
+            connection.execute(_LAST_NUMBER if _version(connection) else _ANYTHING).fetchall()
+            _copy(connection, into, progress)
+        finally:
+            into.close()
+    except BaseException as error:
+        raise _ours(error, source) from error
+    finally:
+        connection.close()
+
+
+def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress) -> None:
+    with target.backup("main", source, "main") as copying:
+        while not copying.done:
+            copying.step(BACKUP_PAGES)
+            progress(copying.page_count - copying.remaining, copying.page_count)
+
+
+_ANYTHING = "SELECT count(*) FROM sqlite_master"
 _SETTINGS = (
     # Small pages: a durable send changes three, and their bytes are what the disk waits for.
     "PRAGMA page_size = 1024",
@@ -548,6 +645,6 @@ def _ours(error: BaseException, file: Path | None = None) -> BaseException:
         return UrlInvalid(url=str(file), why="the file is not a SQLite database, or its head is damaged")
     if isinstance(error, apsw.NotADBError):
         return StoreCorrupt(why=why)
-    if isinstance(error, apsw.CorruptError):
+    if isinstance(error, (apsw.CorruptError, apsw.SQLError)):  # statements are constants: it is the schema that is not
         return StoreCorrupt(why=why)
     return StoreUnavailable(why=f"{why} ({type(error).__name__})")

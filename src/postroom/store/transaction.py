@@ -11,6 +11,7 @@ from postroom.store.dossiers import Dossiers
 from postroom.store.epochs import Epochs
 from postroom.store.filings import Filings
 from postroom.store.handling import Handling
+from postroom.store.handouts import Handouts
 from postroom.store.journal import Journal
 from postroom.store.keys import Keys
 from postroom.store.leases import Leases
@@ -31,6 +32,7 @@ from postroom.store.timers import Timers
 from postroom.store.tokens import Tokens
 from postroom.store.tracking import Tracking
 from postroom.store.transfers import Transfers
+from postroom.store.upkeep import Upkeep
 
 
 class Transaction:
@@ -45,16 +47,17 @@ class Transaction:
         self.keys = Keys(session)
         self.slices = Slices(session)
         self.messages = Messages(session, self.journal, self.keys, self.counts, self.slices)
-        self.causes = Causes(session)
+        self.causes = Causes(session, self.journal.archives)
         self.definitions = Definitions(session, self.journal)
         self.epochs = Epochs(session)
         self.principals = Principals(session, self.journal)
         self.receipts = Receipts(session)
         self.leases = Leases(session, self.journal)
         self.timers = Timers(session, self.journal)
-        self.scans = Scans(session)
+        self.scans = Scans(session, self.journal.archives)
         self.soundness = Soundness(session)
         self.retention = Retention(session, self.journal, self.queues, self.counts)
+        self.upkeep = Upkeep(session, self.journal, self.queues, self.messages, self.retention)
         self.nodes = Nodes(session, self.journal)
         self.filings = Filings(session)
         self.transfers = Transfers(session, self.journal, self.queues, self.counts)
@@ -66,6 +69,7 @@ class Transaction:
         self.spheres = Spheres(session)
         self.staging = Staging(session)
         self.handling = Handling(session, self.counts, self.spheres)
+        self.handouts = Handouts(session, self.journal, self.queues, self.counts)
         self._wake = False
 
     @property

@@ -89,7 +89,7 @@ class Transfers:
             )
         self._session.many(INSERT, [_row(queue, stored) for stored in made])
         if made:
-            self._journal.add_arrivals("create", target=queue.id, since=numbers[0])
+            self._journal.add_arrivals("create", numbers, [stored.key for stored in made], queue.id)
         return made
 
     def move(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from postroom.errors import JournalTooOld
 from postroom.limits import DIFFERENCES_MAX, JOURNAL_PAGE_ROWS
 from postroom.model.key import key_text
-from postroom.store.replay import Counts, Place, Settings, Told, told
+from postroom.store import snapshot
+from postroom.store.archives import Archive
+from postroom.store.audit import Audit
+from postroom.store.journal import Line
+from postroom.store.replay import Broken, Counts, Place, Replay, Settings, Tables, Told, told
 from postroom.store.session import Row
+from postroom.store.shelf import Digest
 from postroom.store.transaction import Transaction
 
 _MESSAGES = """
@@ -33,6 +38,8 @@ _OUTBOX = "SELECT id, state, attempts FROM outbox"
 _NODES = "SELECT name FROM nodes"
 _STATIONS = "SELECT name, node FROM stations"
 _PRINCIPALS = "SELECT kind, name FROM principals"
+_ARCHIVES = "SELECT last, digest FROM archives"
+_RETENTIONS = "SELECT kind, microseconds FROM retentions"
 _VERSION = "SELECT coalesce(max(version), 0), count(*) FROM versions"
 
 
@@ -56,6 +63,9 @@ class Verified:
     departed: int
     queues: int
     differences: tuple[Difference, ...]
+    uncovered: int = 0  # lines from before digests: what they say is not checked
+    archived: int = 0  # of the lines
+    older: int = 0  # lines of earlier versions that did not say all: for the rest, the tables were believed
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -64,21 +74,105 @@ class Verified:
             "departed": self.departed,
             "queues": self.queues,
             "differences": [each.as_dict() for each in self.differences],
+            "archived": self.archived,
+            "older": self.older,
+            "uncovered": self.uncovered,
         }
 
 
-def verified(tx: Transaction) -> Verified:
-    """Replay the journal and compare; ``tx`` must be one unchanging picture of the store."""
-    known = told(tx.journal.lines())
-    if known.older is not None:
-        raise JournalTooOld(line=known.older)
-    size = (known.lines, len(known.messages), len(known.departed), len(known.queues))
-    return Verified(*size, tuple(islice(_differences(tx, known), DIFFERENCES_MAX)))
+def verified(tx: Transaction, *, archives: bool = False) -> Verified:
+    """Replay the journal and compare; ``tx`` must be one unchanging picture of the store.
+
+    What was archived is taken as it was when the archive was written; with ``archives`` it is read and replayed, too.
+    """
+    reading, audit = _Reading(tx), Audit(tx.session.numbers_without_gaps)
+    begin = reading.archives(audit) if archives else beginning(tx)
+    known = told(audit.of(tx.journal.lines()), begin, tables(tx))
+    if audit.broken:  # then it is the damage that an old line seems to lack something
+        known.unknown = None
+    found = compared(tx, known, chain(reading.differences, _of_lines(audit.broken), _unsound(tx)))
+    return replace(found, uncovered=audit.uncovered)
+
+
+def tables(tx: Transaction) -> Tables:
+    """What is stored, for lines that earlier versions wrote."""
+    queues = {row[0]: Settings(*row[1:]) for row in tx.session.rows(_QUEUES)}
+    tokens = {row[2]: (row[0], row[1]) for row in tx.session.rows(_TOKENS)}
+    return Tables(queues, lambda: dict(_pages(tx, _DEPARTED)), tokens)
+
+
+def beginning(tx: Transaction) -> Told | None:
+    """What the archived lines come to; None if there are none."""
+    state = tx.journal.archives.state()
+    return None if state is None else snapshot.read(state)
+
+
+def compared(tx: Transaction, known: Told, before: Iterable[Difference] = ()) -> Verified:
+    """Compare what a journal comes to with the tables."""
+    if known.unknown is not None:
+        raise JournalTooOld(line=known.unknown)
+    archived = tx.journal.archives.all()
+    gone = len(known.departed) + sum(archive.departed for archive in archived)
+    size = (known.lines, len(known.messages), gone, len(known.queues))
+    differences = tuple(islice(chain(before, _of_lines(known.broken), _differences(tx, known)), DIFFERENCES_MAX))
+    lines = sum(archive.lines for archive in archived)
+    return Verified(*size, differences, archived=lines, older=len(known.older))
+
+
+class _Reading:
+    """The archives, read from their beginning: whether they are whole, and come to what is noted of them."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self.differences: list[Difference] = []
+
+    def archives(self, audit: Audit) -> Told:
+        replay = Replay(None, tables(self._tx))
+        for archive in self._tx.journal.archives.all():
+            shelf, digest = archive.shelf(), Digest()
+            for rows in shelf.every("lines"):
+                digest.add(rows)
+                for line in audit.of(Line(*row) for row in shelf.lines(rows)):
+                    replay.hear(line)
+            self._departed(replay.told, archive, digest)
+            if digest.text() != archive.digest:
+                self._differ(f"archive {archive.folder}", archive.digest, digest.text())
+        noted = self._tx.journal.archives.state()
+        if noted is not None and snapshot.written(replay.told) != noted:
+            self._differ(f"line {archive.last}", "what the archives come to", "what is noted of them")
+        return replay.told
+
+    def _departed(self, told: Told, archive: Archive, digest: Digest) -> None:
+        """What an archive says of messages that were gone by its end; they are in no table now."""
+        for rows in archive.shelf().every("departed"):
+            digest.add(rows)
+            for key, last, *_ in rows:
+                if told.departed.pop(key, None) != last:
+                    self._differ(f"departed message {key_text(key)}", None, f"{last} in {archive.folder}")
+
+    def _differ(self, what: str, journal: str | None, tables: str | None) -> None:
+        self.differences.append(Difference(what, journal, tables))
+
+
+def damaged(tx: Transaction) -> tuple[Difference, ...]:
+    """What the database finds wrong with its own files, indexes among them."""
+    return tuple(Difference("the file", None, said) for said in tx.session.damage() or ())
+
+
+def _of_lines(broken: Iterable[Broken]) -> Iterator[Difference]:
+    for line, why in broken:
+        yield Difference(f"line {line}", why, None)
+
+
+def _unsound(tx: Transaction) -> Iterator[Difference]:
+    """What no longer matches its hash or its digest."""
+    for key, _ in tx.soundness.unsound(None, DIFFERENCES_MAX)[1]:
+        yield Difference(f"message {key_text(key)}", None, "it no longer says what was sent")
+    for definition in tx.definitions.unsound():
+        yield Difference(f"definition {definition}", None, "it no longer says what was loaded")
 
 
 def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
-    for line, why in known.broken:
-        yield Difference(f"line {line}", why, None)
     session = tx.session
     yield from _compared("queue", known.queues, ((row[0], Settings(*row[1:])) for row in session.rows(_QUEUES)))
     yield from _compared("counts of queue", known.counts, ((row[0], Counts(*row[1:])) for row in session.rows(_COUNTS)))
@@ -96,6 +190,9 @@ def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     principals = dict.fromkeys(known.principals)
     yield from _compared("principal", principals, ((row, None) for row in session.rows(_PRINCIPALS)))
     versions = {"highest": known.version, "count": known.version}
+    archives = ((row[0], row[1]) for row in session.rows(_ARCHIVES))
+    yield from _compared("archive that ends with line", known.archives, archives)
+    yield from _compared("retention of", known.retentions, session.rows(_RETENTIONS))
     found = session.row(_VERSION) or (0, 0)
     yield from _compared("versions", versions, zip(("highest", "count"), found, strict=True))
 

@@ -57,6 +57,7 @@ class Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         after = start["journal"]
+        self._followed().check(after)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else END
         return {"journal": max(after, min(self._followed().last(after, most), self._until))}
 

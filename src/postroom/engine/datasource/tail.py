@@ -18,7 +18,19 @@ class Tail:
     def __init__(self, store: Store, queue: str) -> None:
         self._store = store
         self._queue = queue
+        self._checked = (-1, -1)  # behind the first number nothing was archived up to the second
         self._quiet = (-1, -1)  # from the first number to the second nothing came to this queue
+
+    def check(self, after: int) -> None:
+        """Refuse to read on behind a number if what came next was archived."""
+        if after == self._checked[0] and self._checked[1] == self._store.read(lambda tx: tx.journal.archives.end()):
+            return
+
+        def work(tx: Transaction) -> int:
+            queue = tx.queues.named_to_read(self._queue)
+            return 0 if queue is None else tx.scans.check_unarchived(queue, after)
+
+        self._checked = (after, self._store.read(work))
 
     def last(self, after: int, limit: int = END) -> int:
         """The number of the newest of the next ``limit`` arrivals; ``after`` itself if there is none."""

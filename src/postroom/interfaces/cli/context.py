@@ -201,6 +201,16 @@ def password_source(prompt: str) -> Callable[[], str]:
     return ask
 
 
+def password_at_hand() -> bool:
+    """Whether there is a password without reading standard input, which may be a pipe that nobody writes to."""
+    return "POSTROOM_PASSWORD" in os.environ or (sys.stdin is not None and sys.stdin.isatty())
+
+
+def typed_password(level: str) -> str:
+    """The present password of a level, from the environment or the terminal."""
+    return password_source(f"present password of {level}")()
+
+
 def known_password(prompt: str) -> str | Callable[[], str]:
     """A password that is there already, in the environment or on standard input, or else who asks for it."""
     ask = password_source(prompt)

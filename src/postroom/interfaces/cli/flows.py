@@ -269,20 +269,27 @@ def principal_add(
     token: Annotated[
         bool, typer.Option("--token", help="Make a token in the place of a password, and print it.")
     ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="As the operator: change a password without the present one.")
+    ] = False,
 ) -> None:
     """Register a principal, or change its password.
 
     The password comes from $POSTROOM_PASSWORD, the terminal or standard input. Only a hash of it is kept. A token is
-    used like a password. Whoever can open the room can do this: the room's own file or database is what protects it.
+    used like a password. Of a name that is registered the present password is asked for first; from standard input:
+    that one on its line, then the new one.
 
     \b
     Examples:
       postroom principal add operator
       postroom principal add service --token
+      postroom principal add operator --replace
     """
     with opened(create=True) as it:
         known = name in it.principals()
-        made = it.add_principal(name, None if token else new_password(f"password of {name}"))
+        old = password_source(f"present password of {name}")() if known and not replace else None
+        password = None if token else new_password(f"password of {name}")
+        made = it.add_principal(name, password, old=old, replace=replace)
     if settings.json:
         output.as_json({"status": "00", "principal": name, **({"token": made} if made else {})})
     else:

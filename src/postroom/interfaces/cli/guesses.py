@@ -13,7 +13,6 @@ from postroom.model.spelling import close
 _COUNTS = "queues and their counts: postroom accept"
 #: By the words as they are typed. Only what is no command: a test sees to it.
 ELSEWHERE: dict[str, str] = {
-    "backup": "the database's own tools copy a room: see docs/guide/operating.md",
     "count": _COUNTS,
     "delete": "a queue is removed with: postroom queue remove",
     "error": "errors are messages: postroom info postroom-errors",

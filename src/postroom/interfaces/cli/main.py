@@ -24,6 +24,7 @@ from postroom.interfaces.cli import (
     rules,
     spheres,
     stations,
+    upkeep,
 )
 from postroom.interfaces.cli.context import Commands, JsonOption, RoomOption, settings, with_password_source
 from postroom.interfaces.cli.panels import Panels
@@ -79,12 +80,12 @@ for command in (
     rooms.show,
     rooms.journal,
     rooms.verify,
+    rooms.mend,
     engine.run,
     rules.catalog,
     rules.explain,
     rules.slice,
     rules.why,
-    rules.sweep,
     rules.try_,
     flows.publish,
     flows.subscribe,
@@ -111,6 +112,10 @@ for command in (
     spheres.compensate,
     operating.top,
     operating.doctor,
+    upkeep.sweep,
+    upkeep.archive,
+    upkeep.backup,
+    upkeep.restore,
 ):
     app.command(command.__name__.removesuffix("_"))(command)  # some names are Python's
 app.add_typer(queues.queue_app, name="queue")
@@ -124,6 +129,7 @@ app.add_typer(queries.table_app, name="table")
 app.add_typer(procedures.procedure_app, name="procedure")
 app.add_typer(counters.counter_app, name="counter")
 app.add_typer(spheres.sphere_app, name="sphere")
+app.add_typer(upkeep.retention_app, name="retention")
 
 
 def main() -> None:

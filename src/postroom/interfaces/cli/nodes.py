@@ -29,11 +29,18 @@ def node_add(name: NodeArgument, url: UrlArgument) -> None:
     Messages of the stations on it are kept there. This room is the node control: it has the list of all nodes, and
     the mailboxes.
 
+    The URL is stored, so it has no password. That comes from the password file of PostgreSQL (~/.pgpass) or, for a node
+    named south, from $POSTROOM_NODE_south_PASSWORD.
+
     \b
     Examples:
       postroom node add north /data/north.db
       postroom node add south postgresql://south.example/postroom
     """
+    from postroom.room.opening import resolved
+    from postroom.stations.network import check_node
+
+    check_node(name, url, resolved(settings.room))  # before there is a room: what is refused leaves nothing behind
     with opened(create=True) as it:
         it.add_node(name, url)
     output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is a node")
@@ -50,23 +57,12 @@ def node_list() -> None:
     with opened() as it:
         found = it.nodes()
     if settings.json:
-        output.as_json({"nodes": [{**each.as_dict(), "url": _public(each.url)} for each in found]})
+        output.as_json({"nodes": [each.as_dict() for each in found]})
     else:
         output.table(
             ["node", "store", "stations", "answers"],
-            [
-                (each.name, _public(each.url), each.stations, "yes" if each.answers else f"no: {each.why}")
-                for each in found
-            ],
+            [(each.name, each.url, each.stations, "yes" if each.answers else f"no: {each.why}") for each in found],
         )
-
-
-def _public(url: str) -> str:
-    if not url.startswith("postgres"):
-        return url
-    from postroom.store.postgres import public_url  # its driver takes a while
-
-    return public_url(url)
 
 
 @node_app.command("move")
@@ -80,6 +76,27 @@ def node_move(name: NodeArgument, url: UrlArgument) -> None:
     with opened() as it:
         it.move_node(name, url)
     output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} has moved")
+
+
+@node_app.command("secure")
+def node_secure() -> None:
+    """Move stored passwords of nodes to PostgreSQL's password file.
+
+    Earlier versions stored the URL of a node with its password. Such a node does not answer until this is done. The
+    file is $PGPASSFILE or ~/.pgpass. Backups of the room may still have the password, so change it.
+
+    \b
+    Example:
+      postroom node secure
+    """
+    with opened() as it:
+        names = it.secure_nodes()
+    if settings.json:
+        output.as_json({"status": "00", "nodes": names})
+    elif names:
+        output.say(f"moved to the password file: {', '.join(names)}")
+    else:
+        output.note("no node's password is stored here")
 
 
 @node_app.command("remove")

@@ -97,6 +97,8 @@ def _sections(picture: Picture) -> Iterator[tuple[list[str], Rows]]:
         yield ["errors in", "messages"], errors
     if picture.spheres:
         yield [f"spheres {state}" for state in picture.spheres], [[str(count) for count in picture.spheres.values()]]
+    if picture.in_doubt:
+        yield ["in doubt"], [[each] for each in picture.in_doubt]
 
 
 def _cells(queue: QueueSeen) -> list[str]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
+import stat
 import sys
+import termios
+from array import array
 from contextlib import contextmanager
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import OutputFailed, PostroomError
 from postroom.interfaces.cli.context import settings
+from postroom.limits import READER_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,15 +49,48 @@ def say(text: str) -> None:
 
 
 def deliver(message: Message, write: Callable[[], None]) -> None:
-    """Write out a message that is already taken: if that fails, its key must be told."""
+    """Write out a message whose take is not final yet: what fails here gives it back to its queue.
+
+    Bytes in a pipe are nobody's until they are read: a reader that leaves before has not received the message.
+    """
     try:
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
         write()
         sys.stdout.flush()
+        _await_reader()
     except BrokenPipeError:
+        silence()  # the buffer still has it, and the next flush would fail once more
         raise
-    except (OSError, AttributeError) as error:
+    except OSError as error:
         silence()
         raise OutputFailed(key=message.key, queue=message.queue, why=str(error)) from None
+
+
+def _await_reader() -> None:
+    """Wait until the reader of a pipe has read it, for so long; raise if there is none any more."""
+    try:
+        pipe = sys.stdout.fileno()
+    except (OSError, ValueError):  # not a file of the system: what is written is there
+        return
+    if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
+        return
+    end, pause, errors = monotonic() + READER_SECONDS, 0.0005, select.poll()
+    errors.register(pipe, 0)  # only whether all readers are gone
+    while _unread(pipe):
+        if errors.poll(0) and _unread(pipe):
+            raise BrokenPipeError
+        if monotonic() > end:
+            return  # it keeps the pipe open, and will read in its own time
+        sleep(pause)
+        pause = min(2 * pause, 0.02)
+
+
+def _unread(pipe: int) -> int:
+    """How many bytes of a pipe nobody has read."""
+    said = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, said, True)
+    return said[0]
 
 
 def silence() -> None:

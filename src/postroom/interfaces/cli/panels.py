@@ -32,8 +32,8 @@ PANELS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "Run": ("run", "compensate"),
-    "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "sweep"),
-    "Look after it": ("top", "doctor", "verify"),
+    "Hold, mend, undo": ("disable", "enable", "outbox", "sphere"),
+    "Look after it": ("top", "doctor", "verify", "backup", "restore", "archive", "retention", "sweep"),
 }
 _PANEL = {name: panel for panel, names in PANELS.items() for name in names}
 _PLACE = {name: place for place, name in enumerate(_PANEL)}

@@ -138,15 +138,14 @@ def receive(
     """
     with opened() as it:
         if follow:
-            _follow(it, queue or [], wait)
+            follow_one = _follow_state if it.is_state(queue or ()) else _follow
+            follow_one(it, queue or [], wait)
             return
-        received = it.receive(*(queue or ()), segment=segment, wait=wait)
-        if not settings.json:
+        received = it.receive(
+            *(queue or ()), segment=segment, wait=wait, deliver=partial(_show_received, segment=segment)
+        )
+        if received.message is None:
             _show_received(received, segment)
-        elif received.message is not None:
-            output.deliver(received.message, lambda: output.as_json(received.as_dict()))
-        else:
-            output.as_json(received.as_dict())
     if or_fail and received.message is None:
         raise typer.Exit(3)
 
@@ -156,14 +155,22 @@ def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
     try:
         while True:
             try:
-                message = it.receive(*queue, wait=FOLLOW_SECONDS if wait is None else wait).message
+                seconds = FOLLOW_SECONDS if wait is None else wait
+                received = it.receive(*queue, wait=seconds, deliver=_show_message).message
             except QueueHeld:  # whoever follows goes on when the queue is enabled
-                message = None
-            if message is None and wait is not None:
+                received = None
+            if received is None and wait is not None:
                 return
-            if message is not None:
-                say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
-                output.deliver(message, say)
+    except KeyboardInterrupt:
+        output.note("")
+
+
+def _follow_state(it: Postroom, queue: list[str], wait: float | None) -> None:
+    """What is in a state of a machine, and what comes into it; nothing is taken out."""
+    try:
+        for come in it.follow_state(queue[0], wait):
+            why = f": {come['reason']}" if come["reason"] else ""
+            output.as_json(come) if settings.json else output.say(f"{come['entity']} is {come['state']}{why}")
     except KeyboardInterrupt:
         output.note("")
 
@@ -453,12 +460,23 @@ def _show(listing: Listing, nothing: str) -> None:
         output.note(nothing)
 
 
+def _show_message(received: Received) -> None:
+    message = received.message
+    assert message is not None
+    say = partial(output.as_json, message.as_dict()) if settings.json else partial(output.say, message.body)
+    output.deliver(message, say)
+
+
 def _show_received(received: Received, segment: bool) -> None:
+    message = received.message
+    if settings.json:
+        write = partial(output.as_json, received.as_dict())
+        write() if message is None else output.deliver(message, write)
+        return
     for name in received.passed:
         output.note(f"no unprocessed message in {name}")
     for name in received.held:
         output.note(f"{name} is on hold")
-    message = received.message
     if message is not None:
         output.deliver(message, lambda: output.say(message.body))
     if segment and received.end_of_message:

@@ -15,7 +15,14 @@ from postroom.errors import (
     RoomMissing,
 )
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.interfaces.cli.context import (
+    Commands,
+    KeyArgument,
+    opened,
+    password_at_hand,
+    settings,
+    typed_password,
+)
 from postroom.model.moment import to_iso
 
 if TYPE_CHECKING:
@@ -33,6 +40,9 @@ def load(
     ],
     check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Let slicings and spaces go that still hold messages.")] = False,
+    change_passwords: Annotated[
+        bool, typer.Option("--change-passwords", help="As the operator: change passwords without the present ones.")
+    ] = False,
 ) -> None:
     """Load definitions from files, all or nothing.
 
@@ -42,6 +52,7 @@ def load(
     The types and procedures of .form files are added, or are new versions; a message keeps the form that it was made
     with, and a procedure that is disabled stays so.
     What stays keeps its messages; a queue that would disappear must have none, and a slicing must hold none.
+    A .qdl file that changes or removes the password of a level needs the present one: $POSTROOM_PASSWORD, or typed.
 
     \b
     Examples:
@@ -58,7 +69,8 @@ def load(
 
     loading.read(files)  # before a room is made for them
     with opened(create=True) as it, output.progress("preparing entries") as progress:
-        loaded = it.load(*files, progress=progress, drop=drop)
+        old = typed_password if password_at_hand() else None
+        loaded = it.load(*files, progress=progress, drop=drop, old=old, change_passwords=change_passwords)
     if settings.json:
         output.as_json(loaded.as_dict())
         return
@@ -67,7 +79,13 @@ def load(
         f"version {loaded.version}: {len(loaded.added)} added, {changed}{len(loaded.kept)} kept, "
         f"{len(loaded.removed)} removed"
     )
-    for word, names in (("added", loaded.added), ("changed", loaded.changed), ("removed", loaded.removed)):
+    lists = {
+        "added": loaded.added,
+        "changed": loaded.changed,
+        "removed": loaded.removed,
+        "passwords changed": loaded.passwords,
+    }
+    for word, names in lists.items():
         if names:
             output.say(f"{word}: {', '.join(names)}")
 
@@ -248,18 +266,22 @@ def journal(
         _show_events(events)
 
 
-def verify() -> None:
+def verify(
+    archives: Annotated[bool, typer.Option("--archives", help="Read the archived part of the journal, too.")] = False,
+) -> None:
     """Compare the room with its journal.
 
+    The database reads its own files, and messages, definitions and lines of the journal are compared with their hashes.
     The journal is replayed from its beginning: where each message must be and in which state, counts, holds, locks,
-    tokens, timers. Exits with 1 if something is stored otherwise.
+    tokens, timers. Of the archived part it is known what it comes to. Exits with 1 if something is stored otherwise.
 
     \b
-    Example:
+    Examples:
       postroom verify
+      postroom verify --archives
     """
     with opened() as it:
-        found = it.verify()
+        found = it.verify(archives=archives)
     if settings.json:
         output.as_json(found.as_dict())
     elif found.differences:
@@ -269,10 +291,44 @@ def verify() -> None:
     else:
         messages = f"{found.messages} message(s) in {found.queues} queue(s), {found.departed} gone"
         output.say(f"{found.lines} line(s) of the journal tell of {messages}; all is as they say")
+        if found.uncovered:
+            output.note(f"{found.uncovered} line(s) are older than digests; their times and names are not checked")
+        if found.older:
+            output.note(
+                f"{found.older} line(s) of an earlier version do not say all; for the rest the room was believed"
+            )
     if found.differences and settings.json:
         raise typer.Exit(1)  # the document has told it
     if found.differences:
         raise JournalDiffers(count=len(found.differences))
+
+
+def mend() -> None:
+    """Set right what the room itself can tell.
+
+    Indexes are made anew from their tables, places and counts from the journal, and messages that no longer say what
+    was sent are set aside. Copy the file before. Exits with 1 if something is left that only a backup can mend.
+
+    \b
+    Example:
+      postroom mend
+    """
+    with opened() as it:
+        mended = it.mend()
+    if settings.json:
+        output.as_json(mended.as_dict())
+    else:
+        output.say(f"indexes made anew; {mended.queues} queue(s) and {mended.places} message(s) set right")
+        for key in mended.set_aside:
+            output.say(f"set aside: {key}")
+        if mended.left:
+            output.table(
+                ["what", "the journal", "the room"], [(each.what, each.journal, each.tables) for each in mended.left]
+            )
+    if mended.left and settings.json:
+        raise typer.Exit(1)  # the document has told it
+    if mended.left:
+        raise JournalDiffers(count=len(mended.left))
 
 
 @outbox_app.command("list")

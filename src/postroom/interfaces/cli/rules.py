@@ -1,4 +1,4 @@
-"""Commands on rule programs: catalog, explain, try, collection; and on what they keep: slice, why, sweep."""
+"""Commands on rule programs: catalog, explain, try, collection; and on what they keep: slice, why."""
 
 from __future__ import annotations
 
@@ -180,22 +180,6 @@ def why(key: KeyArgument) -> None:
         output.say(f"{held.queue} keeps its processed messages; change that with: postroom queue mode")
     elif not held.held_by:
         output.say("nothing holds it: the next sweep removes it (postroom sweep)")
-
-
-def sweep() -> None:
-    """Remove processed messages that no slice holds.
-
-    A running engine does the same when it is idle. The journal still answers trace.
-
-    \b
-    Example:
-      postroom sweep
-    """
-    with opened() as it:
-        removed = it.sweep()
-    output.as_json({"status": "00", "removed": removed}) if settings.json else output.say(
-        f"{removed} message(s) removed"
-    )
 
 
 def try_(

@@ -82,9 +82,18 @@ def _say(told: SphereTold) -> None:
     if told.sends:
         headings = ["when", "to", "key", "compensation", "for", "received", "processed", "outcome"]
         output.table(headings, [_cells(send) for send in told.sends])
-    for send in told.sends:
-        if send.why is not None:
-            output.say(f"  {send.remembered} is parked: {send.why}")
+    for line in _noted(told):
+        output.say(f"  {line}")
+
+
+def _noted(told: SphereTold) -> list[str]:
+    """What is parked, what nothing undoes, and who is in doubt."""
+    said = [
+        f"{send.remembered} is parked: {send.why}" if send.outcome == "parked" else f"{send.key} stays: {send.why}"
+        for send in told.sends
+        if send.why is not None
+    ]
+    return said + [f"in doubt: {each}; end it with: postroom sphere settle URL" for each in told.in_doubt]
 
 
 def _cells(send: SendShown) -> list[str | None]:
@@ -115,9 +124,58 @@ def sphere_abort(
         output.as_json({"status": "00", "sphere": id, "state": state})
         return
     output.say(f"{id} is {state}")
-    for send in told.sends:
-        if send.why is not None:
-            output.note(f"{send.remembered} is parked: {send.why}")
+    for line in _noted(told):
+        output.note(line)
+
+
+@sphere_app.command("settle")
+def sphere_settle(
+    url: Annotated[
+        str,
+        typer.Argument(metavar="URL", help="Of a PostgreSQL database that spheres have enlisted.", show_default=False),
+    ],
+) -> None:
+    """End what a database has prepared for spheres and heard no more of, as their tokens say.
+
+    What belongs to a committed sphere is committed, to an aborted one, rolled back. What is undecided or not of this
+    room is left alone. A program that uses another database says room.settle(connection).
+
+    \b
+    Example:
+      postroom sphere settle postgresql://bank.example/accounts
+    """
+    with opened() as it:
+        settled = it.settle_database(url)
+    if settings.json:
+        output.as_json({"status": "00", "settled": settled})
+    elif settled:
+        for sphere, became in settled.items():
+            output.say(f"{sphere}: {became}")
+    else:
+        output.note("nothing is in doubt there")
+
+
+@sphere_app.command("watch")
+def sphere_watch(
+    state: Annotated[str, typer.Argument(metavar="STATE", help="Such as ABORTED.", show_default=False)],
+    queue: Annotated[list[str], typer.Argument(metavar="QUEUE", help="That is told.", show_default=False)],
+    stop: Annotated[bool, typer.Option("--stop", help="Tell it no more.")] = False,
+) -> None:
+    """Let a queue be told what comes into a state, for rules, arcs and recipients.
+
+    The engine puts a message into the queue for each arrival: the entity, its state, the one before, the reason.
+    To look at a state without a queue: postroom receive STATE --follow
+
+    \b
+    Examples:
+      postroom sphere watch ABORTED complaints
+      postroom sphere watch ABORTED complaints --stop
+    """
+    with opened() as it:
+        it.watch_state(state, *queue, stop=stop)
+    said = {"status": "00", "state": state, "queue": "/".join(queue), "told": not stop}
+    words = f"{said['queue']} is told no more of {state}" if stop else f"{said['queue']} is told of {state}"
+    output.as_json(said) if settings.json else output.say(words)
 
 
 @sphere_app.command("acknowledge")

@@ -9,18 +9,20 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from postroom.engine.spheres import Fates, Made, bound_to
 from postroom.engine.stage import Result
 from postroom.model.key import key_number, key_text
-from postroom.model.message import Stored
+from postroom.model.message import IN_SPHERE, Stored
 from postroom.model.moment import in_microseconds
 from postroom.stations import filing
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
+from postroom.stations.letters import take_back
 from postroom.stations.mail import queue_of, ship_one
 from postroom.stations.marks import Marks, marks, properties, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
-from postroom.stations.procedures.actions import Made
+from postroom.stations.procedures import actions
 from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
@@ -29,7 +31,8 @@ from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
 from postroom.store.batch import Stale
 from postroom.store.handling import Move, New
-from postroom.store.queues import MAILBOX, STATION, Queue
+from postroom.store.queues import MAILBOX, STATE, STATION, Queue
+from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING
 from postroom.store.tracking import MAILBOXES, STATIONS
 from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
@@ -83,6 +86,9 @@ class _Step:
         self.left: dict[int, list[tuple[Move | New, Stored]]] = {}  # by desk, what stays there
         self._known: dict[tuple[int, str, int], _By] = {}
         self._ways: list[_Way] = []  # beside the changes: by whom, where to
+        self._bound: dict[int, str] = {}  # by message: the sphere that undoes what is made of it
+        self._made: dict[int, str] = {}  # and by new message
+        self._votes: dict[str, str] = {}  # why which sphere is to fail
 
     def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
         self._sets += [(look, each) for each in fired]
@@ -91,6 +97,7 @@ class _Step:
         """Write everything; answers with the number of new messages."""
         if not self._sets:
             return 0
+        fates = self._fates()  # spheres are locked before queues
         self._tx.tracking.enter(STATIONS)
         self._tx.tracking.enter(MAILBOXES)
         self._lock()
@@ -100,11 +107,27 @@ class _Step:
         self._track(made)
         self._file(made)
         self._after(made)
+        new = [each for each in self.changes if isinstance(each, New) and each.key in self._made]
+        fates.bind([Made(self._made[each.key], each.key, each.queue, each.actor) for each in new], take_back)
+        for sphere, why in self._votes.items():
+            fates.vote(sphere, why, self._queues)
         return sum(type(each) is New for each in self.changes)
+
+    def _fates(self) -> Fates:
+        """The spheres of all that the step handles, and which of them a procedure votes against."""
+        for _, working in self._sets:
+            for sketch, stored in working.stored.items():
+                sphere = bound_to(self._tx, stored) if IN_SPHERE in stored.properties else None
+                if sphere is not None:
+                    self._bound[stored.key] = sphere
+                    goal = working.goals.get((working.plan.sketches[sketch].name, 0), LEAVE)
+                    if goal.operation is Operation.ABORT:
+                        self._votes[sphere] = goal.where
+        return Fates(self._tx, self._bound.values())
 
     def _lock(self) -> None:
         """Every queue that is taken from or put into, in the order of numbers."""
-        names: dict[str, str] = {}
+        names: dict[str, str] = dict.fromkeys((ACTIVE, COMMITTING, ABORTING) if self._votes else (), STATE)
         boxes = mailbox("")
         seen: set[int] = set()
         for look, working in self._sets:
@@ -142,8 +165,9 @@ class _Step:
             self._move(way, stored[sketch], body, said)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
-            spheres = [marks(each.properties).sphere for each in stored.values()]
-            sphere = next((each for each in spheres if each is not None), None)
+            sphere = next((self._bound[each.key] for each in stored.values() if each.key in self._bound), None)
+            if sphere is not None:
+                self._made |= dict.fromkeys(working.keys, sphere)
             for key, made in zip(working.keys, outcome.made, strict=True):
                 self._new(self._way(by, working.goals.get((made.sketch, made.copy), LEAVE)), key, made, cause, sphere)
 
@@ -178,7 +202,7 @@ class _Step:
         self.changes.append(tuple.__new__(Move, change))  # the constructor's half cost counts here
         self._ways.append(way)
 
-    def _new(self, way: _Way, key: int, made: Made, cause: int, sphere: str | None) -> None:
+    def _new(self, way: _Way, key: int, made: actions.Made, cause: int, sphere: str | None) -> None:
         new, detail = way.marks(properties(Marks(made.form, sphere=sphere))), f"{{{way.by.said}{way.said}}}"
         self.changes.append(New(key, way.target, made.type, new, made.body, cause, way.by.actor, detail))
         self._ways.append(way)

@@ -154,6 +154,7 @@ class Operation(StrEnum):
     LEAVE = "leave"
     SHIP = "ship"
     DOSSIER = "dossier"
+    ABORT = "abort"  # it stays, and its sphere fails
 
 
 @dataclass(frozen=True, slots=True)

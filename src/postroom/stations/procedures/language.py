@@ -48,7 +48,7 @@ _ACTION = re.compile(rf"action\s+(?P<name>{_ID})\s+on\s+(?P<sketch>{_ID})")
 _ORIGIN = re.compile(rf"origin\s+(?P<name>{_ID})\s+on\s+(?P<sketch>{_ID})\s+(?P<not>not\s+)?from\s+(?P<stations>\S.*)")
 _DESTINATION = re.compile(
     rf"destination\s+(?P<name>{_ID})\s+on\s+(?P<sketch>{_ID})\s+copy\s+(?P<copy>\d{{1,4}})\s+"
-    r"(?P<operation>leave|ship|dossier)(?P<where>\s+.*)?"
+    r"(?P<operation>leave|ship|dossier|abort)(?P<where>\s+.*)?"
 )
 _AFTER = re.compile(r"(?P<where>.*\S)\s+after\s+(?P<count>\d{1,6})\s+(?P<unit>second|minute|hour|day)s?")
 _FIELD = re.compile(rf'(?:"(?P<quoted>{INSIDE})"|(?P<bare>[^:"]+?))\s*:\s*(?P<said>.*)')
@@ -156,7 +156,8 @@ class _Reader:
         after = None if later is None else (int(later["count"]), later["unit"])
         where = where if later is None else later["where"]
         if bool(where) != (operation is not Operation.LEAVE):
-            what = "leave has no argument" if where else f"{operation} needs to know where"
+            needs = "why" if operation is Operation.ABORT else "where"
+            what = "leave has no argument" if where else f"{operation} needs to know {needs}"
             _fail(position, what, "syntax")
         value = expression(where, position) if where else None
         name, sketch = match["name"], match["sketch"]

@@ -16,6 +16,9 @@ from postroom.store.migrations import (
     m0007_causes,
     m0008_staging,
     m0009_effects,
+    m0010_undo,
+    m0011_confirmation,
+    m0012_upkeep,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -29,6 +32,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0007_causes.STATEMENTS,
     m0008_staging.STATEMENTS,
     m0009_effects.STATEMENTS,
+    m0010_undo.STATEMENTS,
+    m0011_confirmation.STATEMENTS,
+    m0012_upkeep.STATEMENTS,
 )
 
 _SQLITE = {

@@ -1,0 +1,292 @@
+"""Archiving the older part of the journal: whole, read back and compared before a line is removed.
+
+The files are written by Spark under a name that nobody looks for, and get their own when they are all there. Then one
+commit notes the archive and removes its lines. Whoever is killed before it has archived nothing, and the next run goes
+on with the folder that is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from postroom import faults
+from postroom.errors import ArchiveDamaged, ArchiveMissing, JournalDiffers, StoreBusy, StoreUnavailable
+from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
+from postroom.store import snapshot
+from postroom.store.archives import Archive
+from postroom.store.base import Store
+from postroom.store.columns import JOURNAL
+from postroom.store.owner import is_alive, process_token
+from postroom.store.replay import Replay
+from postroom.store.session import Row
+from postroom.store.shelf import (
+    DEPARTED_COLUMNS,
+    MANIFEST,
+    Digest,
+    Manifest,
+    Part,
+    Shelf,
+    arrow_table,
+    file_digest,
+    read_manifest,
+)
+from postroom.store.transaction import Transaction
+from postroom.store.verification import beginning, compared, tables
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import SparkSession
+
+#: Writes a table, ordered by some of its columns, into a new folder as one Parquet file.
+Write = Callable[["pyarrow.Table", tuple[str, ...], Path], None]
+#: Told how much is done, and of how much.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The beginning of a journal that agrees with all that is stored."""
+
+    first: int
+    last: int
+    until: int
+    lines: int
+    state: bytes  # what it comes to
+    gone: list[Row]  # messages that were gone by its end, and will not come back
+
+
+class _Overtaken(Exception):
+    """The journal has other lines in the range of an archive than were written to it."""
+
+
+def spark_writer(spark: Callable[[], SparkSession]) -> Write:
+    def write(table: pyarrow.Table, order: tuple[str, ...], place: Path) -> None:
+        frame = spark().createDataFrame(table).coalesce(1).sortWithinPartitions(*order)
+        options = {"compression": "zstd", "parquet.block.size": str(ARCHIVE_PAGE_BYTES)}
+        frame.write.options(**options).parquet(place.as_uri())
+
+    return write
+
+
+def archive(store: Store, before: int, folder: Path, write: Write, progress: Progress | None = None) -> list[Archive]:
+    """Archive what is older than a moment; answers with the new archives, which are none if nothing is."""
+    made: list[Archive] = []
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _clear(folder)
+        before = min(before, store.read(lambda tx: tx.now))  # else the line that tells of an archive would be archived
+        while (cut := store.read(partial(_cut, before=before, folder=folder))) is not None:
+            settled = store.read(partial(_settled, cut=cut))
+            made.append(_Archiving(store, folder, write, progress or _silent).one(settled))
+    except OSError as error:
+        raise StoreUnavailable(why=f"{folder}: {error.strerror or error}") from error
+    return made
+
+
+def moved(store: Store, folder: Path) -> list[Archive]:
+    """Archives that are not where they were are looked for in a folder, by their names."""
+
+    def work(tx: Transaction) -> list[Archive]:
+        found = []
+        for each in tx.journal.archives.all():
+            place = folder / Path(each.folder).name
+            if str(place) == each.folder or not (place / MANIFEST).exists():
+                continue
+            Shelf(str(place), each.digest)  # it is the one that was noted
+            tx.journal.archives.moved(each, str(place))
+            tx.journal.add("archive-moved", detail={"last": each.last, "folder": str(place)})
+            found.append(each._replace(folder=str(place)))
+        if not found:
+            raise ArchiveMissing(folder=str(folder), why="no archive of this room is in it that was elsewhere")
+        return found
+
+    return store.transact("archive", work)
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+def _cut(tx: Transaction, before: int, folder: Path) -> int | None:
+    """Up to which line to archive. A folder that was written and not noted decides it: the run before was killed.
+
+    What a sphere that has not ended began with stays: its end looks at where its messages came from.
+    """
+    archives = tx.journal.archives
+    sphere = archives.unsettled()
+    cut = archives.cut(before if sphere is None else min(before, sphere[1]))
+    if cut is None:
+        return None
+    for place in sorted(folder.glob(f"journal-{archives.first():012d}-*")):
+        last = read_manifest(place).last
+        if last <= cut:
+            return last
+    return cut
+
+
+def _settled(tx: Transaction, cut: int) -> Settled:
+    """The lines up to a number and what they come to; refused unless the whole journal agrees with what is stored."""
+    replay, state, departed = Replay(beginning(tx), tables(tx)), None, {}
+    for line in tx.journal.lines():
+        if state is None and line.seq > cut:
+            state, departed = snapshot.written(replay.told), _leaving(replay)
+        replay.hear(line)
+    if state is None:
+        state, departed = snapshot.written(replay.told), _leaving(replay)
+    found = compared(tx, replay.told)
+    if found.differences:
+        raise JournalDiffers(count=len(found.differences))
+    gone = [row for row in tx.journal.archives.departed_rows(JOURNAL_PAGE_ROWS) if departed.get(row[0]) == row[1]]
+    archives = tx.journal.archives
+    return Settled(archives.first(), cut, archives.time_at(cut), archives.count(cut), state, gone)
+
+
+def _leaving(replay: Replay) -> dict[int, int]:
+    told = replay.told
+    return {key: last for key, last in told.departed.items() if key not in told.handed}
+
+
+class _Archiving:
+    """One archive, from lines to a folder that the store has noted."""
+
+    def __init__(self, store: Store, folder: Path, write: Write, progress: Progress) -> None:
+        self._store = store
+        self._folder = folder
+        self._write = write
+        self._progress = progress
+        self._done = 0
+
+    def one(self, settled: Settled) -> Archive:
+        place = self._folder / f"journal-{settled.first:012d}-{settled.last:012d}"
+        if place.exists():
+            manifest = self._adopted(place, settled)
+        else:
+            manifest = self._written(place, settled)
+        faults.reach("archive.renamed")
+        try:
+            return self._store.transact("archive", partial(_noted, place=place, manifest=manifest, settled=settled))
+        except _Overtaken:
+            shutil.rmtree(place)
+            raise StoreBusy(seconds=0, why="lines of the journal came late; archive again") from None
+
+    def _written(self, place: Path, settled: Settled) -> Manifest:
+        making = self._folder / f".{place.name}.{process_token().replace('/', '_')}"
+        making.mkdir(mode=0o700)
+        try:
+            manifest = self._files(making, settled)
+            _check(making, manifest, self._counted(settled))
+            _sync(making)
+            making.rename(place)
+            _sync(self._folder)
+        except BaseException:
+            shutil.rmtree(making, ignore_errors=True)
+            raise
+        return manifest
+
+    def _files(self, making: Path, settled: Settled) -> Manifest:
+        digest, parts, counted = Digest(), [], self._counted(settled)
+        for rows in self._lines(settled):
+            digest.add(rows)
+            parts.append(self._part(making, "lines", JOURNAL, rows, ("message", "seq")))
+            counted(len(rows))
+        for start in range(0, len(settled.gone), ARCHIVE_LINES):
+            rows = settled.gone[start : start + ARCHIVE_LINES]
+            digest.add(rows)
+            parts.append(self._part(making, "departed", DEPARTED_COLUMNS, rows, ("key",)))
+            counted(len(rows))
+        if sum(part.rows for part in parts if part.kind == "lines") != settled.lines:
+            raise StoreBusy(seconds=0, why="lines of the journal came late; archive again")
+        about = (settled.first, settled.last, settled.until, settled.lines, len(settled.gone), digest.text())
+        manifest = Manifest(*about, JOURNAL, tuple(parts))
+        _write_synced(making / MANIFEST, manifest.as_json())
+        return manifest
+
+    def _lines(self, settled: Settled) -> Iterator[list[Row]]:
+        after = 0
+        while rows := self._store.read(lambda tx: tx.journal.page(after, settled.last, ARCHIVE_LINES)):  # noqa: B023
+            yield rows
+            after = rows[-1][0]
+
+    def _part(self, making: Path, kind: str, columns: tuple[str, ...], rows: list[Row], order: tuple[str, ...]) -> Part:
+        """One file, as Spark has written it, under a name of ours."""
+        place, name = making / "spark", f"{kind}-{rows[0][0]:012d}.parquet"
+        self._write(arrow_table(columns, rows), order, place)
+        files = list(place.glob("*.parquet"))
+        if len(files) != 1:
+            raise ArchiveDamaged(folder=str(making), why=f"Spark wrote {len(files)} files and not one")
+        file = files[0].rename(making / name)
+        shutil.rmtree(place)
+        file.chmod(0o600)
+        _sync(file)
+        keys = [row[columns.index(order[0])] for row in rows]
+        known = [key for key in keys if key is not None]
+        ends = (rows[0][0], rows[-1][0], min(known, default=0), max(known, default=0))
+        faults.reach("archive.part")
+        return Part(name, kind, len(rows), *ends, file.stat().st_size, file_digest(file))
+
+    def _adopted(self, place: Path, settled: Settled) -> Manifest:
+        """A folder that is there already: of a run that was killed before its commit, or of another room."""
+        manifest, digest = read_manifest(place), Digest()
+        for rows in self._lines(settled):
+            digest.add(rows)
+        digest.add(settled.gone)
+        if manifest.digest != digest.text() or (manifest.first, manifest.last) != (settled.first, settled.last):
+            raise ArchiveDamaged(folder=str(place), why="it holds other lines; remove it, or choose another folder")
+        _check(place, manifest, self._counted(settled))
+        return manifest
+
+    def _counted(self, settled: Settled) -> Callable[[int], None]:
+        def count(rows: int) -> None:
+            self._done += rows
+            self._progress(self._done, 2 * (settled.lines + len(settled.gone)))
+
+        return count
+
+
+def _check(place: Path, manifest: Manifest, counted: Callable[[int], None]) -> None:
+    """Read all of an archive back, and compare."""
+    shelf, digest, rows = Shelf(str(place), manifest.digest), Digest(), 0
+    for kind in ("lines", "departed"):
+        for some in shelf.every(kind):
+            digest.add(some)
+            rows += len(some)
+            counted(len(some))
+    if (digest.text(), rows) != (manifest.digest, manifest.lines + manifest.departed):
+        raise ArchiveDamaged(folder=str(place), why="what was read back is not what was written")
+
+
+def _noted(tx: Transaction, place: Path, manifest: Manifest, settled: Settled) -> Archive:
+    # Before its lines go: numbers are counted on from the highest that is there.
+    about: dict[str, Any] = {"first": manifest.first, "last": manifest.last, "lines": manifest.lines}
+    tx.journal.add("archive", detail={**about, "digest": manifest.digest, "folder": str(place)})
+    if not tx.journal.archives.record(str(place), manifest, settled.state, [row[0] for row in settled.gone]):
+        raise _Overtaken
+    return tx.journal.archives.all()[-1]
+
+
+def _clear(folder: Path) -> None:
+    """Remove what runs have left that were killed while they wrote."""
+    for place in folder.glob(".journal-*.*"):
+        token = place.name.partition(".journal-")[2].partition(".")[2].replace("_", "/")
+        if is_alive(token) is False:
+            shutil.rmtree(place)
+
+
+def _write_synced(file: Path, text: str) -> None:
+    file.touch(0o600)
+    file.write_text(text)
+    _sync(file)
+
+
+def _sync(place: Path) -> None:
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

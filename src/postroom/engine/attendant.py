@@ -1,0 +1,169 @@
+"""Processes beside this one that answer within bounds: what strangers wrote is evaluated there, and nobody else waits.
+
+What they run cannot be interrupted in any other way than by their end. One that has ended is replaced by the next
+request; those that wait for work are kept, for starting one takes a third of a second.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
+
+from postroom.engine.worker import Bounds
+
+_LENGTH = struct.Struct(">Q")
+_IDLE_MAX = 2  # how many are kept waiting
+
+
+class Ended(Exception):
+    """The process ended before it answered: it took too long, or too much memory."""
+
+    def __init__(self, in_time: bool) -> None:
+        super().__init__(in_time)
+        self.in_time = in_time
+
+
+class Attendants:
+    """The processes that run one module. Each asker has one to itself."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._owner = os.getpid()
+        self._idle: list[_Attendant] = []
+        self._lock = threading.Lock()
+
+    def ask(self, request: bytes) -> bytes:
+        """The answer to a request; raises Ended if it cannot be had within bounds."""
+        try:
+            return self._asked(request)
+        except Ended as end:
+            if not end.in_time:
+                raise
+        return self._asked(request)  # processes die by themselves, too: guilty is who does it twice
+
+    def _asked(self, request: bytes) -> bytes:
+        attendant = self._taken()
+        try:
+            answer = attendant.ask(request)
+        except BaseException:  # a signal in the middle leaves an answer that nobody reads
+            attendant.end()
+            raise
+        with self._lock:
+            if len(self._idle) < _IDLE_MAX:
+                self._idle.append(attendant)
+                return answer
+        attendant.end()
+        return answer
+
+    def _taken(self) -> _Attendant:
+        if self._owner != os.getpid():  # after a fork they are the parent's, and so may be the lock
+            self._owner, self._idle, self._lock = os.getpid(), [], threading.Lock()
+        with self._lock:
+            while self._idle:
+                attendant = self._idle.pop()
+                if attendant.alive:
+                    return attendant
+        return _Attendant(self._module)
+
+
+class _Attendant:
+    def __init__(self, module: str) -> None:
+        to_child, self._to = os.pipe()
+        self._from, from_child = os.pipe()
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        try:
+            self._process: int | None = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-m", module],
+                environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, to_child, 0),
+                    (os.POSIX_SPAWN_DUP2, from_child, 1),
+                    (os.POSIX_SPAWN_DUP2, nothing, 2),
+                ],
+                setsid=True,
+            )
+        finally:
+            for each in (to_child, from_child, nothing):
+                os.close(each)
+
+    @property
+    def alive(self) -> bool:
+        if self._process is not None and self._status(os.WNOHANG) is not None:
+            self._close()
+        return self._process is not None
+
+    def ask(self, request: bytes) -> bytes:
+        try:
+            _write(self._to, request)
+            answer = _read(self._from)
+        except BrokenPipeError:
+            answer = None
+        if answer is None:
+            raise Ended(self.end() != signal.SIGALRM)
+        return answer
+
+    def end(self) -> int:
+        """Whatever it does, it does no more; answers with the signal that ended it."""
+        if self._process is None:
+            return 0
+        with suppress(ProcessLookupError):
+            os.kill(self._process, signal.SIGKILL)  # says nothing to one that has ended
+        status = self._status(0) or 0
+        self._close()
+        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+    def _status(self, options: int) -> int | None:
+        """How it ended; None if it runs."""
+        assert self._process is not None
+        try:
+            process, status = os.waitpid(self._process, options)
+        except ChildProcessError:  # whoever we are part of takes no notice of its children
+            return 0
+        return status if process else None
+
+    def _close(self) -> None:
+        self._process = None
+        os.close(self._to)
+        os.close(self._from)
+
+
+def attend(answer: Callable[[bytes], bytes], seconds: Callable[[bytes], float]) -> None:
+    """The life of such a process: answer requests, each in its time, until whoever asks is gone."""
+    requests, answers = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # whatever is printed is no answer
+    Bounds().settle()
+    while (request := _read(requests)) is not None:
+        with Bounds(seconds(request)).deadline(len(request)):
+            said = answer(request)
+        _write(answers, said)
+
+
+def _write(to: int, data: bytes) -> None:
+    with os.fdopen(to, "wb", closefd=False) as stream:
+        stream.write(_LENGTH.pack(len(data)))
+        stream.write(data)
+
+
+def _read(source: int) -> bytes | None:
+    """What was written, whole; None if whoever writes is gone."""
+    with os.fdopen(source, "rb", buffering=0, closefd=False) as stream:
+        head = _exactly(stream, _LENGTH.size)
+        return None if head is None else _exactly(stream, _LENGTH.unpack(head)[0])
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes | None:
+    found = bytearray()
+    while len(found) < size:
+        part = stream.read(min(size - len(found), 1 << 20))
+        if not part:
+            return None
+        found += part
+    return bytes(found)

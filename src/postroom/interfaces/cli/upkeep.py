@@ -1,0 +1,209 @@
+"""Commands for keeping a room small and safe: retention, sweep, archive, backup, restore."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from postroom.errors import ArgumentInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import Commands, ConfOption, MasterOption, opened, settings, spark_settings
+from postroom.model.moment import span, to_datetime, to_iso, to_span
+
+retention_app = Commands(help="Say how long what grows with use is kept.")
+_KINDS = "spheres, heartbeats, visits, receipts or meta-events"
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@retention_app.command("list")
+def retention_list() -> None:
+    """List the kinds of things that grow with use, and how long each is kept.
+
+    \b
+    Example:
+      postroom retention list
+    """
+    with opened() as it:
+        kept = it.retentions()
+    ages = {kind: None if age is None else to_span(age // _MICROSECOND) for kind, age in kept.items()}
+    if settings.json:
+        output.as_json({"retentions": ages})
+    else:
+        output.table(["kind", "kept"], [(kind, age or "for ever") for kind, age in ages.items()])
+
+
+@retention_app.command("set")
+def retention_set(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=_KINDS + ".", show_default=False)],
+    age: Annotated[
+        str, typer.Argument(metavar="AGE", help="Such as 30d, 12h or 90m; or: forever.", show_default=False)
+    ],
+) -> None:
+    """Say how long a kind of thing is kept.
+
+    What is older goes with the next sweep, or by an engine that runs. What is still needed never goes: a sphere
+    that has not ended, a database in doubt, mail on its way. A receipt that is gone no longer recognises its
+    idempotency key: a retry after that makes a second message.
+
+    \b
+    Examples:
+      postroom retention set spheres 30d
+      postroom retention set receipts 7d
+      postroom retention set receipts forever
+    """
+    with opened() as it:
+        it.set_retention(kind, None if age == "forever" else _age(age, "AGE"))
+        kept = it.retentions()[kind]
+    if settings.json:
+        output.as_json({"status": "00", "kind": kind, "kept": None if kept is None else to_span(kept // _MICROSECOND)})
+    else:
+        output.say(f"{kind} are kept {'for ever' if kept is None else to_span(kept // _MICROSECOND)}")
+
+
+def sweep(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+) -> None:
+    """Remove what nothing needs any more.
+
+    These are processed messages that no slice holds, and what was kept long enough.
+    How long things are kept is said with postroom retention. A running engine does the same by itself. The journal
+    still answers trace.
+
+    \b
+    Examples:
+      postroom sweep --dry-run
+      postroom sweep
+    """
+    with opened() as it:
+        found = it.sweepable() if dry_run else it.sweep_by_kind()
+    if settings.json:
+        output.as_json({"status": "00", "would_remove" if dry_run else "removed": sum(found.values()), "kinds": found})
+        return
+    did = "would be removed" if dry_run else "removed"
+    output.say(f"{found.pop('messages')} message(s) {did}")
+    for kind, count in found.items():
+        output.say(f"{count} of {kind} {did}")
+
+
+def archive(
+    folder: Annotated[
+        str | None, typer.Argument(metavar="FOLDER", help="Where archives are, or are to be.", show_default=False)
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--before", metavar="WHEN", help="Lines older than this time (ISO 8601) or age (90d).", show_default=False
+        ),
+    ] = None,
+    moved: Annotated[bool, typer.Option("--moved", help="Say that archives are in FOLDER now.")] = False,
+    master: MasterOption = "local[*]",
+    conf: ConfOption = None,
+) -> None:
+    """Move the older part of the journal into a folder.
+
+    Spark writes it as Parquet. It is read back and compared before a line is removed; killed at any moment, it has
+    archived or not, and the next run goes on. trace, locate and verify answer as before, as long as the folder is
+    there. Without a time the archives are listed.
+
+    \b
+    Examples:
+      postroom archive --before 90d /var/lib/postroom/archive
+      postroom archive --before 2026-01-01T00:00:00Z /var/lib/postroom/archive
+      postroom archive --moved /mnt/archive
+      postroom archive
+    """
+    if moved and before:
+        raise ArgumentInvalid(argument="--moved", why="give either --before or --moved")
+    if (moved or before) and folder is None:
+        raise ArgumentInvalid(argument="FOLDER", why="say in which folder the archives are, or are to be")
+    with opened() as it:
+        if before is not None:
+            with output.progress("archiving") as progress:
+                found = it.archive(
+                    _when(before), folder or "", progress=progress, master=master, conf=spark_settings(conf)
+                )
+        else:
+            found = it.archive_moved(folder or "") if moved else it.archives()
+    if settings.json:
+        output.as_json({"status": "00", "archives": [each.as_dict() for each in found]})
+    elif found:
+        output.table(
+            ["folder", "first", "last", "lines", "until"],
+            [(each.folder, each.first, each.last, each.lines, to_iso(to_datetime(each.until))) for each in found],
+        )
+    else:
+        output.note("no line is so old" if before else "nothing is archived")
+
+
+def backup(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The backup to write.", show_default=False)],
+    replace: Annotated[bool, typer.Option("--replace", help="Put it in the place of a file that is there.")] = False,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Also of a room that does not agree with its journal.")
+    ] = False,
+) -> None:
+    """Write the whole room into one file while it is in use.
+
+    The file has the room as it was in one moment, and is verified before it is there. It is a room on SQLite, whatever
+    store this one is in, and postroom restore makes a room on SQLite or PostgreSQL of it. Archives of the journal are
+    not in it: copy their folders.
+
+    \b
+    Examples:
+      postroom backup /backups/monday.db
+      postroom backup latest.db --replace --room postgresql://host/db
+    """
+    with opened() as it, output.progress("copying") as progress:
+        made = it.backup(file, replace=replace, check=not no_check, progress=progress)
+    if settings.json:
+        output.as_json({"status": "00", **made.as_dict()})
+    else:
+        output.say(f"{made.file}: {made.lines} line(s) of the journal, {made.messages} message(s), verified")
+
+
+def restore(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A backup.", show_default=False)],
+    replace: Annotated[bool, typer.Option("--replace", help="Also if the room is not empty: all in it goes.")] = False,
+) -> None:
+    """Make a room of a backup, in a new file or an empty database.
+
+    End every process that uses the room first. The restored room gives out no key that the one of the backup can have
+    given out since, unless that were more than 100,000; leases of engines are free, and spheres whose owners do not
+    know it are aborted by the next engine.
+
+    \b
+    Examples:
+      postroom restore /backups/monday.db --room orders.db
+      postroom restore /backups/monday.db --room postgresql://host/db
+    """
+    from pathlib import Path
+
+    if not Path(file).exists():  # before a room is made for it
+        raise ArgumentInvalid(argument="FILE", why=f"there is no {file}")
+    with opened(create=True) as it, output.progress("copying") as progress:
+        found = it.restore(file, replace=replace, progress=progress)
+        room = it.store.session.place
+    if settings.json:
+        output.as_json({"status": "00", "room": room, "lines": found.lines, "messages": found.messages})
+    else:
+        output.say(f"{room}: {found.lines} line(s) of the journal, {found.messages} message(s), verified")
+
+
+def _age(text: str, argument: str) -> timedelta:
+    microseconds = span(text)
+    if microseconds is None or microseconds > 10**18:
+        raise ArgumentInvalid(argument=argument, why=f"an age such as 30d, 12h or 90m, not {text!r}")
+    return timedelta(microseconds=microseconds)
+
+
+def _when(text: str) -> datetime | timedelta:
+    if span(text) is not None:
+        return _age(text, "--before")
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentInvalid(
+            argument="--before", why="a time such as 2026-11-01T00:00:00Z, or an age such as 90d"
+        ) from None

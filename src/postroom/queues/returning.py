@@ -1,0 +1,172 @@
+"""Messages that were taken for someone who was gone: they go back into their place, and the journal tells it.
+
+Who gives a ``deliver`` to a receive confirms by returning from it. Who receives in a thread beside the main one may be
+cancelled without the thread's knowing (``asyncio.to_thread``): there, an answer that nobody has looked at when it is
+dropped counts as not received.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any, NamedTuple
+
+from postroom.errors import StoreError
+from postroom.model.message import IN_SPHERE, Message, Stored
+from postroom.queues.results import Received
+from postroom.store.base import Store
+from postroom.store.handouts import Handout
+from postroom.store.spheres import ABORTED, ABORTING
+from postroom.store.transaction import Transaction
+
+#: Is given what was received; the take is final when it returns.
+Deliver = Callable[[Received], None]
+
+
+class Taken(NamedTuple):
+    """What a receive gave out."""
+
+    queue: int
+    stored: Stored
+    segment: int | None = None  # its place among the segments, if the message was asked for in segments
+    last: bool = True
+    locked: bool = False  # by its receiver, who had read segments before
+
+
+class Unread(Received):
+    """An answer that tells when it is dropped before anyone has looked at it."""
+
+    _give_back: Callable[[], None] | None = None
+
+    @classmethod
+    def of(cls, received: Received, give_back: Callable[[], None]) -> Unread:
+        made: Unread = tuple.__new__(cls, tuple(received))
+        made._give_back = give_back
+        return made
+
+    @property
+    def message(self) -> Message | None:
+        """The message, which counts as received from now on."""
+        return self[0]
+
+    def __getitem__(self, place: Any) -> Any:
+        self._give_back = None
+        return super().__getitem__(place)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._give_back = None
+        return super().__iter__()
+
+    def __bool__(self) -> bool:
+        self._give_back = None
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        self._give_back = None
+        return super().__eq__(other)
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        return "Received(a message that nobody has looked at)" if self._give_back else tuple.__repr__(self)
+
+    def __del__(self) -> None:
+        if self._give_back is not None:
+            self._give_back()
+
+
+def is_main() -> bool:
+    """Whether this is the main thread, whose caller has what it returns."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+class Returns:
+    """Gives back what was dropped unread, in threads of their own: a dropping may happen in the midst of any call."""
+
+    def __init__(self, store: Store, again: Callable[[], Store]) -> None:
+        self._store = store
+        self._again = again  # opens the store once more, should the room be closed by then
+        self._running: set[threading.Thread] = set()
+
+    def watched(self, received: Received, taken: Taken) -> Received:
+        """The answer for a caller who may be gone."""
+        return Unread.of(received, partial(self._start, taken))
+
+    def finish(self) -> None:
+        """Wait for those that are under way."""
+        for thread in list(self._running):
+            thread.join()
+
+    def _start(self, taken: Taken) -> None:
+        thread = threading.Thread(target=self._run, args=(taken,), name="postroom returns")
+        self._running.add(thread)
+        thread.start()
+
+    def _run(self, taken: Taken) -> None:
+        try:
+            if not self._store.stopped:
+                undo(self._store, taken, "nobody looked at it")
+            else:
+                with closing(self._again()) as store:
+                    undo(store, taken, "nobody looked at it")
+        finally:
+            self._running.discard(threading.current_thread())
+
+
+def undo(store: Store, taken: Taken, why: str) -> None:
+    """Make a take, or the step to the next segment, undone."""
+
+    def work(tx: Transaction) -> None:
+        queue, stored = tx.queues.locked(taken.queue), taken.stored
+        if taken.last:
+            if tx.handouts.put_back(queue.id, stored, why):
+                _settle(tx, queue.id, stored)
+        elif queue.lock_message == stored.key and queue.lock_segment == (taken.segment or 0) + 1:
+            tx.queues.unlock(queue, why)  # it starts again at its first segment
+        tx.wake()
+
+    store.transact("give-back", work)
+
+
+def give_back(store: Store, handouts: list[Handout], why: str) -> None:
+    """Put messages back whose output was not confirmed."""
+
+    def work(tx: Transaction) -> None:
+        for each in handouts:
+            restore(tx, each, why)
+        tx.wake()
+
+    store.transact("give-back", work)
+
+
+def restore(tx: Transaction, handout: Handout, why: str) -> bool:
+    """Inside of a transaction; True if the message is in its place now."""
+    stored = tx.handouts.copy(handout.message)
+    if stored is None or not tx.handouts.give_back(handout, why):
+        return False
+    return not _settle(tx, handout.queue, stored)
+
+
+def settle(store: Store) -> None:
+    """Put back what processes had in hand that have ended. Others who come by do the same."""
+    try:
+        left = store.read(lambda tx: tx.handouts.over())
+        if left:
+            give_back(store, left, "its process ended before it was confirmed")
+    except StoreError:  # a room must open on a full disk, and a damaged one for those who examine it
+        return
+
+
+def _settle(tx: Transaction, queue: int, stored: Stored) -> bool:
+    """A message that comes back to a sphere which has failed meanwhile goes the way of all that it sent."""
+    send = tx.spheres.sent(stored.key) if IN_SPHERE in stored.properties else None
+    if send is None or send.outcome is None:
+        return False
+    sphere = tx.spheres.find(send.sphere)
+    back = tx.messages.find(stored.key)
+    if sphere is None or back is None or sphere.state not in (ABORTING, ABORTED):
+        return False
+    tx.messages.remove(tx.queues.locked(queue), back, "withdraw")
+    return True

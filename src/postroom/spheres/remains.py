@@ -1,0 +1,52 @@
+"""What an aborted sphere leaves behind, by name: nothing that was made in it stays silently."""
+
+from __future__ import annotations
+
+from postroom.engine.effects import Document
+from postroom.engine.failures import Failure, error_body, made_error_queue
+from postroom.model.message import NO_PROPERTIES, Draft
+from postroom.store.queues import Queue
+from postroom.store.spheres import Send
+from postroom.store.transaction import Transaction
+
+STANDS = "stands"  # what became of a send that nothing undoes
+
+
+def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:
+    """Say of each message that the engine made and nobody undoes, and of each command that has run, that it stands.
+
+    ``sphere show`` tells it, and an error message in the queue for errors, which is locked if it is there.
+    """
+    sends = tx.spheres.sends(id)
+    found = [(send, _standing(send)) for send in sends if send.maker is not None and send.outcome == STANDS]
+    found += [(send, f"the command of {send.recipient} has run") for send in _followed_by_commands(tx, id, sends)]
+    for send, why in found:
+        tx.spheres.settle(send, send.outcome, why)
+        errors = errors or made_error_queue(tx)
+        tx.messages.put(errors, Draft(_told(tx, send, why), "xml", None, NO_PROPERTIES), send.message)
+
+
+def _standing(send: Send) -> str:
+    return f"{send.maker} made it, someone has taken it, and nobody said what undoes it"
+
+
+def _followed_by_commands(tx: Transaction, id: str, sends: list[Send]) -> list[Send]:
+    """Those that filled an empty queue whose command has been run since."""
+    now = [send for send in sends if send.moment == "now" and send.message is not None]
+    queues = {send.recipient: tx.queues.named_to_read(send.recipient) for send in now}
+    watched = [send for send in now if (queue := queues[send.recipient]) is not None and queue.command is not None]
+    kept = tx.spheres.find(id) if watched else None
+    if kept is None:
+        return []
+    ran = tx.outbox.ran_since(tx.journal.trace(kept.token)[0].seq)
+    return [send for send in watched if (send.sent, send.recipient) in ran]
+
+
+def _told(tx: Transaction, send: Send, why: str) -> str:
+    assert send.message is not None, "it was sent at once"
+    stored = tx.messages.find(send.message)
+    document = Document(send.message, "text", None, "")
+    if stored is not None and stored.sound:
+        document = Document(stored.key, stored.format, stored.type, stored.body)
+    said = f"sphere {send.sphere} was aborted, and {why}"
+    return error_body(Failure("sphere", "sphere-left", said, send.maker), send.recipient, send.message, document)

@@ -1,0 +1,129 @@
+"""States that are watched: what comes into one is told to a queue, for rules, arcs and recipients.
+
+A token is its machine's alone, so nobody takes it. Whoever watches gets a message that says which entity came, from
+where and why. It is told from the journal, so none is missed that has gone on meanwhile, and each once: how far a watch
+is, is noted in the commit that tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from time import monotonic, perf_counter
+from typing import Any
+
+from postroom.engine.effects import Document
+from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
+from postroom.engine.stage import Result, Turn
+from postroom.engine.step import LEASE
+from postroom.errors import ArgumentInvalid, BodyError
+from postroom.limits import PAGE_ROWS, RETRY_SECONDS
+from postroom.model.message import NO_PROPERTIES, Draft
+from postroom.store.base import Store
+from postroom.store.batch import Batch
+from postroom.store.queues import STATE, Queue
+from postroom.store.tokens import Come, Watch
+from postroom.store.transaction import Transaction
+
+
+class Watching:
+    """A stage of the engine."""
+
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        due = [each for each in turn.store.read(_due) if each.target not in turn.waiting]
+        return self._run(turn, due) if due else None
+
+    def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
+        """Nothing here runs on Spark."""
+
+    def _run(self, turn: Turn, due: list[Watch]) -> Generator[Result]:
+        for watch in due:
+            began = perf_counter()
+            with turn.store.acting(f"state {watch.state}"):
+                result = turn.store.transact("watch", partial(_tell, turn=turn, watch=watch))
+            if result.messages or result.blocked:
+                result.seconds = {"commit": perf_counter() - began}
+                yield result
+
+
+def _due(tx: Transaction) -> list[Watch]:
+    return [watch for watch in tx.tokens.watches() if tx.tokens.come(watch.state, watch.seen, 1)]
+
+
+def _tell(tx: Transaction, turn: Turn, watch: Watch) -> Result:
+    """Tell the next arrivals in a state. Its queue is locked: what has a lower number there is committed."""
+    tx.leases.check(LEASE, turn.fence)
+    queues = tx.queues.locked_all((watch.state, watch.target, SYSTEM_ERRORS))
+    target = queues.get(watch.target)
+    if target is None or target.retired or not target.accepts:
+        return Result(blocked=(watch.state, watch.target))
+    come = tx.tokens.come(watch.state, watch.seen, PAGE_ROWS)
+    for each in come:
+        _put(tx, turn, target, each, queues.get(SYSTEM_ERRORS))
+    if come:
+        tx.tokens.see(watch, come[-1].seq)
+    return Result(messages=len(come), created=len(come), claimed=len(come), more=len(come) == PAGE_ROWS)
+
+
+def _put(tx: Transaction, turn: Turn, target: Queue, come: Come, errors: Queue | None) -> None:
+    """One arrival; if the queue does not take it, because it is a space of another type, an error message says so."""
+    draft = Draft.of(told(come))
+    if not target.door:
+        tx.messages.put(target, draft, come.token)
+        return
+    try:
+        puts = turn.admit(tx, target, [draft])
+    except BodyError as refusal:
+        failure = Failure("message", refusal.code, str(refusal), f"state {come.state}")
+        body = error_body(failure, target.name, come.token, Document(come.token, draft.format, None, draft.body))
+        tx.messages.put(errors or made_error_queue(tx), Draft(body, "xml", None, NO_PROPERTIES), come.token)
+        return
+    Batch(tx).write([put._replace(cause=come.token) for put in puts], 0)
+
+
+def told(come: Come) -> dict[str, Any]:
+    """An arrival as a message says it."""
+    return {"entity": come.entity, "state": come.state, "before": come.before or "", "reason": come.reason or ""}
+
+
+def watch(store: Store, state: str, target: str, *, wanted: bool) -> None:
+    """Let a queue be told of what comes into a state from now on, or no longer."""
+
+    def work(tx: Transaction) -> None:
+        if wanted:
+            _state_queue(tx, state)
+            tx.tokens.watch(state, target, tx.journal.newest())
+        else:
+            tx.tokens.unwatch(state, target)
+
+    store.transact("watch", work)
+
+
+def follow(store: Store, state: str, wait: float | None) -> Iterator[dict[str, Any]]:
+    """What is in a state, and what comes into it; until nothing has come for ``wait`` seconds."""
+
+    def now(tx: Transaction) -> list[Come]:
+        _state_queue(tx, state)
+        return list(tx.tokens.waiting(state))
+
+    with store.waiter() as waiter:
+        found, seen, last = store.read(now), 0, monotonic()
+        while True:
+            for each in found:
+                yield told(each)
+                seen, last = max(seen, each.seq), monotonic()
+            if wait is not None and monotonic() - last >= wait:
+                return
+            waiter.wait(RETRY_SECONDS)
+            found = store.read(partial(_come, state=state, after=seen))
+
+
+def _come(tx: Transaction, state: str, after: int) -> list[Come]:
+    return tx.tokens.come(state, after, PAGE_ROWS)
+
+
+def _state_queue(tx: Transaction, state: str) -> Queue:
+    queue = tx.queues.named_to_read(state)
+    if queue is None or queue.kind != STATE:
+        raise ArgumentInvalid(argument="state", why=f"{state} is not a state of a machine, or nothing was ever in it")
+    return queue

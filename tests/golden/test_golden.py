@@ -1,0 +1,113 @@
+"""Rooms that every earlier version has made: opened, verified and worked on by the present one, on both stores."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.faults.here import evaluate_here
+from tests.faults.upkeep_workload import write_here
+from tests.golden.make import COMMITS, file_of
+
+import postroom
+from postroom.engine import archiving
+from postroom.room import Postroom
+from postroom.store import portable, postgres, schema_of
+from postroom.store.migrations import MIGRATIONS
+
+#: Since this one every line of the journal says all that a replay needs.
+WHOLE = 7
+QUICK = {("sqlite", 1), ("sqlite", 4), ("sqlite", 6), ("sqlite", 8), ("postgres", 1), ("postgres", 8)}
+
+
+def on_sqlite(schema: int, tmp_path: Path) -> str:
+    file = tmp_path / "room.db"
+    file.write_bytes(gzip.decompress(file_of(schema).read_bytes()))
+    return str(file)
+
+
+def on_postgres(schema: int, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same rows in tables as that version made them."""
+    monkeypatch.setattr(postgres, "MIGRATIONS", MIGRATIONS[:schema])
+    postgres.PostgresStore(url, actor="golden").close()
+    monkeypatch.undo()
+    with psycopg.connect(url) as connection:
+        portable.read(connection, Path(on_sqlite(schema, tmp_path)), lambda done, total: None)
+    return url
+
+
+def test_there_is_one_of_every_version() -> None:
+    assert set(COMMITS) == set(range(1, max(COMMITS) + 1))
+    assert max(COMMITS) < len(MIGRATIONS)
+
+
+#: In every run the first and the last on PostgreSQL, and some on SQLite; all of them with the slow batteries.
+CASES = [
+    pytest.param(kind, schema, marks=() if (kind, schema) in QUICK else pytest.mark.slow)
+    for kind in ("sqlite", "postgres")
+    for schema in COMMITS
+]
+
+
+@pytest.mark.parametrize(("kind", "schema"), CASES)
+def test_a_room_of_an_earlier_version_goes_on(
+    kind: str, schema: int, tmp_path: Path, urls: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = on_sqlite(schema, tmp_path) if kind == "sqlite" else on_postgres(schema, tmp_path, urls(), monkeypatch)
+    assert schema_of(url) == (schema, len(MIGRATIONS))
+    with postroom.open(url) as room:
+        found = room.verify()
+        assert (found.differences, found.older > 0) == ((), schema < WHOLE)
+        assert [each for each in room.diagnose(deep=True) if each.level == "wrong"] == []
+        works(room, schema, tmp_path)
+        assert room.verify().differences == ()
+        room.backup(tmp_path / "copy")
+        monkeypatch.setattr(archiving, "spark_writer", lambda spark: write_here)
+        room.archive(timedelta(0), tmp_path / "old")
+        assert room.verify(archives=True).differences == ()
+    assert schema_of(url) == (len(MIGRATIONS), len(MIGRATIONS))
+
+
+def works(room: Postroom, schema: int, folder: Path) -> None:
+    """Something of every capability that was there."""
+    old = {queue.queue: queue.unprocessed for queue in room.accept().queues}
+    first = room.receive("plain").message
+    assert first is not None
+    assert first.body == "2"
+    assert [event.verb for event in room.trace(first.key)] == ["put", "take"]
+    again = room.send("plain", {"n": 4}, properties={"who": "Ann"}, idempotency_key="once")
+    assert room.accept("plain").queues[0].unprocessed == old["plain"] - 1, "its receipt is known"
+    assert room.show(again.key).value == {"n": 4}
+    room.enable("CLAIMS", password="CLAIMS")
+    received = room.receive("CLAIMS").message
+    assert received is not None
+    assert received.body == "roof"
+    room.create_queue("new").send("x", cause=first.key)
+    if schema >= 2:
+        engine = evaluate_here(room)
+        engine.run_until_idle()
+        assert room.accept("outgoing").queues[0].unprocessed == 2
+        assert room.sweep() >= 0
+    if schema >= 3:
+        assert room.accept("Out").queues[0].unprocessed == 2
+        room.publish("In", {"n": 3})
+    if schema >= 4:
+        jane = room.station("Jane", "pw")
+        (key,) = jane.get()
+        jane.modify(key, Text="read")
+        assert room.locate(key) == "Jane"
+        assert len(room.trace(key)) >= 4
+    if schema >= 5:
+        assert len(room.procedures()) == 1
+    if schema >= 6:
+        assert {each.id: each.state for each in room.spheres()} == {"good": "COMMITTED", "bad": "ABORTED"}
+        room.machine(["NEW", "PAID"], [("NEW", "PAID")]).move("order", "PAID")
+        room.set_retention("spheres", timedelta(0))
+        assert room.sweep() == 2
+    if schema >= 7:
+        second = room.info("plain").messages
+        assert room.trace([*second][-1].key, causes=True).messages

@@ -1,0 +1,218 @@
+"""What is no text gets a typed error wherever text comes in, and changes nothing: halves of surrogate pairs, NUL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.interfaces.conftest import Run, run  # noqa: F401  # the fixture
+from tests.stations.world import NOTE
+
+import postroom
+from postroom import Field, Kind, MessageType
+from postroom.errors import PostroomError
+from postroom.interfaces.cli.main import app
+from postroom.room import Postroom
+
+HALVES = ["a\ud800", "\udcff", "\udc80\ud800", "a\udfffb"]
+NUL = "a\0b"
+FLOW = "domain trading\nspace Trades : [issue: string, price: int]\n"
+TREE = '01 INPUT-QUEUE (TOP) PASSWORD IS "TOP"\n02 SUB-QUEUE-1 (LOW)\n99'
+
+
+@pytest.fixture
+def furnished(url: str, tmp_path: Path) -> Iterator[Postroom]:
+    """A room with one of everything that is named."""
+    for name, text in (("note.form", NOTE), ("trading.flow", FLOW), ("tree.qdl", TREE)):
+        (tmp_path / name).write_text(text)
+    with postroom.open(url) as room:
+        room.load(*(tmp_path / name for name in ("note.form", "trading.flow", "tree.qdl")))
+        room.create_queue("q", password="pw")
+        room.add_station("ann", "pw")
+        room.add_principal("service", "pw")
+        room.client("me").subscribe("Trades")
+        room.station("ann", "pw").create("NOTE", {"To": "you"})
+        yield room
+
+
+def verbs(room: Postroom, bad: str, folder: Path) -> dict[str, Callable[[], Any]]:
+    """Every verb with every text that it takes, one of them bad."""
+    ann, me, key = room._station("ann"), room.client("me"), "00001.00001"
+    return {
+        "send to": lambda: room.send(bad, "x"),
+        "send a body": lambda: room.send("q", bad),
+        "send a text as XML": lambda: room.send("q", f"<a>{bad}</a>", format="xml"),
+        "send JSON text": lambda: room.send("q", f'"{bad}"', format="json"),
+        "send bytes": lambda: room.send("q", bad.encode(errors="surrogatepass")),
+        "send a value": lambda: room.send("q", {"a": [bad]}),
+        "send a name in a value": lambda: room.send("q", {bad: 1}),
+        "send a format": lambda: room.send("q", "x", format=bad),
+        "send a type": lambda: room.send("q", "x", type=bad),
+        "send a property": lambda: room.send("q", "x", properties={"p": bad}),
+        "send a property's name": lambda: room.send("q", "x", properties={bad: 1}),
+        "send a key": lambda: room.send("q", "x", idempotency_key=bad),
+        "send a cause": lambda: room.send("q", "x", cause=bad),
+        "send many": lambda: room.send_many("q", ["x", bad]),
+        "send many with a property": lambda: room.send_many("q", ["x"], properties={"p": bad}),
+        "distribute": lambda: room.distribute(["q"], bad),
+        "distribute to": lambda: room.distribute(["q", bad], "x"),
+        "receive": lambda: room.receive(bad),
+        "accept": lambda: room.accept(bad),
+        "info": lambda: list(room.info(bad)),
+        "history": lambda: list(room.history(bad)),
+        "disable": lambda: room.disable(bad, password="pw"),
+        "disable by": lambda: room.disable("q", password=bad),
+        "enable": lambda: room.enable(bad, password="pw"),
+        "create a queue": lambda: room.create_queue(bad),
+        "create a queue's password": lambda: room.create_queue("other", password=bad),
+        "set a password": lambda: room.set_password("q", password=bad, old="pw"),
+        "set a password by": lambda: room.set_password("q", password="new", old=bad),
+        "set a mode": lambda: room.set_mode(bad, keep_processed=True),
+        "remove a queue": lambda: room.remove_queue(bad),
+        "show": lambda: room.show(bad),
+        "trace": lambda: list(room.trace(bad)),
+        "locate": lambda: room.locate(bad),
+        "open": lambda: postroom.open(folder / "new.db", actor=bad),
+        "open at": lambda: postroom.open(str(folder / bad)),
+        "open as a broker": lambda: postroom.open(folder / "new.db", broker=bad),
+        "load": lambda: room.load(folder / f"{bad}.qdl"),
+        "check": lambda: room.check(folder / f"{bad}.demaq"),
+        "load by": lambda: room.load(_written(folder, "01 INPUT-QUEUE (NONE)\n99"), old=bad),
+        "explain": lambda: room.explain(bad),
+        "explain an arc": lambda: room.explain_arc(bad),
+        "define a type": lambda: room.define_type(MessageType(bad, (Field("a", Kind.STRING),))),
+        "a field": lambda: room.define_type(MessageType("T", (Field(bad, Kind.STRING),))),
+        "a client": lambda: room.client(bad),
+        "a client by": lambda: room.client("service", bad),
+        "a client at": lambda: room.client("me", broker=bad),
+        "publish": lambda: room.publish(bad, '["a", 1]'),
+        "publish an event": lambda: room.publish("Trades", [bad, 1]),
+        "publish a text": lambda: room.publish("Trades", f'["{bad}", 1]'),
+        "publish a named event": lambda: me.publish("Trades", {"issue": bad, "price": 1}),
+        "publish many": lambda: me.publish_many("Trades", [[bad, 1]]),
+        "publish with a key": lambda: me.publish("Trades", ["a", 1], idempotency_key=bad),
+        "subscribe": lambda: me.subscribe(bad),
+        "subscribe to a pattern": lambda: me.subscribe("Trades", f'["{bad}", p]'),
+        "add a principal": lambda: room.add_principal(bad, "pw"),
+        "a principal's password": lambda: room.add_principal("new", bad),
+        "a principal's old password": lambda: room.add_principal("service", "new", old=bad),
+        "remove a principal": lambda: room.remove_principal(bad),
+        "add a node": lambda: room.add_node(bad, str(folder / "node.db")),
+        "add a node at": lambda: room.add_node("north", str(folder / bad)),
+        "add a node in a database": lambda: room.add_node("north", f"postgresql://{bad}@127.0.0.1:1/x"),
+        "move a node": lambda: room.move_node(bad, str(folder / "node.db")),
+        "add a station": lambda: room.add_station(bad, "pw"),
+        "a station's password": lambda: room.add_station("new", bad),
+        "a station's node": lambda: room.add_station("new", "pw", bad),
+        "a station": lambda: room.station(bad, "pw"),
+        "a station by": lambda: room.station("ann", bad),
+        "a station by token": lambda: room.station("ann", token=bad),
+        "log in": lambda: room.login(bad, "pw"),
+        "log in by": lambda: room.login("ann", bad),
+        "create": lambda: ann.create(bad, {}),
+        "create with": lambda: ann.create("NOTE", {"To": bad}),
+        "create with a field": lambda: ann.create("NOTE", {"To": "x", bad: "x"}),
+        "modify": lambda: ann.modify(key, {"Text": bad}),
+        "modify a key": lambda: ann.modify(bad, {"Text": "x"}),
+        "ship": lambda: ann.ship(key, bad),
+        "query": lambda: ann.query(bad, scope="local"),
+        "query by": lambda: ann.query("NOTE", {"Text": bad}, scope="nowhere"),
+        "query in": lambda: ann.query("NOTE", {"Text": "x"}, scope=bad),
+        "enable a procedure": lambda: room.enable_procedure(bad),
+        "a sphere's message": lambda: _in_sphere(room, lambda it: it.send("q", bad)),
+        "a sphere's queue": lambda: _in_sphere(room, lambda it: it.send(bad, "x")),
+        "a compensation": lambda: _in_sphere(room, lambda it: it.send("q", "x", compensation=bad)),
+    }
+
+
+def _in_sphere(room: Postroom, work: Callable[[Any], Any]) -> None:
+    sphere = room.sphere()
+    try:
+        work(sphere)
+    finally:
+        sphere.abort()
+
+
+def _written(folder: Path, text: str) -> Path:
+    file = folder / "other.qdl"
+    file.write_text(text)
+    return file
+
+
+def refused(call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except PostroomError as error:
+        str(error).encode()  # whoever tells it must be able to
+        return True
+    return False
+
+
+@pytest.mark.parametrize("bad", [HALVES[0], HALVES[2], NUL], ids=["half", "halves", "NUL"])
+def test_every_verb_refuses_what_is_no_text(furnished: Postroom, tmp_path: Path, bad: str) -> None:
+    calls = verbs(furnished, bad, tmp_path)
+    before = furnished.hierarchy(), furnished.stations(), furnished.principals(), furnished.accept("q").queues
+    assert [about for about, call in calls.items() if not refused(call)] == []
+    after = furnished.hierarchy(), furnished.stations(), furnished.principals(), furnished.accept("q").queues
+    assert after == before
+    assert furnished.verify().differences == ()
+
+
+AROUND = st.text("a\0\u202e'\"%_-/ \x1fé\U0001f4ee", max_size=8)
+TEXTS = st.tuples(AROUND, st.characters(whitelist_categories=["Cs"]), AROUND).map("".join)
+
+
+def test_any_half_of_a_surrogate_pair_is_refused_by_any_verb(furnished: Postroom, tmp_path: Path) -> None:
+    names = list(verbs(furnished, "x", tmp_path))
+    later = ["load by", "query by", "a sphere's message", "a sphere's queue", "a compensation"]  # they take their time
+
+    @settings(max_examples=60, deadline=None)
+    @given(about=st.sampled_from([name for name in names if name not in later]), bad=TEXTS)
+    def each(about: str, bad: str) -> None:
+        assert refused(verbs(furnished, bad, tmp_path)[about])
+
+    each()
+
+
+# --- commands ---
+
+
+def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*before, name))
+        else:
+            yield (*before, name)
+
+
+SOME = {"send", "receive", "queue", "principal", "station", "create", "publish", "load"}
+LONG = {"run", "top", "try", "compensate", "query", "sql"}
+
+
+@pytest.mark.parametrize("some", ["some", pytest.param("all", marks=pytest.mark.slow)])
+def test_every_command_answers_bytes_that_are_no_text_with_an_error(
+    run: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    some: str,
+) -> None:
+    """An argument of any bytes comes as halves of surrogate pairs; what is said of it can be printed."""
+    monkeypatch.setenv("POSTROOM_PASSWORD", "pw")
+    assert run("queue", "create", "q").code == 0
+    bad = os.fsdecode(b"\xff\xfe")
+    for command in commands(typer.main.get_command(app)):
+        if not LONG & {*command} and (some == "all" or command[0] in SOME):
+            told = run(*command, bad, bad)
+            assert told.code != 0, command
+            assert told.err.encode(), command
+    for words in (["send", "q", "--body", bad], ["send", bad, "--body", "x"], ["principal", "add", bad]):
+        assert run(*words).err.startswith("postroom: "), words
+    monkeypatch.setenv("POSTROOM_PASSWORD", bad)
+    assert run("principal", "add", "ann").err.startswith("postroom: argument-invalid: password")
+    assert run("station", "add", "bob").err.startswith("postroom: argument-invalid: password")
+    assert run("accept", "q").out.split()[-2:] == ["0", "0"]
