@@ -119,6 +119,7 @@ that the queue verbs answer with; 9x are ours.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from postroom.advice import ADVICE
@@ -146,11 +147,7 @@ class PostroomError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders by their facts; the default would lose the keyword arguments.
-        return (_rebuild, (type(self), self.facts))
-
-
-def _rebuild(kind: type[PostroomError], facts: dict[str, Any]) -> PostroomError:
-    return kind(**facts)
+        return (partial(type(self), **self.facts), ())
 
 
 class ArgumentInvalid(PostroomError):
@@ -698,8 +695,6 @@ class CommitUnknown(StoreError):
 
 
 class FolderUnsafe(StoreError):
-    """Others could replace a room there, or read what lies beside it."""
-
     code = "folder-unsafe"
     template = "no room is made in {folder}: {why}. Take another folder, or change its rights"
 
@@ -709,9 +704,7 @@ class JournalArchived(StoreError):
     template = "what came after line {line} is no stream: up to line {end} it is archived; use startingOffset latest"
 
 
-class JournalDiffers(StoreError):
-    """Whoever verifies a room finds this; nobody else looks."""
-
+class JournalDiffers(StoreError):  # whoever verifies a room finds this; nobody else looks
     code = "journal-differs"
     template = "{count} thing(s) are not as the journal tells them; stop, copy the room, and restore a backup"
 
@@ -779,13 +772,8 @@ class StoreNewer(StoreError):
 
 
 class StoreReplaced(StoreError):
-    """What was written went into a file that nobody will find again."""
-
     code = "store-replaced"
-    template = (
-        "{file} was removed or replaced while this process wrote to it: the last change may be lost. "
-        "Look for what did that, open the room again, and look"
-    )
+    template = "{file} was removed or replaced while this process wrote to it: the last change may be lost"
     happened = "unknown"
 
 
@@ -806,11 +794,7 @@ class UrlInvalid(StoreError):
 
 def every_error() -> tuple[type[PostroomError], ...]:
     """All concrete errors by code; the reference page and the tests walk this."""
-    found: list[type[PostroomError]] = []
-    todo: list[type[PostroomError]] = [PostroomError]
-    while todo:
-        kind = todo.pop()
-        todo.extend(kind.__subclasses__())
-        if kind.code:
-            found.append(kind)
-    return tuple(sorted(found, key=lambda kind: kind.code))
+    found: list[type[PostroomError]] = [PostroomError]
+    for kind in found:
+        found.extend(kind.__subclasses__())  # which the loop then comes to
+    return tuple(sorted((kind for kind in found if kind.code), key=lambda kind: kind.code))
