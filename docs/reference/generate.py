@@ -6,6 +6,7 @@ python docs/reference/generate.py --check    exit with 1 if one is out of date
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -67,7 +68,34 @@ def python() -> str:
     return python_api.page(MADE)
 
 
-PAGES = {"commands.md": commands, "errors.md": error_codes, "limits.md": bounds, "python.md": python}
+def vocabulary() -> str:
+    """The names of JSON documents, from the schema beside this file."""
+    schema = json.loads((HERE / "json.schema.json").read_text())["$defs"]
+    note = (
+        "With `--json` a command prints one document, on one line. It begins with `status`. A name means one thing in "
+        "all documents: a list has the plural, a number of things ends in `_count`, `since` is a time and `version` a "
+        "version of the definitions. A place is a queue by its name, `mailbox:NAME`, or the database of a station by "
+        "the station's name. Times are ISO 8601 in UTC. What users have named (fields, properties, details) stands "
+        "below names of ours. [json.schema.json](json.schema.json) says it for programs, and every test of commands "
+        "compares with it. Why it is so: [0042](../decisions/0042-json.md)."
+    )
+    shapes = ["| command | its document has, besides `status` |", "|---|---|"]
+    for name, shape in schema["commands"].items():
+        has = [f"`{each}`" if each in shape["required"] else f"`{each}`?" for each in shape["properties"]]
+        shapes.append(f"| `{name}` | {', '.join(has[1:])} |")
+    names = ["| name | what it is |", "|---|---|"]
+    names += [f"| `{name}` | {each['description']} |" for name, each in schema["names"].items()]
+    parts = ["# JSON", MADE, note, "## Commands of stations", "A name with `?` may be missing.", "\n".join(shapes)]
+    return "\n\n".join([*parts, "## Names", "\n".join(names)]) + "\n"
+
+
+PAGES = {
+    "commands.md": commands,
+    "errors.md": error_codes,
+    "json.md": vocabulary,
+    "limits.md": bounds,
+    "python.md": python,
+}
 
 
 def main(check: bool) -> int:

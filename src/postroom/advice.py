@@ -106,6 +106,7 @@ ADVICE: Final[dict[str, str]] = {
     "store-unavailable": "Look at the path and its rights, or at the address and the server; then open the room again.",
     "text-invalid": "Send UTF-8 without NUL, or encode the body; the formats are text, json and xml.",
     "transition-refused": "Look at the state it is in, and move it to one that the machine leads to from there.",
+    "try-expired": "Give it more time with `--timeout`, or fewer messages with `--since`.",
     "type-invalid": "Correct the type, as the message says.",
     "type-unknown": "Look at `postroom catalog`, and load the form that defines it.",
     "url-invalid": "Give a path such as `./postroom.db`, or `postgresql://host/database`.",

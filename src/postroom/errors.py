@@ -19,6 +19,7 @@
     │   ├── QueueWatched           queue-watched
     │   ├── SchemaMalformed        schema-malformed
     │   ├── SlicingInUse           slicing-in-use
+    │   ├── TryExpired             try-expired
     │   ├── TypeInvalid            type-invalid
     │   └── TypeUnknown            type-unknown
     ├── BodyError
@@ -262,6 +263,11 @@ class SlicingInUse(DefinitionError):
         "slicing {slicing} cannot {how}: its slice {value!r} holds messages. Reset its slices first, "
         "or let their messages go with: postroom load --drop"
     )
+
+
+class TryExpired(DefinitionError):
+    code = "try-expired"
+    template = "not all messages could be tried in {seconds} s; give it more time with --timeout, or less with --since"
 
 
 class TypeInvalid(DefinitionError):

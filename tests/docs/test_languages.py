@@ -90,6 +90,7 @@ def test_the_examples_load(sqlite_url: str, tmp_path: Path) -> None:
         for station, queue in (("Simon", "incoming"), ("Oscar", "settled")):  # of the counters
             room.add_station(station, "secret")
             room.create_queue(queue)
+        room.add_station("sales", "secret")  # that the procedure ships to
         for suffix in PAGES:
             file = tmp_path / f"page.{suffix}"
             file.write_text(Language.of(suffix).example)

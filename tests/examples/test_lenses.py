@@ -27,7 +27,8 @@ from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, p
 from postroom.model.views import as_lines, as_tuple, as_xml, record
 from postroom.rules.xquery import saxon
 from postroom.stations.conditions import Condition
-from postroom.stations.forms import Form, FormField, Line, Rule
+from postroom.stations.drawing import Line
+from postroom.stations.forms import Form, FormField, Rule
 from postroom.stations.procedures.plan import Picked
 from postroom.stations.reading import Asked, Plan
 
@@ -129,7 +130,7 @@ def test_a_rule_a_query_and_a_procedure_see_the_same_values(message: tuple[Messa
                 assert plan.matches(body) is holds
                 assert Plan.unpacked(plan.packed()).matches(body) is holds, "as Spark's workers get it"
                 picked = Picked("it", type.name, ((field.name, field.kind, (condition,)),), (), ())
-                assert picked.selects(json.loads(body), "Desk") is holds
+                assert picked.selects(json.loads(body), frozenset(["Desk"])) is holds
 
 
 _QUERY = (

@@ -42,7 +42,7 @@ def test_the_figures_work_as_drawn(url: str) -> None:
         dennis.create(TYPE, To="Simon", Subject="office automation")
         fausto.ship(wanted[1], "Dennis")
         dennis.get()
-        sketch = form.read((OFFICE / "figure-4.txt").read_text())
+        sketch = form.read_sketch((OFFICE / "figure-4.txt").read_text())
         assert sketch == {"From": "Fausto", "Subject": '"office automation" "distributed database"'}
         assert [image.key for image in fausto.query(TYPE, sketch)] == [wanted[0]]
         assert [image.key for image in dennis.query(TYPE, sketch)] == [wanted[1]]

@@ -15,9 +15,9 @@ from postroom import faults
 from postroom.errors import NodeDown
 from postroom.model.key import key_text
 from postroom.model.message import Stored
+from postroom.model.place import place_of
 from postroom.room import Postroom
 from postroom.stations import mail
-from postroom.stations.names import place_of
 from postroom.store.queues import LEAVING, MAILBOX, STATION, Queue
 from postroom.store.transaction import Transaction
 

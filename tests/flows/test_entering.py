@@ -50,7 +50,7 @@ CLAIM = MessageType(
 )
 EVENT = {
     "Claimant": "A & <b>",
-    "Amount": "120.5",
+    "Amount": "120.50",
     "Loss_Date": "2026-11-30",
     "Urgent": True,
     "Share": 0.25,
@@ -75,7 +75,7 @@ LENSES: list[tuple[Any, dict[str, str]]] = [
     (XML, {"format": "xml"}),
     (XML, {"format": "xml", "type": "CLAIM"}),
     (LINES, {"type": "CLAIM"}),
-    (JSON, {"type": "CLAIM"}),
+    (json.dumps(JSON).replace("120.5", "120.50"), {"type": "CLAIM", "format": "json"}),
 ]
 
 

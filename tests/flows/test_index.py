@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle.matching import match
 
 from postroom.flows.index import Index
+from postroom.flows.meaning import match
 from postroom.flows.patterns import parse_pattern
 from postroom.flows.predicates import Predicate, predicates
 from postroom.flows.types import parse

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.errors import FlowInvalid
-from postroom.flows.checks import CHECKS, check
+from postroom.flows.checks import CHECKS, check, typed
 from postroom.flows.definitions import Arc, Merge, Select, Transform
 from postroom.flows.language import parse
 from postroom.flows.meta import META_TYPE
+from postroom.flows.patterns import parse_pattern
+from postroom.flows.sql import Variables, matches
+from postroom.flows.types import parse as parse_type
 
 TRADING = """
 # The graph of the text's first figure, and more.
@@ -124,6 +130,12 @@ BROKEN = [
         "5:40: arc a: x is of type int, and string is wanted",
     ),
     ("arc-type", "arc a : A -> C transform [x: x] join t [a: x] => [y: x]", "5:1: arc a: there is no table t"),
+    (
+        "arc-plan",
+        f"space P : {{int}} space Q : ({{int}}) arc a : P -> Q transform {{{', '.join('1' * 4_000)}}} + r"
+        f" => ({'r, ' * 400})",
+        "5:35: arc a would be ",
+    ),
     ("cycle", "arc a : A -> B merge\narc b : B -> A merge", "6:1: arc b closes a circle: A -> B -> A"),
 ]
 
@@ -144,8 +156,8 @@ def test_every_check_has_a_failing_example() -> None:
 def test_an_arc_across_domains_stands_in_both() -> None:
     text = "domain e space E : [x: int] arc a : A -> E merge domain d arc a : A -> E merge"
     graph = check(parse(DOMAIN + text, "f"))
-    assert [arc.domain for arc in graph.arcs["a"]] == ["e", "d"]
-    assert graph.crosses(graph.arcs["a"][0])
+    assert [arc.domain for arc in graph.arcs["d:e:a"]] == ["e", "d"]
+    assert graph.crosses(graph.arcs["d:e:a"][0])
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -171,3 +183,68 @@ def test_whatever_a_file_says_is_a_graph_or_refused(text: str) -> None:
         check(parse(text, "f"))
     except FlowInvalid:
         return
+
+
+PIECES = [
+    *"[ ] { } ( ) , : + - * / % < > = != -> => .".split(),
+    *"domain allow space table arc select transform merge join from durable retain union any and between".split(),
+    *'int string decimal float date a b "t" 1 1e400 99999999999999999999999 0.5 meta true concat replace round'.split(),
+]
+
+
+def hostile(chance: random.Random) -> str:
+    """Ten kilobytes of words of the language: without order, or one form inside itself again and again."""
+    if chance.random() < 0.4:
+        return " ".join(chance.choice(PIECES) for _ in range(3_000))[:10_000]
+    head = "domain d space S : [n: int, t: string, b: {int}, l: (int)] space T arc a : S -> T "
+    opening, closing = chance.choice(
+        [
+            ("replace(", ', "a", "aaaaaaaaaa")'),
+            ("(t + ", ")"),
+            ("concat(t, ", ")"),
+            ("-", ""),
+            ("t + ", ""),
+            ("upper(", ")"),
+        ]
+    )
+    times = chance.choice([5, 50, 99, 800])
+    forms = [
+        f"transform [n: n, t: t] => [n: n, t: {opening * times}t{closing * times}]",
+        f"select [b: {{{', '.join(map(str, range(times * 2)))}}} + rest]",
+        f"select [b: {'1 + ' * times}rest]",
+        f"select [l: {'(1) + ' * times}rest]",
+        f"select [n: n{' and > n * 2' * times}]",
+        f"transform [n: n, t: t, b: {{1, 2, 3}} + r] => [n: {' + '.join(['count(r)'] * times)}, t: t]",
+        f"select {'[' * times}{']' * times}",
+        f"select [n: > 1e{'9' * times}]",
+    ]
+    return (head + chance.choice(forms))[:10_000]
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 20))])
+def test_ten_kilobytes_of_anything_are_read_or_refused_within_a_second(part: int) -> None:
+    read = refused = 0
+    for seed in range(part * 100, part * 100 + 100):
+        text = hostile(random.Random(seed))
+        began = time.process_time()
+        try:
+            check(typed(parse(text, "f")))
+            read += 1
+        except FlowInvalid as error:
+            refused += bool(error.facts["problems"][0].position.line)
+        assert time.process_time() - began < 1, text[:200]
+    assert read + refused == 100
+    assert read, "not all of it is refused"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "[b: {" + ", ".join("1" * 1 for _ in range(300)) + "} + rest]",
+        "[b: " + "1 + " * 90 + "rest]",
+        "[l: " + "(1) + " * 90 + "rest]",
+    ],
+)
+def test_the_plan_of_an_arc_grows_no_faster_than_its_pattern(pattern: str) -> None:
+    type = parse_type("[b: {decimal}, l: (decimal)]")
+    assert len(matches(parse_pattern(pattern), type, "event", Variables())) < 100 * len(pattern) + 2_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.flows.blocks import Block, blocks, said
 from tests.flows.literals import literal
-from tests.oracle.matching import make, match
 
 from postroom.errors import FlowInvalid
 from postroom.flows import inference
+from postroom.flows.meaning import make, match
 from postroom.flows.patterns import parse_expression, parse_pattern
 from postroom.flows.types import Type, parse
 from postroom.flows.values import canonical, parse_event

@@ -11,6 +11,7 @@ from tests.flows.conftest import Load
 
 import postroom
 from postroom.errors import (
+    ArgumentInvalid,
     EventInvalid,
     EventRefused,
     FlowInvalid,
@@ -354,15 +355,78 @@ def test_either_domain_may_disable_or_delete_and_both_are_told(room: Postroom, b
     east.publish("meta:east", CROSS)
     west.publish("meta:west", CROSS)
     west.publish("meta:west", 'DisableArc: ["x"]')
-    east.publish("meta:east", 'EnableArc: ["x"]')
+    west.publish("meta:west", 'EnableArc: ["x"]')
     east.publish("meta:east", 'DeleteArc: ["x"]')
     assert room.graph().arcs == ()
     for meta in ("meta:east", "meta:west"):
         assert [each[:2] for each in told(room, meta)][-3:] == [
             ("b", "DisableArc"),
-            ("a", "EnableArc"),
+            ("b", "EnableArc"),
             ("a", "DeleteArc"),
         ]
+
+
+def test_an_arc_across_domains_is_enabled_again_when_both_have_enabled_it(
+    room: Postroom, both: tuple[Any, Any]
+) -> None:
+    east, west = both
+    east.publish("meta:east", CROSS)
+    west.publish("meta:west", CROSS)
+
+    def state() -> str:
+        (arc,) = room.graph().arcs
+        return arc.state
+
+    west.publish("meta:west", 'DisableArc: ["x"]')
+    with pytest.raises(EventRefused, match="enabled already"):
+        east.publish("meta:east", 'EnableArc: ["x"]')
+    assert state() == "disabled", "it was the other domain that disabled it"
+    east.publish("meta:east", 'DisableArc: ["x"]')
+    west.publish("meta:west", 'EnableArc: ["x"]')
+    assert state() == "disabled"
+    assert [each[1] for each in told(room, "meta:east")][-2:] == ["DisableArc", "DisableArc"], "it flows no more yet"
+    east.publish("meta:east", 'EnableArc: ["x"]')
+    assert state() == "enabled"
+    assert [told(room, meta)[-1][:2] for meta in ("meta:east", "meta:west")] == [("a", "EnableArc")] * 2
+
+
+def test_names_of_arcs_are_per_domain(room: Postroom, load: Load, run: Callable[..., int]) -> None:
+    load(
+        """domain x allow * : disableArc, deleteArc space A : [n: int] space B : [n: int]
+        arc big : A -> B select [n: > 5]
+        domain y allow * : disableArc space C : [n: int] space D : [n: int]
+        arc big : C -> D select [n: > 7]"""
+    )
+    for space in ("A", "C"):
+        room.publish_many(space, ["[6]", "[8]"])
+    room.publish("meta:y", 'DisableArc: ["big"]')
+    for space in ("A", "C"):
+        room.publish(space, "[9]")
+    run()
+    assert [json.loads(each.body)["n"] for each in room.info("B")] == [6, 8, 9]
+    assert [json.loads(each.body)["n"] for each in room.info("D")] == [8]
+    assert [(arc.name, arc.domains, arc.state) for arc in room.graph().arcs] == [
+        ("big", ("x",), "enabled"),
+        ("big", ("y",), "disabled"),
+    ]
+    with pytest.raises(ArgumentInvalid, match="x:big or y:big"):
+        room.explain_arc("big")
+    assert room.explain_arc("y:big").source == "C"
+    room.publish("meta:x", 'DeleteArc: ["big"]')
+    assert [arc.domains for arc in room.graph().arcs] == [("y",)]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "arc big : A -> B merge",
+        "domain y space C : [n: int] arc big : A -> C merge domain x arc big : A -> C merge",
+        "domain y space C : [n: int] space D : [n: int] arc big : C -> D merge durable",
+    ],
+)
+def test_a_name_is_there_once_in_a_domain_and_once_for_durable_arcs(load: Load, more: str) -> None:
+    with pytest.raises(FlowInvalid, match="name-twice"):
+        load(f"domain x space A : [n: int] space B : [n: int] arc big : A -> B merge durable {more}")
 
 
 def test_an_arc_of_another_domain_is_none_of_its_business(room: Postroom, load: Load) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.flows.blocks import Block, blocks, said
-from tests.oracle.matching import make, match
 
+from postroom.flows.meaning import make, match
+from postroom.flows.network import register
 from postroom.flows.patterns import Expression, Pattern, parse_expression, parse_pattern
 from postroom.flows.sql import Variables, body_of, event_of, made, matches
 from postroom.flows.types import Type, parse
@@ -27,6 +28,7 @@ def by_spark(
         shown = [body_of(each.value, each.type) for each in variables.values()]
     else:
         shown = [body_of(made(made_of[0], made_of[1], variables), made_of[1])]
+    register(spark, variables)
     rows = frame.where(matched).selectExpr("n", f"CAST(array({', '.join(shown)}) AS array<string>) AS shown").collect()
     found = {row.n: row.shown for row in rows}
     return [found.get(number) for number in range(len(bodies))]

@@ -116,7 +116,7 @@ def test_a_collection_that_does_not_fit_its_tables_is_refused(room: Postroom, tm
         ("p.csv", ",".join(NAMES) + "\nb1,c,1998-01-02,1e99999999,true,1", "a value of type int is wanted"),
         ("p.csv", None, "No such file"),
         ("p.txt", "", "a table is read from .csv, .json, .jsonl, .parquet, not from '.txt'"),
-        ("p.csv", "broker,city\nb1,c\n", "row 1 has no since"),
+        ("p.csv", "broker,city\nb1,c\n", "its first line names no column since"),
         ("p.csv", ",".join(NAMES) + "\nb1,c,yesterday,3,true,1", "row 1: since: 'yesterday' is not a date"),
         ("p.csv", ",".join(NAMES) + "\nb1,c,1998-01-02,3.5,true,1", "row 1: size: a whole number is wanted"),
         ("p.csv", ",".join(NAMES) + "\nb1,c,1998-01-02,x,true,1", "row 1: size: a value of type int is wanted"),
@@ -140,3 +140,34 @@ def test_a_table_has_rows_of_simple_values(room: Postroom, tmp_path: Path) -> No
     (tmp_path / "g.flow").write_text('domain d table t : {string} from "t.csv"')
     with pytest.raises(FlowInvalid, match="the rows of table t are"):
         room.load(tmp_path / "g.flow")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty"),
+        (b"\n \n", "it is empty"),
+        (b"\xef\xbb\xbf", "it is empty"),
+        (b"code,city\n\0\0,Bern\n", "characters that no text may have"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "codec can't decode"),
+        (b"code,city,code\nZH,Zug,BE\n", "two columns 'code'"),
+        (b"code,town\nZH,Zug\n", "names no column city"),
+        (b"code,city\nZH,Zug,BE\n", "line 2 has 3 cells, and there are 2 columns"),
+        (b"code,city\nZH\n", "line 2 has 1 cells, and there are 2 columns"),
+    ],
+)
+def test_what_is_no_table_is_refused_and_nothing_is_loaded(
+    room: Postroom, tmp_path: Path, content: bytes, why: str
+) -> None:
+    (tmp_path / "cities.csv").write_bytes(content)
+    (tmp_path / "g.flow").write_text('domain d table t : [code: string, city: string] from "cities.csv"')
+    with pytest.raises(FileUnreadable, match=why):
+        room.load(tmp_path / "g.flow")
+    assert room.graph().tables == ()
+
+
+def test_a_table_with_names_only_has_no_rows(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("city,code\n\n")
+    (tmp_path / "g.flow").write_text('domain d table t : [code: string, city: string] from "cities.csv"')
+    room.load(tmp_path / "g.flow")
+    assert [table.rows for table in room.graph().tables] == [0]

@@ -15,7 +15,7 @@ from tests.flows.test_types import types
 
 from postroom.errors import EventInvalid, PostroomError
 from postroom.flows.types import Bag, List, Scalar, Tuple, Type, Union, parse
-from postroom.flows.values import Tagged, canonical, parse_event
+from postroom.flows.values import Tagged, canonical, in_order, parse_event
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 SIMPLE: dict[str, st.SearchStrategy[Any]] = {
@@ -37,9 +37,7 @@ def values(type: Type) -> st.SearchStrategy[Any]:
         return st.lists(values(type.of), max_size=3).map(tuple)
     if isinstance(type, Bag):
         of = type.of
-        return st.lists(values(of), max_size=3).map(
-            lambda some: tuple(sorted(some, key=lambda each: canonical(each, of)))
-        )
+        return st.lists(values(of), max_size=3).map(lambda some: in_order(some, of))
     if isinstance(type, Union):
         return st.one_of([st.builds(Tagged, st.just(each.name), values(each.type)) for each in type.tags])
     return st.tuples(*[values(each.type) for each in type.fields])

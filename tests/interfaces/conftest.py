@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interfaces import shapes
 
 from postroom.interfaces.cli.main import main
 
@@ -44,6 +45,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
         captured = capsys.readouterr()
+        if "--json" in words:
+            for line in captured.out.splitlines():
+                shapes.check(words, json.loads(line))
         return Ran(code, captured.out, captured.err)
 
     return run

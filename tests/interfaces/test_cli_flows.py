@@ -123,7 +123,7 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     assert desk("principal", "add", "operator", stdin="secret\nother\n").out == "operator has another password now\n"
     told = desk("principal", "add", "operator", "--replace", stdin="third\n")
     assert told.out == "operator has another password now\n"
-    assert desk("principal", "list", "--json").json == {"principals": ["operator", "service"]}
+    assert desk("principal", "list", "--json").json == {"status": "00", "principals": ["operator", "service"]}
     assert desk("principal", "remove", "service").out == "service is no longer registered\n"
     assert desk("principal", "remove", "service").code == 1
     assert desk("principal", "add", "a b", "--token").err.startswith("postroom: argument-invalid: principal")

@@ -16,7 +16,7 @@ from .conftest import Run
 def test_trace_locate_and_show(run: Run) -> None:
     run("queue", "create", "q")
     key = run("send", "q", "--body", "hello", "--property", "a=b").out.strip()
-    assert run("locate", key, "--json").json == {"key": key, "place": "q"}
+    assert run("locate", key, "--json").json == {"status": "00", "key": key, "place": "q"}
     assert run("locate", key).out == "q\n"
     run("receive", "q")
     traced = run("trace", key, "--json").json
@@ -30,7 +30,7 @@ def test_trace_locate_and_show(run: Run) -> None:
     assert run("show", key, "--json").json["body"] == "hello"
     run("queue", "mode", "discard", "q")
     assert "no longer kept" in run("locate", key).err
-    assert run("locate", key, "--json").json == {"key": key, "place": None}
+    assert run("locate", key, "--json").json == {"status": "00", "key": key, "place": None}
     assert run("trace", "00009.00009").err.startswith("postroom: message-unknown:")
     assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
 
@@ -77,8 +77,17 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
     assert run("verify").out == (
         "4 line(s) of the journal tell of 2 message(s) in 1 queue(s), 0 gone; all is as they say\n"
     )
-    shape = {"lines": 4, "messages": 2, "departed": 0, "queues": 1, "uncovered": 0, "differences": []}
-    assert run("verify", "--json").json == shape
+    assert run("verify", "--json").json == {
+        "status": "00",
+        "lines": 4,
+        "messages": 2,
+        "departed": 0,
+        "queues": 1,
+        "differences": [],
+        "archived": 0,
+        "older": 0,
+        "uncovered": 0,
+    }
     with postroom.open(tmp_path / "postroom.db") as room:
         room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET state = 0"))
     found = run("verify")

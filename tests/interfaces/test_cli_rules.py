@@ -128,7 +128,7 @@ def test_catalog_lists_what_is_defined(shop: Run) -> None:
 def test_catalog_of_an_empty_room_says_what_to_do(run: Run) -> None:
     run("queue", "create", "q")
     assert run("catalog").err == "nothing is defined yet; load definitions with: postroom load FILE\n"
-    assert run("catalog", "--json").json == {"definitions": []}
+    assert run("catalog", "--json").json == {"status": "00", "definitions": []}
 
 
 def test_explain_tells_what_a_rule_became(shop: Run) -> None:
@@ -149,13 +149,14 @@ def test_slice_and_why_tell_what_is_held(shop: Run, tmp_path: Path) -> None:
     assert key in shop("slice", "s", "1").out
     assert [each["key"] for each in shop("slice", "s", "1", "--json").json["messages"]] == [key]
     assert shop("slice", "s", "2").err == "the slice 2 of s is empty\n"
-    assert shop("slice", "s", "2", "--json").json == {"messages": []}
+    assert shop("slice", "s", "2", "--json").json == {"status": "00", "messages": []}
     assert shop("slice", "t", "1").err.startswith("postroom: definition-unknown:")
     waiting = shop("why", key).out
     assert waiting == "held by slice 1 of s, until a rule resets it\nwaits in a to be processed\n"
     processed(tmp_path)
     assert shop("why", key).out == "held by slice 1 of s, until a rule resets it\n"
     assert shop("why", key, "--json").json == {
+        "status": "00",
         "key": key,
         "held_by": [{"slicing": "s", "slicekey": "1"}],
         "removable": False,

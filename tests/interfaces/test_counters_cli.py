@@ -47,10 +47,10 @@ def test_counters_are_loaded_listed_shown_and_removed(desk: Run, tmp_path: Path)
         "way": "takes",
         "type": "CLAIM",
         "queue": "claims",
-        "waiting": 1,
+        "waiting_count": 1,
         "state": "open",
         "where": "desk.form:6:1",
-        "since": front["since"],
+        "version": front["version"],
     }
     assert desk("counter", "show", "back", "--json").json == back
     assert desk("counter", "show", "front").out.splitlines() == [

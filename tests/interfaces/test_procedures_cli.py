@@ -62,7 +62,7 @@ def ordered(run: Run, number: str, amount: str) -> str:
 def test_procedures_are_listed(run: Run, tmp_path: Path) -> None:
     assert run("queue", "create", "q").code == 0
     assert run("procedure", "list").err == "none; load some with: postroom load FILE.form\n"
-    assert run("procedure", "list", "--json").json == {"procedures": []}
+    assert run("procedure", "list", "--json").json == {"status": "00", "procedures": []}
     for name in ("meeting.form", "holiday.form"):
         shutil.copy(EXAMPLES / "office" / name, tmp_path)
     loaded = run("load", "meeting.form", "holiday.form")
@@ -94,7 +94,7 @@ def test_a_procedure_is_switched_off_and_on_and_removed(desk: Run) -> None:
         "status": "00",
         "procedure": "holiday",
         "state": "enabled",
-        "changed": True,
+        "changed": ["holiday"],
     }
     assert desk("procedure", "enable", "holiday").out == "holiday was enabled already\n"
     assert desk("run", "--until-idle").code == 0

@@ -70,13 +70,13 @@ def outcomes(run: Run, id: str) -> list[tuple[str, str]]:
 
 def test_spheres_are_listed(run: Run, agency: Postroom) -> None:
     assert run("spheres").err == "no sphere\n"
-    assert run("spheres", "--json").json == {"spheres": []}
+    assert run("spheres", "--json").json == {"status": "00", "spheres": []}
     with agency.sphere("trip-1") as sphere:
         sphere.send("flights", "book", compensation="cancel")
         assert run("spheres", "--state", "committed").err == "no sphere is COMMITTED\n"
         (listed,) = run("spheres", "--state", "ACTIVE", "--json").json["spheres"]
-        assert list(listed) == ["id", "state", "owner", "started", "sends", "reason"]
-        assert (listed["id"], listed["state"], listed["sends"], listed["reason"]) == ("trip-1", "ACTIVE", 1, None)
+        assert list(listed) == ["id", "state", "owner", "started", "send_count", "reason"]
+        assert (listed["id"], listed["state"], listed["send_count"], listed["reason"]) == ("trip-1", "ACTIVE", 1, None)
         assert re.fullmatch(r"process \d+", listed["owner"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", listed["started"])
     agency.sphere("trip-2").abort("too dear")

@@ -144,7 +144,10 @@ def test_stations_are_added_listed_and_removed(run: Run) -> None:
         "node": "control",
     }
     assert run("station", "list").out == "station  node\nDennis   control\n"
-    assert run("station", "list", "--json").json == {"stations": [{"name": "Dennis", "node": "control"}]}
+    assert run("station", "list", "--json").json == {
+        "status": "00",
+        "stations": [{"name": "Dennis", "node": "control"}],
+    }
     assert run("station", "add", "Dennis", stdin="d\n").err.startswith("postroom: station-taken: Dennis is a station")
     assert run("station", "add", "Eve", "--node", "nort", stdin="e\n").err.startswith("postroom: node-unknown:")
     assert run("station", "add", "a b", stdin="e\n").err.startswith("postroom: argument-invalid: principal")
@@ -326,7 +329,7 @@ def test_create_takes_fields_forms_and_json(office: Run) -> None:
     one = office("create", "FEE", "--json", stdin=' {"Payer": "HP", "Fee": 3.10, "Paid": true}').json["key"]
     many = office("create", "FEE", "--json", stdin='[{"Payer": "A"}, {"Payer": "B", "Tags": ["x"]}]').json["keys"]
     assert len(office("create", "FEE", stdin='[{"Payer": "C"}, {"Payer": "D"}]').out.splitlines()) == 2
-    assert office("create", "FEE", "--json", stdin="[]").json == {"keys": []}
+    assert office("create", "FEE", "--json", stdin="[]").json == {"status": "00", "keys": []}
     listed = office("list", "--json").json["messages"]
     assert [each["key"] for each in listed][2:5] == [one, *many]
     assert (listed[1]["fields"]["Subject"], listed[1]["fields"]["From"]) == ("at ten", "Dennis")
@@ -343,7 +346,7 @@ def test_what_cannot_be_created_is_told_in_one_line(office: Run) -> None:
         (["FEE", "Payer=a", "Fee=x"], "", "field-refused: FEE, field Fee: field 'Fee' takes a number"),
         ([MEETING, "To=a", "Subject=b", "From=Eve"], "", "field From: it is automatic"),
         (["FE", "Payer=a"], "", "type-unknown: no message type is named 'FE'"),
-        (["FEE"], "hello", "argument-invalid: standard input: it is not the form FEE"),
+        (["FEE"], "hello", "form-invalid: standard input:1:1: this is no line of the form FEE"),
         (["FEE"], "\udcff", "argument-invalid: standard input: byte 1 is not UTF-8"),
         (["FEE"], '{"Payer": ', "json-malformed: the body is not JSON"),
         (["FEE"], '{"Payer": "a"} x', "json-malformed: the body is not JSON"),
@@ -428,7 +431,7 @@ def test_modify_prints_the_form(office: Run) -> None:
 
 def test_list_and_next_go_by_keys(office: Run) -> None:
     assert office("list").err == office("next").err == "no message\n"
-    assert office("next", "--json").json == {"message": None}
+    assert office("next", "--json").json == {"status": "00", "message": None}
     first = created(office, MEETING, "To=Simon", "Subject=office automation, and all that goes with it")
     second = created(office, "FEE", "Payer=IBM", "Tags=a,b")
     third = created(office, "FEE", "Payer=HP", "Fee=3")
@@ -439,7 +442,7 @@ def test_list_and_next_go_by_keys(office: Run) -> None:
     assert listed[2].split(maxsplit=1)[1] == "FEE                   Payer: IBM, Tags: a, b"
     assert [line.split()[0] for line in office("list", "FEE", "--limit", "1").out.splitlines()] == ["key", second]
     assert office("list", "--after", first, "--json").json["messages"][1]["key"] == third
-    assert office("list", "FEE", "--after", third, "--json").json == {"messages": []}
+    assert office("list", "FEE", "--after", third, "--json").json == {"status": "00", "messages": []}
     assert office("list", "--limit", "0").err.startswith("postroom: argument-invalid: limit:")
     assert office("list", "FE").err.startswith("postroom: type-unknown:")
     assert office("next").out.startswith(f"{first}\n+---")
@@ -464,13 +467,13 @@ def test_a_message_is_shipped_seen_in_the_mailbox_and_got(office: Run) -> None:
     assert office("mail").out.splitlines()[1] == f"{keys[0]}  {MEETING}"
     assert office("mail", "--json").json["mail"] == [{"key": key, "type": MEETING} for key in keys]
     assert office("get", "--limit", "1").out == f"{keys[0]}\n"
-    assert office("get", "--json").json == {"keys": [keys[1]]}
+    assert office("get", "--json").json == {"status": "00", "keys": [keys[1]]}
     assert office("mail").err == office("get").err == "no mail\n"
-    assert office("get", "--json").json == {"keys": []}
-    assert office("mail", "--json").json == {"mail": []}
+    assert office("get", "--json").json == {"status": "00", "keys": []}
+    assert office("mail", "--json").json == {"status": "00", "mail": []}
     assert office("show", keys[1]).out == f"{keys[1]} at Simon\n" + FILLED.format(key=keys[1])
     assert office("show", keys[1], "--json").json["type"] == MEETING
-    assert office("locate", keys[1], "--json").json == {"key": keys[1], "place": "Simon"}
+    assert office("locate", keys[1], "--json").json == {"status": "00", "key": keys[1], "place": "Simon"}
     assert [event["verb"] for event in office("trace", keys[1], "--json").json["events"]][:2] == ["create", "ship"]
     back = office("ship", keys[0], "Dennis", "--json").json
     assert back == {"shipped": [{"key": keys[0], "to": "Dennis", "delivered": True}]}
@@ -497,7 +500,7 @@ def test_a_cut_way_is_told(office: Run, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_damaged_message_is_not_read_as_a_form(office: Run, tmp_path: Path) -> None:
     key = created(office, "FEE", "Payer=IBM")
     _damage(tmp_path, "IBM", "HAL")
-    assert office("show", key).out.startswith(f"key: {key}\nqueue: station:Dennis\n")
+    assert office("show", key).out.startswith(f"key: {key}\nqueue: Dennis\n")
     assert office("show", key, "--json").json["corrupt"] is True
 
 
@@ -517,13 +520,19 @@ def test_dossiers_hold_messages_of_their_station(office: Run) -> None:
     keys = [created(office, "FEE", f"Payer={name}") for name in "abc"]
     assert office("dossier", "list").err == "none; begin one with: postroom dossier add NAME KEY\n"
     assert office("dossier", "add", "travel", keys[2], keys[0]).out == "2 added to travel\n"
-    assert office("dossier", "add", "travel", keys[0], keys[1], "--json").json == {"status": "00", "added": 1}
+    assert office("dossier", "add", "travel", keys[0], keys[1], "--json").json == {"status": "00", "added_count": 1}
     assert office("dossier", "list").out == "dossier  messages\ntravel   3\n"
-    assert office("dossier", "list", "--json").json == {"dossiers": [{"name": "travel", "messages": 3}]}
+    assert office("dossier", "list", "--json").json == {
+        "status": "00",
+        "dossiers": [{"name": "travel", "message_count": 3}],
+    }
     shown = office("dossier", "show", "travel").out.splitlines()
     assert [line.split()[0] for line in shown] == ["key", keys[2], keys[0], keys[1]]
     assert office("dossier", "remove", "travel", keys[0]).out == "1 removed from travel\n"
-    assert office("dossier", "remove", "travel", keys[0], keys[1], "--json").json == {"status": "00", "removed": 1}
+    assert office("dossier", "remove", "travel", keys[0], keys[1], "--json").json == {
+        "status": "00",
+        "removed_count": 1,
+    }
     assert [each["key"] for each in office("dossier", "show", "travel", "--json").json["messages"]] == [keys[2]]
     assert office("dossier", "show", "travl").err.startswith("postroom: dossier-unknown: Dennis has no dossier travl (")
     assert office("dossier", "add", "travel", "00009.00009").err.startswith("postroom: message-elsewhere:")
@@ -568,7 +577,7 @@ def test_a_query_is_a_table_a_number_or_a_form_on_standard_input(fees: Run) -> N
     assert told.out.splitlines()[0].split() == ["key", "place", "fields"]
     assert told.out.splitlines()[1].split(maxsplit=1)[1] == "Dennis  Payer: Sun, Fee: 20"
     assert fees("query", "FEE", "Fee>10", "--count").out == "2\n"
-    assert fees("query", "FEE", "Fee>10", "--count", "--json").json == {"seq": None, "count": 2}
+    assert fees("query", "FEE", "Fee>10", "--count", "--json").json == {"status": "00", "seq": None, "count": 2}
     assert fees("query", "FEE", "--count").out == "4\n"
     assert fees("query", "FEE", "--count", stdin=sketch(Payer="IBM")).out == "1\n"
     assert fees("query", "FEE", "--count", stdin=sketch()).out == "4\n"
@@ -585,7 +594,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
         (["FEE", "Fee>x"], "", "form-invalid: field Fee, character 2: field 'Fee' takes a number"),
         (["FEE", "Fe>1"], "", "form-invalid: field Fe: type FEE has no field 'Fe'"),
         (["FE", "Fee>1"], "", "type-unknown:"),
-        (["FEE"], "hello", "argument-invalid: standard input: it is not the form FEE; print it with: postroom form"),
+        (["FEE"], "hello", "form-invalid: standard input:1:1: this is no line of the form FEE"),
         (["FEE", "Fee>1", "--into", "a b"], "", "argument-invalid: into: 'a b' is not a name"),
     ]
     for words, stdin, said in cases:
@@ -608,7 +617,8 @@ def test_temporary_tables_are_listed_shown_and_dropped(fees: Run) -> None:
     assert (len(kept.out.splitlines()), kept.err) == (3, "2 kept as big; ask them with: postroom sql\n")
     assert fees("table", "list").out.splitlines()[1].split() == ["big", "FEE", "2", "local"]
     assert fees("table", "list", "--json").json == {
-        "tables": [{"name": "big", "type": "FEE", "images": 2, "query": None}]
+        "status": "00",
+        "tables": [{"name": "big", "type": "FEE", "image_count": 2, "seq": None}],
     }
     assert fees("table", "show", "big").out == kept.out
     assert len(fees("table", "show", "big", "--json").json["images"]) == 2

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.engine.effects import Arrival, Effects, Enqueue
+from postroom.flows.arithmetic import NoValue, widened
 from postroom.flows.chart import Chart
-from postroom.flows.definitions import Arc, Merge, Select
-from postroom.flows.network import Network
+from postroom.flows.definitions import Arc, Merge, Select, Transform
+from postroom.flows.meaning import make, matched
+from postroom.flows.network import NO_VALUE, Network
 from postroom.flows.plans import error
 from postroom.flows.share import FlowShare
 from postroom.flows.types import Tuple
 from postroom.flows.values import canonical, fitted, label, parse_event
 from postroom.model.message import NO_PROPERTIES
-
-from .matching import make, match
 
 
 @dataclass(frozen=True)
@@ -32,42 +32,49 @@ class PlainShare(FlowShare):
         if arrival.failure is not None:
             return (error(arrival, arrival.failure),)
         event = parse_event(arrival.body, self.chart.running.spaces[arrival.queue].type, arrival.queue)
-        return tuple(self._flow(arrival.queue, event))
+        flown = list(self._flow(arrival, event))
+        return (*(each for each in flown if each.failed), *(each for each in flown if not each.failed))
 
-    def _flow(self, space: str, event: Any) -> Iterator[Enqueue]:
+    def _flow(self, arrival: Arrival, event: Any) -> Iterator[Enqueue]:
         """What each arc on each way delivers, in the order of the arcs: first those of the space itself."""
         graph, kept = self.chart.running, self.chart.keeping & self.living
-        reached = {-1: [event]}
-        for step in Network(graph, self.living).ways(space):
+        reached: dict[int, list[Any]] = {-1: [event]}
+        for step in Network(graph, self.living).ways(arrival.queue):
             arc, target = step.arc, graph.spaces[step.arc.target]
-            arriving = [passed(self.chart, arc, before) for before in reached[step.before]]
-            reached[step.number] = [after for some in arriving for after in some]
-            for after in reached[step.number] if arc.target in kept else ():
-                body = canonical(after, target.type)
-                goes_on = arc.target in self.chart.flowing
-                yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
+            reached[step.number] = []
+            for after in (each for before in reached[step.before] for each in passed(self.chart, arc, before)):
+                if after is NoValue:
+                    yield error(arrival, f"arc {arc.name}: {NO_VALUE}", arc.name)
+                    continue
+                reached[step.number].append(after)
+                if arc.target in kept:
+                    body = canonical(after, target.type)
+                    goes_on = arc.target in self.chart.flowing
+                    yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
 
 
 def passed(chart: Chart, arc: Arc, event: Any) -> Iterator[Any]:
-    """What an arc makes of an event: nothing, one, or with a join one for each row."""
+    """What an arc makes of an event: nothing, one, or with a join one for each row; ``NoValue`` where it cannot."""
     graph = chart.running
     source, target = graph.spaces[arc.source].type, graph.spaces[arc.target].type
     if isinstance(arc.does, Merge):
-        yield event
+        yield widened(event, source, target)
         return
-    bound = match(arc.does.pattern, source, event)
-    if bound is None:
-        return
-    if isinstance(arc.does, Select):
-        yield event
-    elif arc.does.join is None:
-        yield make(arc.does.result, target, bound)
-    else:
+    rows: list[Any] = [[]]
+    if isinstance(arc.does, Transform) and arc.does.join is not None:
         table = graph.tables[arc.does.join.table]
         assert isinstance(table.type, Tuple)
         names = [label(table.type, place) for place in range(len(table.type.fields))]
-        for row in chart.rows[table.name]:
-            value = fitted(dict(zip(names, row, strict=True)), table.type, table.name)
-            met = match(arc.does.join.pattern, table.type, value, bound)
-            if met is not None:
-                yield make(arc.does.result, target, met)
+        said = [dict(zip(names, row, strict=True)) for row in chart.rows[table.name]]
+        rows = [[(arc.does.join.pattern, table.type, fitted(row, table.type, table.name))] for row in said]
+    for row in rows:
+        try:
+            bound = matched([(arc.does.pattern, source, event), *row])
+            if bound is not None:
+                yield (
+                    widened(event, source, target)
+                    if isinstance(arc.does, Select)
+                    else make(arc.does.result, target, bound)
+                )
+        except NoValue:
+            yield NoValue

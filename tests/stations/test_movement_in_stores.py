@@ -76,9 +76,10 @@ class Walk:
             return
         parcel = self.chance.choice(parcels)
         target = CONTROL if parcel.verb == mail.SHIP else HOMES[parcel.target]
-        done = self.network.store(target).transact("arrive", lambda tx: mail._arrive(tx, [parcel]))
+        actors = {parcel.stored.key: None}
+        done = self.network.store(target).transact("arrive", lambda tx: mail._arrive(tx, [parcel], actors))
         if self.chance.random() < 0.5:
-            store.transact("conclude", lambda tx: mail._conclude(tx, [parcel], done))
+            store.transact("conclude", lambda tx: mail._conclude(tx, [parcel], done, actors))
 
     # --- queries, a transaction at a time ---
 

@@ -79,6 +79,14 @@ class Exchanging(Protocol):
         """The same share, evaluated in that way."""
 
 
+@runtime_checkable
+class Staying(Protocol):
+    """A share that knows queues whose messages flow on, and where what it puts there itself does not."""
+
+    @property
+    def staying(self) -> frozenset[str]: ...
+
+
 @dataclass
 class Result:
     """What a step did, for reports and for choosing the size of the next one."""

@@ -16,7 +16,7 @@ from postroom.engine.effects import Action, Arrival, Document, Effects, Enqueue,
 from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.serial import Timeline, settle
 from postroom.engine.spheres import Bonds
-from postroom.engine.stage import Result, Share
+from postroom.engine.stage import Result, Share, Staying
 from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import IN_SPHERE, Draft, Stored
@@ -335,6 +335,9 @@ class _Commit:
                 self._apply(batch, action, stored.key, queues)
             result.failures += bool(made) and _is_failure(made[0])
         batch.finish(self._claimed.snapshot)
+        if isinstance(self._claimed.share, Staying):
+            for name in self._claimed.share.staying & queues.keys():
+                self._tx.epochs.skip(queues[name].id, *batch.span)
         self._bonds.settle(steps, keys, queues)
 
     def _queues(self, steps: Sequence[tuple[Stored, Effects]]) -> dict[str, Queue]:

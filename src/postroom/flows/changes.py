@@ -134,7 +134,7 @@ class _Change:
         old, new = self._old, self._new
         if old.graph.spaces.get(name) != new.graph.spaces.get(name) or (name in old.flowing) != (name in new.flowing):
             return True
-        mine = [[(arc, arc.name in chart.disabled) for arc in chart.outgoing.get(name, ())] for chart in (old, new)]
+        mine = [[(arc, chart.is_disabled(arc)) for arc in chart.outgoing.get(name, ())] for chart in (old, new)]
         return mine[0] != mine[1]
 
     def _put_away(self, queue: Queue) -> None:
@@ -196,10 +196,10 @@ class _Change:
             yield arc.domain, Action("addArc", arc_said(arc))
             if disabled:
                 yield from self._switched(arc, "disableArc")
-        for name in sorted(new.disabled ^ old.disabled):
-            was, now = (_first(chart.graph, name) for chart in (old, new))
+        for key in sorted(new.disabled ^ old.disabled):
+            was, now = (_first(chart.graph, key) for chart in (old, new))
             if was is not None and was == now:
-                yield from self._switched(was, "disableArc" if name in new.disabled else "enableArc")
+                yield from self._switched(was, "disableArc" if key in new.disabled else "enableArc")
 
     def _switched(self, arc: Arc, action: str) -> Iterator[tuple[str, Action]]:
         for domain in domains_of(self._new.graph, arc):
@@ -241,8 +241,8 @@ def _is_same(arc: Arc, kept: Kept | None) -> bool:
     return kept is not None and (kept.statement is arc or str(kept.statement) == str(arc))
 
 
-def _first(graph: Graph, arc: str) -> Arc | None:
-    found = graph.arcs.get(arc, ())
+def _first(graph: Graph, key: str) -> Arc | None:
+    found = graph.arcs.get(key, ())
     return found[0] if found else None
 
 

@@ -58,7 +58,11 @@ class Chart:
 
     @cached_property
     def disabled(self) -> frozenset[str]:
-        return frozenset(each.statement.name for each in self._arcs() if each.disabled)
+        """The keys of arcs of which a half has been disabled."""
+        return frozenset(self.graph.key(each.statement) for each in self._arcs() if each.disabled)
+
+    def is_disabled(self, arc: Arc) -> bool:
+        return self.graph.key(arc) in self.disabled
 
     def _arcs(self) -> Iterator[Any]:
         return (each for each in self.kept.values() if isinstance(each.statement, Arc))
@@ -69,9 +73,9 @@ class Chart:
             raise DefinitionUnknown(name=f"space {name}", nearest=nearest(name, self.graph.spaces))
         return found
 
-    def halves(self, arc: str) -> list[str]:
+    def halves(self, arc: Arc) -> list[str]:
         """The names under which an arc is kept: one, or one in each of two domains."""
-        return [key_of(each) for each in self.graph.arcs.get(arc, ())]
+        return [key_of(each) for each in self.graph.arcs.get(self.graph.key(arc), ())]
 
     def origin(self, key: str) -> str | None:
         return self.kept[key].origin if key in self.kept else None
@@ -99,7 +103,7 @@ class Chart:
     def keeping(self) -> frozenset[str]:
         """The places where events stay: consumers' spaces, those that retain, and the queues of disabled arcs."""
         spaces = {name for name, space in self.graph.spaces.items() if space.retain or name not in self.flowing}
-        return frozenset(spaces | {parked(name) for name in self.durable if name in self.disabled})
+        return frozenset(spaces | {parked(name) for name, arc in self.durable.items() if self.is_disabled(arc)})
 
     def living(self, now: Chart) -> frozenset[str]:
         """The places of this graph that a newer one still has, with the same type."""
@@ -130,13 +134,14 @@ class Chart:
                 if arc.durable:
                     source = spaces[arc.source]
                     spaces[aside] = replace(source, name=aside, retain=False)
-                if arc.name not in self.disabled:
-                    arcs[arc.name] = (arc, arc)
+                key = self.graph.key(arc)
+                if key not in self.disabled:
+                    arcs[key] = (arc, arc)
                     if arc.durable:
                         arcs[aside] = (replace(arc, source=aside),) * 2
                 elif arc.durable:
                     does = Merge() if isinstance(arc.does, Merge) else Select(arc.does.pattern)
-                    arcs[arc.name] = (replace(arc, target=aside, does=does),) * 2
+                    arcs[key] = (replace(arc, target=aside, does=does),) * 2
         return Graph(self.graph.domains, self.graph.policy, spaces, self.graph.tables, arcs)
 
     @cached_property

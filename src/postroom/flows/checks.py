@@ -10,9 +10,10 @@ from postroom.flows import inference
 from postroom.flows.definitions import Arc, Merge, Select, Space, Statement, Table, Transform
 from postroom.flows.graph import Graph
 from postroom.flows.language import META
+from postroom.flows.sql import Variables, made, matches, widened
 from postroom.flows.types import UNTYPED, Scalar, Tuple, Type, accepts
 from postroom.flows.words import fail_all
-from postroom.limits import FLOW_WAYS_MAX
+from postroom.limits import FLOW_PLAN_CHARS_MAX, FLOW_WAYS_MAX
 from postroom.model.definitions import Position, Problem
 
 Found = Iterator[tuple[Position, str]]
@@ -24,8 +25,10 @@ def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
     ``known`` is a graph that was checked before: what an arc does between the same spaces need not be looked at again.
     """
     graph = replace(Graph.of(statements), known=known)
-    problems = []
+    problems: list[Problem] = []
     for each in CHECKS:
+        if problems and each is arc_plan:
+            break  # only what is right can be planned
         rule = each.__name__.replace("_", "-")
         problems += [Problem(position, what, rule) for position, what in each(graph, statements)]
         if problems and each in (*_GROUND, cycle):
@@ -83,10 +86,24 @@ def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:
         for each in statements:
             if isinstance(each, kind) and firsts.setdefault(each.name, each) is not each:
                 yield each.position, f"{each.name} is already at {firsts[each.name].position}"
-    for first_arc, *more in graph.arcs.values():
+    yield from _arcs_twice(graph)
+
+
+def _arcs_twice(graph: Graph) -> Found:
+    """An arc's name is its own in each domain that it belongs to; a durable one has a queue of its name."""
+    known: dict[tuple[str, str], Arc] = {}
+    for key, (first, *more) in graph.arcs.items():
         for arc in more:
-            if arc.domain == first_arc.domain:
-                yield arc.position, f"{arc.name} is already at {first_arc.position}"
+            if arc.domain == first.domain:
+                yield arc.position, f"{arc.name} is already at {first.position}"
+        for domain in key.split(":")[:-1]:
+            other = known.setdefault((domain, first.name), first)
+            if other is not first:
+                yield first.position, f"{first.name} is already at {other.position}"
+        if first.durable:
+            other = known.setdefault(("", first.name), first)
+            if other is not first:
+                yield first.position, f"a durable arc {first.name} is already at {other.position}"
 
 
 def arc_ends(graph: Graph, _: Sequence[Statement]) -> Found:
@@ -163,6 +180,29 @@ def _check_transform(graph: Graph, arc: Arc, does: Transform, source: Space, tar
     inference.result(does.result, target.type, bound)
 
 
+def arc_plan(graph: Graph, _: Sequence[Statement]) -> Found:
+    """An arc can be planned on its own: what Spark is to read of it has an end."""
+    for arc in (each for each in _arcs(graph) if not graph.knows(each)):
+        size = len(_planned(graph, arc))
+        if size > FLOW_PLAN_CHARS_MAX:
+            what = f"arc {arc.name} would be {size} characters of SQL, and {FLOW_PLAN_CHARS_MAX} can be read"
+            yield arc.position, what
+
+
+def _planned(graph: Graph, arc: Arc) -> str:
+    """An arc in the words of Spark."""
+    source, target = graph.spaces[arc.source].type, graph.spaces[arc.target].type
+    if isinstance(arc.does, Merge):
+        return widened("event", source, target)
+    variables = Variables()
+    found = matches(arc.does.pattern, source, "event", variables)
+    if isinstance(arc.does, Transform):
+        if arc.does.join is not None:
+            found += matches(arc.does.join.pattern, graph.tables[arc.does.join.table].type, "row", variables)
+        found += made(arc.does.result, target, variables)
+    return found
+
+
 def cycle(graph: Graph, _: Sequence[Statement]) -> Found:
     """No event comes back to a space it has passed."""
     outgoing = graph.outgoing()
@@ -213,4 +253,4 @@ def _arcs(graph: Graph) -> Iterator[Arc]:
 
 Check = Callable[[Graph, Sequence[Statement]], Found]
 _GROUND: tuple[Check, ...] = (name_twice, arc_ends, meta_space)
-CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle, ways)
+CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle, ways, arc_plan)

@@ -68,10 +68,12 @@ class Clients:
             same = [arc for arc in _arcs_of(chart, client) if (arc.source, arc.does) == (space, Select(asked))]
             if same:  # asked for before: then an arc that was disabled is there again, durable or not as is said now
                 if same[0].durable != durable:
-                    present_halves = [(chart.kept[key_of(arc)], arc) for arc in chart.graph.arcs[same[0].name]]
+                    present_halves = [
+                        (chart.kept[key_of(arc)], arc) for arc in chart.graph.arcs[chart.graph.key(same[0])]
+                    ]
                     again = [replace(kept, statement=replace(arc, durable=durable)) for kept, arc in present_halves]
                     chart = changed(tx, chart, with_statements(chart, again), by, {"subscribe": client})
-                return self._switched(tx, chart, client, [same[0].name], by, disabled=False)[0]
+                return self._switched(tx, chart, client, same[:1], by, disabled=False)[0]
             mine = present or Space(client, source.domain, source.type, False, position)
             name = _free(chart, f"{client}_{space.replace(':', '_')}")
             halves = [
@@ -98,7 +100,7 @@ class Clients:
             gone = [arc for arc in _arcs_of(chart, client) if space is None or arc.source == space]
             if not gone:
                 raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
-            keys = [key for arc in gone for key in chart.halves(arc.name)]
+            keys = [key for arc in gone for key in chart.halves(arc)]
             left = [arc for arc, *_ in chart.graph.arcs.values() if arc not in gone]
             if not any(client in (arc.source, arc.target) for arc in left):
                 keys.append(f"space {client}")
@@ -109,11 +111,11 @@ class Clients:
 
     def disconnect(self, client: str, by: By) -> list[Subscription]:
         """Disable a client's arcs: durable ones keep what comes, for when it is back."""
-        return self._store.transact("disconnect", partial(self._switch, client, by, disabled=True))
+        return self._store.transact("disconnect", partial(self.switch, client, by, disabled=True))
 
     def connect(self, client: str, by: By) -> list[Subscription]:
         """Enable a client's arcs again."""
-        return self._store.transact("connect", partial(self._switch, client, by, disabled=False))
+        return self._store.transact("connect", partial(self.switch, client, by, disabled=False))
 
     def subscriptions(self, client: str | None = None) -> list[Subscription]:
         def work(tx: Transaction) -> list[Subscription]:
@@ -123,18 +125,19 @@ class Clients:
 
         return self._store.read(work)
 
-    def _switch(self, client: str, by: By, tx: Transaction, *, disabled: bool) -> list[Subscription]:
+    def switch(self, client: str, by: By, tx: Transaction, *, disabled: bool) -> list[Subscription]:
+        """Disable or enable a client's arcs, inside of a transaction."""
         tx.definitions.lock()
         policy.prove(tx, by)
         chart = self._charts.now(tx)
-        arcs = [arc.name for arc in _arcs_of(chart, client)]
+        arcs = _arcs_of(chart, client)
         if not arcs:
             raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
         return self._switched(tx, chart, client, arcs, by, disabled=disabled)
 
     @staticmethod
     def _switched(
-        tx: Transaction, chart: Chart, client: str, arcs: list[str], by: By, *, disabled: bool
+        tx: Transaction, chart: Chart, client: str, arcs: list[Arc], by: By, *, disabled: bool
     ) -> list[Subscription]:
         """Those that someone else has disabled stay as they are: that is not the client's to undo."""
         mine = [key for arc in arcs for key in chart.halves(arc) if chart.kept[key].disabled in ("", client)]
@@ -144,7 +147,11 @@ class Clients:
         off = client if disabled else ""
         wanted = {**chart.kept, **{key: replace(chart.kept[key], disabled=off) for key in mine}}
         after = changed(tx, chart, wanted, by, {"disconnect" if disabled else "connect": client})
-        return [_subscription(after, client, arc) for arc in _arcs_of(after, client) if arc.name in arcs]
+        return [
+            _subscription(after, client, arc)
+            for arc in _arcs_of(after, client)
+            if arc.name in {each.name for each in arcs}
+        ]
 
 
 def _clients(chart: Chart) -> set[str]:
@@ -162,10 +169,11 @@ def _arcs_of(chart: Chart, client: str) -> list[Arc]:
 def _subscription(chart: Chart, client: str, arc: Arc) -> Subscription:
     does = arc.does
     pattern = str(does.pattern) if isinstance(does, Select) else str(does)
-    return Subscription(client, arc.name, arc.source, pattern, arc.durable, arc.name not in chart.disabled)
+    return Subscription(client, arc.name, arc.source, pattern, arc.durable, not chart.is_disabled(arc))
 
 
 def _free(chart: Chart, name: str) -> str:
-    if name not in chart.graph.arcs:
+    taken = {arc.name for arc, *_ in chart.graph.arcs.values()}
+    if name not in taken:
         return name
-    return next(found for number in count(2) if (found := f"{name}_{number}") not in chart.graph.arcs)
+    return next(found for number in count(2) if (found := f"{name}_{number}") not in taken)

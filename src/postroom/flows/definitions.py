@@ -130,6 +130,11 @@ class Arc:
     durable: bool  # what was published while it was disabled is delivered when it is enabled
     position: Position
 
+    @property
+    def full_name(self) -> str:
+        """Its name is its own in its domain."""
+        return f"{self.domain}:{self.name}"
+
     def __str__(self) -> str:
         durable = " durable" if self.durable else ""
         return f"arc {self.name} : {self.source} -> {self.target} {self.does}{durable}"

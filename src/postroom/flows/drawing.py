@@ -77,7 +77,7 @@ def _nodes(graph: GraphShown, colours: Mapping[str, str]) -> Iterator[tuple[str,
         said = f"{arc.does}{' durable' if arc.durable else ''}"
         state = () if arc.state == "enabled" else (f"({arc.state})",)
         lines = (arc.name, *wrap(said, _WIDE, max_lines=_LINES, placeholder=" …"), *state)
-        yield f"arc {arc.name}", _Node("arc", lines, "white", faint=bool(state), title=said)
+        yield f"arc {arc.key}", _Node("arc", lines, "white", faint=bool(state), title=said)
     for table in graph.tables:
         lines = (table.name, f"{table.rows} rows")
         yield f"table {table.name}", _Node("table", lines, colours[table.domain], title=f"{table.name} : {table.type}")
@@ -85,8 +85,8 @@ def _nodes(graph: GraphShown, colours: Mapping[str, str]) -> Iterator[tuple[str,
 
 def _edges(graph: GraphShown) -> Iterator[tuple[str, str]]:
     for arc in graph.arcs:
-        yield f"space {arc.source}", f"arc {arc.name}"
-        yield f"arc {arc.name}", f"space {arc.target}"
+        yield f"space {arc.source}", f"arc {arc.key}"
+        yield f"arc {arc.key}", f"space {arc.target}"
     for table, name in graph.joins:
         yield f"table {table}", f"arc {name}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postroom.flows.definitions import Allow, Arc, Domain, Space, Statement, Table, Transform
 from postroom.flows.language import META
@@ -16,7 +16,7 @@ class Graph:
     policy: tuple[Allow, ...] = ()
     spaces: Mapping[str, Space] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
-    arcs: Mapping[str, tuple[Arc, ...]] = field(default_factory=dict)  # one across domains stands in both of them
+    arcs: Mapping[str, tuple[Arc, ...]] = field(default_factory=dict)  # by key; one across domains stands in both
     known: Graph | None = field(default=None, compare=False, repr=False)  # an earlier one that is right
 
     @classmethod
@@ -26,7 +26,7 @@ class Graph:
         policy: list[Allow] = []
         spaces: dict[str, Space] = {}
         tables: dict[str, Table] = {}
-        arcs: dict[str, tuple[Arc, ...]] = {}
+        found: list[Arc] = []
         for each in statements:
             if isinstance(each, Domain):
                 domains.setdefault(each.name, each)
@@ -39,8 +39,27 @@ class Graph:
             elif isinstance(each, Table):
                 tables.setdefault(each.name, each)
             else:
-                arcs[each.name] = (*arcs.get(each.name, ()), each)
-        return cls(domains, tuple(policy), spaces, tables, arcs)
+                found.append(each)
+        graph = cls(domains, tuple(policy), spaces, tables)
+        arcs: dict[str, tuple[Arc, ...]] = {}
+        for arc in found:
+            key = graph.key(arc)
+            arcs[key] = (*arcs.get(key, ()), arc)
+        return replace(graph, arcs=arcs)
+
+    def key(self, arc: Arc) -> str:
+        """What tells an arc from those of the same name in other domains; both halves of one across domains have it."""
+        ends = [self.spaces[name].domain for name in (arc.source, arc.target) if name in self.spaces]
+        domains = sorted(set(ends)) if len(ends) == 2 else [arc.domain]
+        return ":".join([*domains, arc.name])
+
+    def of_name(self, name: str, domain: str | None = None) -> list[str]:
+        """The keys of the arcs of a name, in one domain or in all."""
+        return [
+            key
+            for key, (arc, *_) in self.arcs.items()
+            if arc.name == name and (domain is None or domain in key.split(":")[:-1])
+        ]
 
     def crosses(self, arc: Arc) -> bool:
         """Whether an arc leads from one domain to another."""
@@ -49,7 +68,7 @@ class Graph:
     def knows(self, arc: Arc) -> bool:
         """Whether an earlier graph has the very same arc, between the same spaces and with the same table."""
         before = self.known
-        if before is None or not any(arc is each for each in before.arcs.get(arc.name, ())):
+        if before is None or not any(arc is each for each in before.arcs.get(self.key(arc), ())):
             return False
         same = [before.spaces.get(name) is self.spaces.get(name) for name in (arc.source, arc.target)]
         if isinstance(arc.does, Transform) and arc.does.join is not None:

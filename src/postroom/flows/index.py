@@ -125,6 +125,8 @@ class _Path:
             self.low[number], self.high[number] = max(self.low[number], low), min(self.high[number], high)
 
     def codes(self, column: pa.Array) -> Numbers:
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, 0.0)  # there is one zero
         values = pa.array(self._constants, column.type)
         known = pc.index_in(column, value_set=values)
         codes = np.asarray(pc.fill_null(pc.add(pc.multiply(known.cast(pa.int64()), 2), 1), 0), np.int64)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
+from postroom.errors import EventInvalid
 from postroom.flows.functions import FUNCTIONS
 from postroom.flows.patterns import (
     Anything,
@@ -24,7 +26,6 @@ from postroom.flows.patterns import (
     Variable,
 )
 from postroom.flows.types import (
-    ATOM,
     BOOLEAN,
     DATE,
     DECIMAL,
@@ -42,7 +43,7 @@ from postroom.flows.types import (
     Union,
     accepts,
 )
-from postroom.flows.values import is_value
+from postroom.flows.values import Literal, value_of
 from postroom.flows.words import fail
 from postroom.model.definitions import Position
 
@@ -138,6 +139,9 @@ class _Patterns:
         for name, position in _free(part, self.bound):
             what = f"{name or 'any'} has no value yet: an element of a bag is a constant or a bound variable"
             fail(position, what, "bag-element")
+        if isinstance(part, Variable) and not accepts(type, self.bound[part.name]):
+            what = f"{part.name} is of type {self.bound[part.name]}, and the elements are of type {type}"
+            fail(part.position, what, "pattern-type")
         self.check(part, type)
 
 
@@ -182,19 +186,28 @@ def places(parts: tuple[tuple[str | None, Pattern], ...], type: Tuple, position:
 
 def constant(value: Constant, type: Type) -> None:
     """Raise unless a constant can be of a type."""
-    if not _may_be(value.value, type):
+    if not _may_be(value, type):
         fail(value.position, f"{value} can never be a value of type {type}", "pattern-type")
 
 
-def _may_be(value: str | Decimal | bool, type: Type) -> bool:
+def _may_be(given: Constant, type: Type) -> bool:
+    try:
+        constant_value(given, type)
+    except EventInvalid:
+        return False
+    return True
+
+
+def constant_value(given: Constant, type: Type) -> Any:
+    """A constant as a value of the type that it is compared with or made for."""
+    value = given.value
     if isinstance(value, bool):
-        return type == BOOLEAN
-    if isinstance(value, Decimal):
-        whole = value == value.to_integral_value() and -(2**63) <= value < 2**63
-        return type in (FLOAT, DECIMAL) or (type == INT and whole)
-    if type in (DATE, TIMESTAMP):
-        return is_value(value, type)
-    return type in (STRING, ATOM)
+        return value_of(Literal("word", str(value).lower()) if type == BOOLEAN else Literal("bool", value), type)
+    return value_of(Literal("number" if isinstance(value, Decimal) else "string", value), type)
+
+
+def is_number(type: Type) -> bool:
+    return isinstance(type, Scalar) and type.name in NUMBERS
 
 
 def compared(expression: Expression, type: Type, bound: Bound) -> None:
@@ -203,9 +216,11 @@ def compared(expression: Expression, type: Type, bound: Bound) -> None:
         constant(expression, type)
         return
     given = _Expressions(bound).type_of(expression)
-    numbers = isinstance(given, Scalar) and isinstance(type, Scalar) and {given.name, type.name} <= set(NUMBERS)
-    if not numbers and not accepts(type, given):
+    if is_number(given) and is_number(type):
+        return
+    if not accepts(type, given):
         fail(expression.position, f"{given} cannot be compared with {type}", "pattern-type")
+    _Expressions(bound).make(expression, type)
 
 
 @dataclass
@@ -215,7 +230,7 @@ class _Expressions:
     def make(self, expression: Expression, wanted: Type) -> None:
         """Raise unless the expression makes a value of the wanted type, which helps to read constants and brackets."""
         if isinstance(expression, Constant):
-            if not _may_be(expression.value, wanted):
+            if not _may_be(expression, wanted):
                 fail(expression.position, f"{expression} is not of type {wanted}", "result-type")
         elif isinstance(expression, MadeTagged):
             of = wanted.of(expression.tag) if isinstance(wanted, Union) else None
@@ -250,7 +265,10 @@ class _Expressions:
                 return BOOLEAN
             if isinstance(expression.value, str):
                 return STRING
-            return INT if expression.value == expression.value.to_integral_value() else DECIMAL
+            found = next((type for type in (INT, DECIMAL, FLOAT) if _may_be(expression, type)), None)
+            if found is None:
+                fail(expression.position, f"{expression} is too large for a number", "result-type")
+            return found
         if isinstance(expression, Use):
             if expression.name not in self.bound:
                 names = ", ".join(self.bound) or "none"

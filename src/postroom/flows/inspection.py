@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from postroom.errors import DefinitionUnknown
+from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.chart import Chart, domains_of, parked
 from postroom.flows.definitions import Arc, Select, Transform
 from postroom.flows.predicates import predicates
@@ -39,6 +39,11 @@ class ArcShown:
     durable: bool
     state: str  # enabled, disabled, or which domain it waits for
     kept: int  # what a durable arc has yet to deliver
+
+    @property
+    def key(self) -> str:
+        """What tells it from those of the same name in other domains."""
+        return ":".join([*sorted(self.domains), self.name])
 
     def as_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__} | {"domains": list(self.domains)}
@@ -107,7 +112,7 @@ def shown(tx: Transaction, chart: Chart) -> GraphShown:
         for table in graph.tables.values()
     )
     joins = tuple(
-        (arc.does.join.table, arc.name)
+        (arc.does.join.table, graph.key(arc))
         for arc, *_ in graph.arcs.values()
         if isinstance(arc.does, Transform) and arc.does.join is not None
     )
@@ -133,7 +138,7 @@ def _state(chart: Chart, halves: tuple[Arc, ...]) -> str:
     missing = [name for name in domains_of(chart.graph, arc) if name not in {half.domain for half in halves}]
     if missing:
         return f"waits for the domain {missing[0]}"
-    return "disabled" if arc.name in chart.disabled else "enabled"
+    return "disabled" if chart.is_disabled(arc) else "enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +164,7 @@ class ArcExplained:
 
 
 def explain(chart: Chart, name: str) -> ArcExplained:
-    halves = chart.graph.arcs.get(name)
-    if not halves:
-        raise DefinitionUnknown(name=f"arc {name}", nearest=nearest(name, chart.graph.arcs))
+    halves = _halves(chart, name)
     arc, does = halves[0], halves[0].does
     source, target = chart.graph.spaces[arc.source], chart.graph.spaces[arc.target]
     variables, condition, result = Variables(), "true", None
@@ -173,7 +176,7 @@ def explain(chart: Chart, name: str) -> ArcExplained:
             condition += f" AND {matches(does.join.pattern, table.type, 'row', variables)}"
         result = made(does.result, target.type, variables)
     return ArcExplained(
-        name,
+        arc.name,
         str(arc.position),
         str(arc),
         tuple(domains_of(chart.graph, arc)),
@@ -187,6 +190,18 @@ def explain(chart: Chart, name: str) -> ArcExplained:
         result,
         _matched_by(chart, arc),
     )
+
+
+def _halves(chart: Chart, name: str) -> tuple[Arc, ...]:
+    """An arc by its name, or by its domain and its name where several domains have one."""
+    domain, _, last = name.rpartition(":")
+    found = chart.graph.of_name(last, domain or None)
+    if not found:
+        names = [arc.name for arc, *_ in chart.graph.arcs.values()]
+        raise DefinitionUnknown(name=f"arc {name}", nearest=nearest(name, names))
+    if len(found) > 1:
+        raise ArgumentInvalid(argument="arc", why=f"several domains have an arc {name}: say {' or '.join(found)}")
+    return chart.graph.arcs[found[0]]
 
 
 def _matched_by(chart: Chart, arc: Arc) -> str:

@@ -12,16 +12,16 @@ from functools import partial, reduce
 from itertools import count
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import broadcast, expr
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, expr, udf
 
 from postroom.flows.definitions import Arc, Join, Merge, Select, Transform
 from postroom.flows.graph import Graph
 from postroom.flows.index import Index
 from postroom.flows.predicates import Predicate, predicates
-from postroom.flows.sql import Sql, Variables, body_of, data_type, event_of, made, matches, quoted, text
+from postroom.flows.sql import Sql, Variables, body_of, data_type, event_of, made, matches, quoted, text, widened
 from postroom.flows.worker import NO_PLACE
-from postroom.limits import INDEXED_ARCS_MIN
+from postroom.limits import FLOW_COPIES_MAX, INDEXED_ARCS_MIN
 
 #: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.
 #: ``failure`` tells why there is no event: then ``body`` is null.
@@ -31,11 +31,12 @@ NUMBER = "_number"
 _DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string, rows: string>"
 _NAMES = (pa.int32(), pa.string(), pa.string())
 _NULL = "NULL"
-_OVERFLOW = "a number is too large for its type, or divided by zero"
+#: Why an arc delivers nothing of an event that it can make nothing of.
+NO_VALUE = "a number is too large for its type, or divided by zero"
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """One arc on one way from the source; its events are a column of their own."""
 
     number: int
@@ -44,26 +45,60 @@ class _Step:
 
 
 class Network:
-    """The arcs of a graph. ``stored`` are the spaces that keep what arrives."""
+    """The arcs of a graph. ``stored`` are the spaces that keep what arrives; arcs put ``aside`` only tell why."""
 
-    def __init__(self, graph: Graph, stored: frozenset[str]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        stored: frozenset[str],
+        aside: Mapping[str, str] | None = None,
+        cuts: Sequence[str] = (),
+    ) -> None:
         self._graph = graph
-        self._stored = stored
+        self._stored = stored.union(cuts)
+        self._aside = aside or {}
+        self._cuts = frozenset(cuts)
         self._outgoing = graph.outgoing()
 
-    def ways(self, source: str) -> list[_Step]:
-        """Every arc on every way from a source, each behind the one it follows."""
+    def ways(self, source: str) -> list[Step]:
+        """Every arc on every way from a source to its consumers or the next cut, each behind the one it follows."""
         return list(self._ways(source, -1, count()))
 
-    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[_Step]:
+    def junctions(self, source: str) -> list[str]:
+        """The spaces where ways meet and lead on, each behind those that lead to it, if the ways are very many.
+
+        There a plan is better cut: every arc stands in it once.
+        """
+        arcs, order = 0, list[str]()
+        entered: dict[str, int] = {}
+        walk, seen = [(source, iter(self._outgoing.get(source, ())))], {source}
+        while walk:
+            space, following = walk[-1]
+            arc = next(following, None)
+            if arc is None:
+                order.append(walk.pop()[0])
+                continue
+            arcs, entered[arc.target] = arcs + 1, entered.get(arc.target, 0) + 1
+            if arc.target not in seen:
+                seen.add(arc.target)
+                walk.append((arc.target, iter(self._outgoing.get(arc.target, ()))))
+        steps: dict[str, int] = {}
+        for space in order:
+            steps[space] = sum(1 + steps[arc.target] for arc in self._outgoing.get(space, ()))
+        if steps[source] <= arcs + FLOW_COPIES_MAX:
+            return []
+        return [space for space in reversed(order) if entered.get(space, 0) > 1 and self._outgoing.get(space)]
+
+    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[Step]:
         todo: list[tuple[str, int]] = [(space, before)]
         while todo:
             space, before = todo.pop()
             following = []
             for arc in self._outgoing.get(space, ()):
-                step = _Step(next(numbers), before, arc)
+                step = Step(next(numbers), before, arc)
                 yield step
-                following.append((arc.target, step.number))
+                if arc.target not in self._cuts:
+                    following.append((arc.target, step.number))
             todo += reversed(following)
 
     def deliveries(
@@ -88,7 +123,8 @@ class Network:
         body = "NULL" if brief else "body"
         same = dict.fromkeys(self.unchanged(source), body)
         first = [_PROBLEM] if problems else []
-        found = _Frames(self._graph, self._stored, tables or {}, same).delivered(frame, -1, source, behind, first)
+        frames = _Frames(self._graph, self._stored, self._aside, tables or {}, same)
+        found = frames.delivered(frame, -1, source, behind, first)
         if indexed:
             matched = _by_index(frame.where(f"{_column(-1)} IS NOT NULL") if problems else frame, steps, indexed, brief)
             found = found.union(matched) if behind or problems else matched
@@ -103,12 +139,17 @@ class Network:
                 found.add(step.number)
         return found - {-1}
 
-    def _indexed(self, source: str, steps: Sequence[_Step]) -> dict[int, list[Predicate]]:
+    def _indexed(self, source: str, steps: Sequence[Step]) -> dict[int, list[Predicate]]:
         """The arcs that an index answers for: very many that select from the source for consumers of their own."""
         found = {}
         for step in steps:
             ends = step.arc.target in self._stored and not self._outgoing.get(step.arc.target)
-            if step.before == -1 and ends and isinstance(step.arc.does, Select):
+            if (
+                step.before == -1
+                and ends
+                and isinstance(step.arc.does, Select)
+                and step.arc.full_name not in self._aside
+            ):
                 asked = predicates(step.arc.does.pattern, self._graph.spaces[source].type)
                 if asked is not None:
                     found[step.number] = asked
@@ -119,95 +160,110 @@ class Network:
 class _Frames:
     graph: Graph
     stored: frozenset[str]
+    aside: Mapping[str, str]
     tables: Mapping[str, DataFrame]
     same: Mapping[int, Sql]  # the body of what a step delivers as it came
 
     def delivered(
-        self, frame: DataFrame, root: int, space: str, steps: Sequence[_Step], first: Sequence[Sql] = ()
+        self, frame: DataFrame, root: int, space: str, steps: Sequence[Step], first: Sequence[Sql] = ()
     ) -> DataFrame:
         """The deliveries of all steps behind ``root``, whose events are a column of the frame, behind some others.
 
         A step that joins a table has several events of one, so what lies behind it is a frame of its own.
         """
-        spaces = {root: space}
         parts: list[Sql] = [*first]
         branches: list[DataFrame] = []
         level = [step for step in steps if step.before == root]
         while level:
             columns: dict[str, Sql] = {}  # of one level at once: Spark works through the whole plan for each new one
+            reached: set[int] = set()
             for step in level:
-                if isinstance(step.arc.does, Transform) and step.arc.does.join is not None:
-                    branches.append(self._joined(frame, step, step.arc.does, step.arc.does.join, spaces, steps))
+                if self._join(step) is not None:
+                    branches.append(self._joined(frame, step, steps))
                     continue
-                columns |= self._passed(step, spaces[step.before])
-                spaces[step.number] = step.arc.target
+                columns |= self._passed(frame, step)
+                reached.add(step.number)
                 parts += self._parts(step, failed=_failed(step.number) in columns)
             frame = frame.selectExpr("*", *[f"{value} AS {name}" for name, value in columns.items()])
-            reached = {step.number for step in level} & spaces.keys()
             level = [step for step in steps if step.before in reached]
         found = [_exploded(frame, parts), *branches] if parts or not branches else branches
         return reduce(DataFrame.union, found)
 
-    def _passed(self, step: _Step, source: str) -> dict[str, Sql]:
-        """The step's events as a column, null where none passes; and, where a number may overflow, whether one did."""
+    def _join(self, step: Step) -> Join | None:
+        does = step.arc.does
+        return does.join if isinstance(does, Transform) and step.arc.full_name not in self.aside else None
+
+    def _passed(self, frame: DataFrame, step: Step) -> dict[str, Sql]:
+        """The step's events as a column, null where none passes; and, where there may be no value, whether so."""
         does, event = step.arc.does, _column(step.before)
-        from_type, target = self.graph.spaces[source].type, self.graph.spaces[step.arc.target].type
-        same = event if data_type(from_type) == data_type(target) else f"CAST({event} AS {data_type(target)})"
+        source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
+        if step.arc.full_name in self.aside:
+            nothing = f"CAST(NULL AS {data_type(target)})"
+            return {_column(step.number): nothing, _failed(step.number): f"{event} IS NOT NULL"}
         if isinstance(does, Merge):
-            return {_column(step.number): same}
+            return {_column(step.number): widened(event, source, target)}
         variables = Variables()
-        matched = f"{event} IS NOT NULL AND {matches(does.pattern, from_type, event, variables)}"
+        matched = f"{event} IS NOT NULL AND {matches(does.pattern, source, event, variables)}"
         # A condition that has no value makes the whole of it null: all values that are compared are there.
         undecided = f"({event} IS NOT NULL AND ({matched}) IS NULL)" if variables.risks else ""
+        variables.risks.clear()
         if isinstance(does, Select):
-            found = {_column(step.number): f"IF({matched}, {same}, NULL)"}
-            return found | ({_failed(step.number): undecided} if undecided else {})
-        result = made(does.result, target, variables)
+            result = widened(event, source, target)
+        else:
+            result = made(does.result, target, variables)
+        register(frame.sparkSession, variables)
         overflown = _overflown(variables)
         if not overflown:
-            return {_column(step.number): f"IF({matched}, {result}, NULL)"}
+            found = {_column(step.number): f"IF({matched}, {result}, NULL)"}
+            return found | ({_failed(step.number): undecided} if undecided else {})
         failed = f"coalesce({matched} AND ({overflown}), false)"
         return {
             _column(step.number): f"IF({matched} AND NOT ({overflown}), {result}, NULL)",
             _failed(step.number): f"{failed} OR {undecided}" if undecided else failed,
         }
 
-    def _parts(self, step: _Step, *, failed: bool) -> Iterator[Sql]:
+    def _parts(self, step: Step, *, failed: bool) -> Iterator[Sql]:
         event = _column(step.number)
         if step.arc.target in self.stored:
             body = self.same.get(step.number) or body_of(event, self.graph.spaces[step.arc.target].type)
             yield f"IF({event} IS NOT NULL, {_delivery(step, body=body)}, NULL)"
         if failed:
-            why = text(f"arc {step.arc.name}: {_OVERFLOW}")
+            why = text(f"arc {step.arc.name}: {self.aside.get(step.arc.full_name, NO_VALUE)}")
             yield f"IF({_failed(step.number)}, {_delivery(step, failure=why)}, NULL)"
 
-    def _joined(
-        self,
-        frame: DataFrame,
-        step: _Step,
-        does: Transform,
-        join: Join,
-        spaces: Mapping[int, str],
-        steps: Sequence[_Step],
-    ) -> DataFrame:
-        source, target = self.graph.spaces[spaces[step.before]], self.graph.spaces[step.arc.target]
-        variables, event = Variables(), _column(step.before)
-        matched = f"{event} IS NOT NULL AND {matches(does.pattern, source.type, event, variables)}"
+    def _joined(self, frame: DataFrame, step: Step, steps: Sequence[Step]) -> DataFrame:
+        """What a step makes of events and rows; one whose condition has no value fails, for each row where it has."""
+        does, join = step.arc.does, self._join(step)
+        assert isinstance(does, Transform)
+        assert join is not None
+        source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
+        variables, event, table = Variables(), _column(step.before), self.tables[join.table]
+        matched = f"{event} IS NOT NULL AND {matches(does.pattern, source, event, variables)}"
         fits = matches(join.pattern, self.graph.tables[join.table].type, "row", variables)
-        table = self.tables[join.table]
+        open_ = bool(variables.risks)
+        variables.risks.clear()
+        result = made(does.result, target, variables)
+        register(frame.sparkSession, variables)
         fields = [quoted(name) for name in table.columns if name != NUMBER]
         number = NUMBER if NUMBER in table.columns else "0"
         rows = broadcast(table.selectExpr(f"struct({', '.join(fields)}) AS row", f"{number} AS number"))
-        met = frame.where(matched).join(rows, expr(fits))
-        result = made(does.result, target.type, variables)
+        both = f"{matched} AND {fits}"
+        met = frame.join(rows, expr(f"coalesce({both}, {event} IS NOT NULL)" if open_ else both))
         overflown = _overflown(variables) or "false"
-        passed = f"IF({overflown}, NULL, {result}) AS {_column(step.number)}"
-        failed = f"coalesce({overflown}, false) AS {_failed(step.number)}"
-        met = met.selectExpr("n", passed, failed, "concat(rows, lpad(CAST(number AS STRING), 20, '0')) AS rows")
+        failed = f"({both}) IS NULL OR ({overflown})" if open_ else overflown
+        passed = f"IF({failed}, NULL, {result}) AS {_column(step.number)}"
+        number = "concat(rows, lpad(CAST(number AS STRING), 20, '0')) AS rows"
+        met = met.selectExpr("n", passed, f"coalesce({failed}, false) AS {_failed(step.number)}", number)
         here = _exploded(met, list(self._parts(step, failed=True)))
         if not any(each.before == step.number for each in steps):
             return here
         return here.union(self.delivered(met, step.number, step.arc.target, steps))
+
+
+def register(spark: SparkSession, variables: Variables) -> None:
+    """Tell Spark of what its workers are to work out."""
+    for name, work in variables.works.items():
+        spark.udf.register(name, udf(work, "string", useArrow=False))
 
 
 def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
@@ -216,7 +272,7 @@ def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
     return frame.selectExpr("n", f"explode(filter({found}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
 
 
-def _delivery(step: _Step, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
+def _delivery(step: Step, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
     return _named(str(step.number), text(step.arc.name), text(step.arc.target), body, failure)
 
 
@@ -245,7 +301,7 @@ def _column(number: int) -> str:
 
 
 def _by_index(
-    frame: DataFrame, steps: Sequence[_Step], indexed: Mapping[int, list[Predicate]], brief: bool
+    frame: DataFrame, steps: Sequence[Step], indexed: Mapping[int, list[Predicate]], brief: bool
 ) -> DataFrame:
     """What the indexed arcs deliver: the body as it came, with each arc that passes it."""
     index = Index(list(indexed.values()))

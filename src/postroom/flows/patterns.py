@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeVar
 
-from postroom.flows.words import Words, string
+from postroom.flows.values import decimal_of
+from postroom.flows.words import Words, fail, string
 from postroom.model.definitions import Position
 
 Part = TypeVar("Part")
 _NOWHERE = Position("pattern", 1)  # where something stands is no part of what it says
+_DIGITS_SHOWN = 50  # of a number; a longer one is written with its exponent
 _COMPARISONS = (">", ">=", "<", "<=", "=", "!=", "<>")
 
 
@@ -34,7 +36,9 @@ class Constant:
     def __str__(self) -> str:
         if isinstance(self.value, bool):
             return str(self.value).lower()
-        return json.dumps(self.value, ensure_ascii=False) if isinstance(self.value, str) else format(self.value, "f")
+        if isinstance(self.value, str):
+            return json.dumps(self.value, ensure_ascii=False)
+        return format(self.value, "f") if abs(self.value.adjusted()) < _DIGITS_SHOWN else str(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,19 +266,21 @@ def _condition(words: Words) -> Condition:
 
 def read_expression(words: Words) -> Expression:
     words.deeper()
-    found = _product(words)
-    while words.is_sign("+", "-"):
-        sign = words.take()
-        found = Arithmetic(sign.text, found, _product(words), sign.position)
+    found = _chain(words, "+-", lambda words: _chain(words, "*/%", _operand))
     words.higher()
     return found
 
 
-def _product(words: Words) -> Expression:
-    found = _operand(words)
-    while words.is_sign("*", "/", "%"):
+def _chain(words: Words, signs: str, read: Callable[[Words], Expression]) -> Expression:
+    """What is read, with signs between: each of them has all that stands before it inside."""
+    found, count = read(words), 0
+    while words.is_sign(*signs):
         sign = words.take()
-        found = Arithmetic(sign.text, found, _operand(words), sign.position)
+        words.deeper()
+        count += 1
+        found = Arithmetic(sign.text, found, read(words), sign.position)
+    for _ in range(count):
+        words.higher()
     return found
 
 
@@ -287,7 +293,10 @@ def _operand(words: Words) -> Expression:
             return Made(bracket, _several(words, CLOSING[bracket], read_expression), position)
     if words.is_sign("-") and words.after_next.kind != "number":
         words.take()
-        return Arithmetic("-", Constant(Decimal(0), position), _operand(words), position)
+        words.deeper()
+        negated = Arithmetic("-", Constant(Decimal(0), position), _operand(words), position)
+        words.higher()
+        return negated
     if words.next.kind != "name" or words.is_name("true", "false"):
         return _constant(words)
     name = words.take().text
@@ -322,4 +331,7 @@ def _constant(words: Words) -> Constant:
     minus = "-" if words.sign("-") else ""
     if words.next.kind != "number":
         words.refuse("a pattern or a value")
-    return Constant(Decimal(minus + words.take().text), position)
+    try:
+        return Constant(decimal_of(minus + words.take().text), position)
+    except ValueError as error:
+        fail(position, str(error), "syntax")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ from postroom.engine.depot import Bay, Damaged, Receipt, unreached
 from postroom.engine.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.failures import Failure, error_message
 from postroom.flows.chart import Chart
-from postroom.flows.definitions import Transform
+from postroom.flows.definitions import Arc, Transform
+from postroom.flows.graph import Graph
 from postroom.flows.types import Tuple, Type
 from postroom.flows.values import label
 from postroom.flows.worker import (
@@ -50,8 +51,10 @@ from postroom.store.batch import Stale
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from postroom.flows.network import Network
+    from postroom.flows.network import Network, Step
 
+#: The plan of what lies behind a space.
+FlowAt = Callable[[str], "Flow"]
 #: Tells what arrivals say, by their numbers, where executors read them and the engine has not.
 Told = Callable[[Sequence[Arrival]], Mapping[int, Arrival]]
 
@@ -65,28 +68,50 @@ _plans: OrderedDict[Any, Flow] = OrderedDict()
 _lock = Lock()  # steps are evaluated by several threads
 
 
-def flow_of(spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None = None) -> Flow:
+def flow_of(
+    spark: SparkSession,
+    chart: Chart,
+    living: frozenset[str],
+    space: str,
+    url: str | None = None,
+    aside: Mapping[str, str] | None = None,
+) -> Flow:
     """The plan of all that lies behind a space, made when it is first asked for.
 
-    With a URL, executors read its events there and leave what it delivers.
+    With a URL, executors read its events there and leave what it delivers. Arcs that are put ``aside`` tell why, of
+    each event that comes to them. So does an arc that Spark cannot plan.
     """
     parts = spark.sparkContext.defaultParallelism  # those of a cluster come and go
-    key = (id(spark), space, living, url, parts)
+    key = (id(spark), space, living, url, parts, tuple((aside or {}).items()))
     with _lock:
         found = chart.memory.get(key)
         if found is None:
-            found = chart.memory[key] = _planned(spark, chart, living, space, url, parts)
+            found = chart.memory[key] = _planned(spark, chart, living, space, url, parts, aside or {})
         return found
 
 
+def arcs_behind(chart: Chart, living: frozenset[str], space: str) -> list[str]:
+    """The names of the arcs that events of a space may meet, in the order in which they do."""
+    from postroom.flows.network import Network
+
+    return list(dict.fromkeys(step.arc.full_name for step in Network(chart.running, living).ways(space)))
+
+
 def _planned(
-    spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str | None, parts: int
+    spark: SparkSession,
+    chart: Chart,
+    living: frozenset[str],
+    space: str,
+    url: str | None,
+    parts: int,
+    aside: Mapping[str, str],
 ) -> Flow:
     """A plan, or the one that another version of the graph has for the same."""
     from postroom.flows.network import Network
 
     graph, kept = chart.running, chart.keeping & living
-    network = Network(graph, kept)
+    cuts = Network(graph, kept).junctions(space)
+    network = Network(graph, kept, aside, cuts)
     steps = network.ways(space)
     behind = [space, *(step.arc.target for step in steps)]
     joined = [
@@ -102,16 +127,53 @@ def _planned(
         tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
         tuple((str(graph.spaces[name].type), name in chart.flowing) for name in behind),
         tuple(chart.rows[name] for name in joined),
+        tuple(aside.items()),
+        tuple(cuts),
     )
     found = _plans.get(known)
     if found is None:
         tables = {name: _table(spark, chart, name) for name in joined}
-        frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
-        ends = [End(step.arc.name, step.arc.target, step.arc.target in chart.flowing) for step in steps]
-        found = _plans[known] = Flow(spark, frame, ends, parts)
+        try:
+            frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
+        except Exception as error:
+            more = {} if aside else _unplanned(spark, graph, list(dict.fromkeys(step.arc for step in steps)), tables)
+            if not more:
+                raise error
+            return _planned(spark, chart, living, space, url, parts, more)
+        ends = list(_ends(chart, kept, steps))
+        found = _plans[known] = Flow(spark, frame, ends, parts, cuts)
         if len(_plans) > FLOW_PLANS_MAX:
             _plans.popitem(last=False)
     _plans.move_to_end(known)
+    return found
+
+
+def _ends(chart: Chart, kept: frozenset[str], steps: Sequence[Step]) -> Iterator[End]:
+    """Where each step leads, and its way there: what ends somewhere stands before what goes on from it."""
+    ways: dict[int, tuple[int, ...]] = {-1: ()}
+    for step in steps:
+        name = step.arc.target
+        ways[step.number] = (*ways[step.before], len(steps) + step.number)
+        way = (*ways[step.before], step.number)
+        yield End(step.arc.name, name, name in chart.flowing, name in kept, way, ways[step.number])
+
+
+def _unplanned(
+    spark: SparkSession, graph: Graph, arcs: Sequence[Arc], tables: Mapping[str, DataFrame]
+) -> dict[str, str]:
+    """The arcs that Spark cannot plan, each on its own, and why: the others go on without them."""
+    from postroom.engine.isolation import reason
+    from postroom.flows.network import Network
+
+    found = {}
+    for arc in arcs:
+        alone = Network(replace(graph, arcs={arc.name: (arc, arc)}), frozenset({arc.target}))
+        events = spark.createDataFrame([], EVENTS)
+        try:
+            alone.deliveries(arc.source, events, tables)
+        except Exception as error:
+            reason(spark, error)  # raises what no arc is guilty of
+            found[arc.full_name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
     return found
 
 
@@ -122,24 +184,34 @@ class End:
     arc: str
     space: str
     passes: bool
+    keeps: bool
+    way: tuple[int, ...]
+    onward: tuple[int, ...]  # the way of what goes on from there
 
 
 class Flow:
     """The planned graph behind one space."""
 
-    def __init__(self, spark: SparkSession, frame: DataFrame, ends: Sequence[End], parts: int) -> None:
+    def __init__(
+        self, spark: SparkSession, frame: DataFrame, ends: Sequence[End], parts: int, cuts: Sequence[str] = ()
+    ) -> None:
         self._spark = spark  # as long as a plan is kept, no other session gets its number
         self._context = spark.sparkContext
         self.frame = frame
         self._parts = parts  # as many as the plan reads, however many cores there are now
+        self.ends, self.cuts = ends, cuts
         self._heads = [(each.arc, each.space, "json", None, NO_PROPERTIES) for each in ends]
         self._tails = [Enqueue(*head, "", passed=each.passes)[6:] for head, each in zip(self._heads, ends, strict=True)]
 
-    def effects(self, arrivals: Sequence[Arrival]) -> dict[int, Effects]:
-        """What events lead to, on Spark."""
-        return self._made(arrivals, self._run(arrivals, packed))
+    def effects(self, arrivals: Sequence[Arrival], at: FlowAt) -> dict[int, Effects]:
+        """What events lead to, on Spark; behind a cut other plans know."""
+        return self._made(arrivals, self.found(arrivals), at)
 
-    def effects_there(self, arrivals: Sequence[Arrival], bay: Bay, told: Told) -> dict[int, Effects]:
+    def found(self, arrivals: Sequence[Arrival]) -> pa.Table:
+        """What arcs deliver of events."""
+        return self._run(arrivals, packed)
+
+    def effects_there(self, arrivals: Sequence[Arrival], bay: Bay, told: Told, at: FlowAt) -> dict[int, Effects]:
         """The same, by executors that read and write in the store."""
         ticket = bay.ticket()
         self._give(TICKET, packed_ticket(ticket))
@@ -157,9 +229,11 @@ class Flow:
         problems = found.filter(pc.equal(found.column("place"), NO_PLACE))
         unfit = _unfit(problems, {each.order: each.key for each in arrivals})
         found = found.filter(pc.not_equal(found.column("place"), NO_PLACE))
-        failed = {*unfit, *found.filter(pc.is_valid(found.column("failure"))).column("n").to_pylist()}
+        # Of what fails behind a cut nobody knows yet.
+        whose = {each.order for each in arrivals} if self.cuts else set[int]()
+        failed = {*whose, *unfit, *found.filter(pc.is_valid(found.column("failure"))).column("n").to_pylist()}
         known = told([each for each in arrivals if each.order in failed])
-        effects = self._made([known.get(each.order, each) for each in arrivals], found)
+        effects = self._made([known.get(each.order, each) for each in arrivals], found, at)
         return effects | {order: (error(known[order], why),) for order, why in unfit.items()}
 
     def _run(self, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], str]) -> pa.Table:
@@ -177,7 +251,9 @@ class Flow:
     def _give(self, name: str, value: str | None) -> None:
         self._context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
 
-    def _made(self, arrivals: Sequence[Arrival], found: pa.Table) -> dict[int, Effects]:
+    def _made(self, arrivals: Sequence[Arrival], found: pa.Table, at: FlowAt) -> dict[int, Effects]:
+        if self.cuts:
+            return Journeys(self, at).effects(arrivals, found)
         effects: dict[int, Effects] = dict.fromkeys([each.order for each in arrivals], ())
         numbers, places = (found.column(name).to_numpy() for name in ("n", "place"))
         met = [found.column("rows").to_numpy()] if "rows" in found.column_names else []
@@ -188,21 +264,64 @@ class Flow:
         by_order = {each.order: each for each in arrivals}
         heads, tails, new = self._heads, self._tails, tuple.__new__
         made: list[Any] = []
-        last = -1
+        failed, last = 0, -1
         bound = zip(numbers[order].tolist(), places[order].tolist(), bodies, strict=True)
         for row, (number, place, body) in enumerate(bound):
             if number != last:
                 if made:
                     effects[last] = tuple(made)
-                made, last = [], number
+                made, failed, last = [], 0, number
                 own = by_order[number].body
             if whys is not None and whys[row] is not None:  # this arc alone delivers an error in its place
-                made.insert(0, error(by_order[number], whys[row], heads[place][0]))
+                made.insert(failed, error(by_order[number], whys[row], heads[place][0]))
+                failed += 1
                 continue
             made.append(new(Enqueue, (*heads[place], own if body is None else body, *tails[place])))
         if made:
             effects[last] = tuple(made)
         return effects
+
+
+class Journeys:
+    """Events on their ways through a plan that is cut: from one space where ways meet to the next."""
+
+    def __init__(self, first: Flow, at: FlowAt) -> None:
+        self._first = first
+        self._at = at
+        self._made: dict[int, list[tuple[bool, _Way, Enqueue]]] = {}
+        self._waiting: dict[str, list[tuple[Arrival, _Way, str]]] = {name: [] for name in first.cuts}
+
+    def effects(self, arrivals: Sequence[Arrival], found: pa.Table) -> dict[int, Effects]:
+        self._note(self._first, found, {each.order: (each, ((), ()), each.body) for each in arrivals})
+        for space in self._first.cuts:
+            some = self._waiting[space]
+            if some:
+                flow = self._at(space)
+                events = [each._replace(order=number, body=body) for number, (each, _, body) in enumerate(some)]
+                self._note(flow, flow.found(events), dict(enumerate(some)))
+        made = {order: sorted(each, key=lambda item: item[:2]) for order, each in self._made.items()}
+        return {each.order: tuple(item[2] for item in made.get(each.order, ())) for each in arrivals}
+
+    def _note(self, flow: Flow, found: pa.Table, roots: Mapping[int, tuple[Arrival, _Way, str]]) -> None:
+        """What was delivered, with its way so far; errors stand before everything else."""
+        for row in found.to_pylist():
+            arrival, (way, rows), own = roots[row["n"]]
+            end = flow.ends[row["place"]]
+            met = (*rows, row.get("rows") or "")
+            items = self._made.setdefault(arrival.order, [])
+            if row["failure"] is not None:
+                items.append((False, ((*way, *end.way), met), error(arrival, row["failure"], end.arc)))
+                continue
+            body = own if row["body"] is None else row["body"]
+            if end.keeps:
+                enqueue = Enqueue(end.arc, end.space, "json", None, NO_PROPERTIES, body, passed=end.passes)
+                items.append((True, ((*way, *end.way), met), enqueue))
+            if end.space in self._waiting:
+                self._waiting[end.space].append((arrival, ((*way, *end.onward), met), body))
+
+
+#: What orders deliveries of one event: its way over arcs, and the rows of tables that it has met.
+_Way = tuple[tuple[int, ...], tuple[str, ...]]
 
 
 def _unfit(problems: pa.Table, keys: Mapping[int, int]) -> dict[int, str]:

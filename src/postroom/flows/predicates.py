@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 
-from postroom.flows.inference import places
+from postroom.flows.inference import constant_value, places
 from postroom.flows.patterns import Anything, Condition, Constant, Equal, Parts, Pattern, Variable
 from postroom.flows.types import Scalar, Tuple, Type
 from postroom.flows.values import label
@@ -65,6 +64,5 @@ def _plain(constant: Constant, type: Type) -> Plain:
     """A constant as the value of a column."""
     if not isinstance(type, Scalar) or type.name not in INDEXED:
         raise _AsksMore
-    if isinstance(constant.value, Decimal):
-        return int(constant.value) if type.name == "int" else float(constant.value)
-    return constant.value
+    found: Plain = constant_value(constant, type)
+    return found

@@ -71,7 +71,7 @@ class _Wanted:
         here = key_of(arc)
         if here in self._chart.kept:
             raise self._refused(f"there is an arc {arc.name} already")
-        others = [self._chart.kept[key] for key in self._chart.halves(arc.name)]
+        others = [self._chart.kept[key] for key in self._chart.halves(arc)]
         durable = any(getattr(each.statement, "durable", False) for each in others)
         return with_statements(self._chart, [Kept(replace(arc, durable=durable), EVENT)])
 
@@ -95,23 +95,25 @@ class _Wanted:
         if used:
             raise self._refused(f"arc {used[0]} uses space {name}; delete it first")
 
-    def _halves(self, arc: str) -> list[str]:
+    def _halves(self, name: str) -> list[str]:
         """An arc that this domain has to do with."""
-        halves = self._chart.halves(arc)
-        if not halves:
-            raise self._refused(f"there is no arc {arc}")
-        first = self._chart.graph.arcs[arc][0]
-        ends = {self._chart.graph.spaces[name].domain for name in (first.source, first.target)}
-        if self._domain not in ends:
-            raise self._refused(f"arc {arc} is in the domain {' and '.join(sorted(ends))}")
-        return halves
+        graph = self._chart.graph
+        found = graph.of_name(name, self._domain)
+        if not found:
+            others = {domain for key in graph.of_name(name) for domain in key.split(":")[:-1]}
+            why = f"arc {name} is in the domain {' and '.join(sorted(others))}" if others else f"there is no arc {name}"
+            raise self._refused(why)
+        return self._chart.halves(graph.arcs[found[0]][0])
 
-    def _switch(self, arc: str, *, disabled: bool) -> dict[str, Kept]:
-        halves = self._halves(arc)
-        if (arc in self._chart.disabled) == disabled:
-            raise self._refused(f"arc {arc} is {'disabled' if disabled else 'enabled'} already")
-        off = self._by.principal if disabled else ""
-        return {**self._chart.kept, **{key: replace(self._chart.kept[key], disabled=off) for key in halves}}
+    def _switch(self, name: str, *, disabled: bool) -> dict[str, Kept]:
+        """Each domain switches its own half: one across domains flows while both have it enabled."""
+        kept = self._chart.kept
+        own = next((key for key in self._halves(name) if key == f"arc {name} in {self._domain}"), None)
+        if own is None:
+            raise self._refused(f"{self._domain} has not added arc {name}")
+        if bool(kept[own].disabled) == disabled:
+            raise self._refused(f"arc {name} is {'disabled' if disabled else 'enabled'} already")
+        return {**kept, own: replace(kept[own], disabled=self._by.principal if disabled else "")}
 
     def _refused(self, why: str) -> EventRefused:
         return EventRefused(space=meta_of(self._domain), why=why)

@@ -5,18 +5,18 @@ It is made once for a graph and a session, and run for every step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from postroom.engine.depot import Bay
 from postroom.engine.effects import Arrival, Document, Effects, Granule
-from postroom.engine.isolation import isolated
+from postroom.engine.isolation import isolated, reason
 from postroom.engine.serial import Timeline
 from postroom.errors import BodyError, FlowInvalid
 from postroom.flows.chart import Chart
-from postroom.flows.plans import error, flow_of
+from postroom.flows.plans import arcs_behind, error, flow_of
 from postroom.flows.worker import as_event, is_event
 from postroom.model.message import Stored
 from postroom.store.queues import Door
@@ -34,6 +34,7 @@ class FlowShare:
     chart: Chart
     living: frozenset[str]
     windows: Mapping[str, tuple[int, int]]
+    staying: frozenset[str] = frozenset()  # consumers' spaces of this graph that events leave in the newest one
     bay: Bay | None = field(default=None, kw_only=True)  # where executors leave what arcs deliver
 
     def there(self, bay: Bay) -> FlowShare:
@@ -77,7 +78,11 @@ class FlowShare:
         return isolated(spark, arrivals, partial(self._evaluated, spark))
 
     def _evaluated(self, spark: SparkSession, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
-        events = arrivals if self.bay is not None else [self.entered(each) for each in arrivals]
+        guilty = [each for each in arrivals if each.failure is not None]
+        for each in guilty:  # it ended a job, alone and twice
+            yield self._apart(spark, each._replace(failure=None), str(each.failure))
+        events = [each for each in arrivals if each.failure is None]
+        events = events if self.bay is not None else [self.entered(each) for each in events]
         failed = self._told([each for each in events if each.failure is not None])
         yield {order: (error(each, str(each.failure)),) for order, each in failed.items()}
         by_space: dict[str, list[Arrival]] = {}
@@ -87,11 +92,33 @@ class FlowShare:
         for space, some in by_space.items():
             yield self._effects(spark, space, some)
 
-    def _effects(self, spark: SparkSession, space: str, events: Sequence[Arrival]) -> Mapping[int, Effects]:
+    def _effects(
+        self, spark: SparkSession, space: str, events: Sequence[Arrival], aside: Mapping[str, str] | None = None
+    ) -> Mapping[int, Effects]:
+        at = partial(flow_of, spark, self.chart, self.living, aside=aside)
         if self.bay is None:
-            return flow_of(spark, self.chart, self.living, space).effects(events)
-        there = flow_of(spark, self.chart, self.living, space, self.bay.depot.url)
-        return there.effects_there(events, self.bay, self._told)
+            return at(space).effects(events, at)
+        return at(space, self.bay.depot.url).effects_there(events, self.bay, self._told, at)
+
+    def _apart(self, spark: SparkSession, arrival: Arrival, why: str) -> Mapping[int, Effects]:
+        """What an event that ends its job leads to without the arcs that are guilty of it, which tell why."""
+        event = arrival if self.bay is not None else self.entered(arrival)
+        arcs = arcs_behind(self.chart, self.living, arrival.queue)
+
+        def end(some: Collection[str]) -> bool:
+            """Whether a job ends that has these arcs only."""
+            try:
+                self._effects(spark, arrival.queue, [event], {name: why for name in arcs if name not in some})
+            except Exception as failure:
+                reason(spark, failure)
+                return True
+            return False
+
+        aside = dict.fromkeys(_guilty(end, [], arcs), why) if event.failure is None else {}
+        if event.failure is not None or (aside and end([])):
+            (told,) = self._told([event._replace(failure=event.failure or why)]).values()
+            return {arrival.order: (error(told, event.failure or why),)}
+        return self._effects(spark, arrival.queue, [event], aside)
 
     def _told(self, arrivals: Sequence[Arrival]) -> Mapping[int, Arrival]:
         if self.bay is None:
@@ -111,8 +138,19 @@ class FlowShare:
 
     def keep_warm(self, spark: SparkSession) -> None:
         for space in self.windows:
-            flow_of(spark, self.chart, self.living, space).effects([])
+            flow_of(spark, self.chart, self.living, space).found([])
             return
+
+
+def _guilty(end: Callable[[Collection[str]], bool], good: list[str], arcs: Sequence[str]) -> list[str]:
+    """The arcs that end a job beside good ones, each found with few jobs; the others become good."""
+    if not arcs or not end([*good, *arcs]):
+        good += arcs
+        return []
+    if len(arcs) == 1:
+        return list(arcs)
+    half = len(arcs) // 2
+    return _guilty(end, good, arcs[:half]) + _guilty(end, good, arcs[half:])
 
 
 def _arrival(index: int, stored: Stored) -> Arrival:

@@ -1,17 +1,22 @@
 """Patterns and results in the words of Spark SQL: text that `explain` can show, and that Java reads in one go.
 
 An event is one value by its type: a tuple is a struct, a variant a struct of which one field is there, a bag or a list
-an array. What a pattern asks is one condition; what it binds are expressions again.
+an array; a decimal is the text that was published, a time one without a zone. What a pattern asks is one condition;
+what it binds are expressions again. What SQL would work out in another way than :mod:`postroom.flows.arithmetic` says,
+a worker works out. No text grows faster than the pattern it is of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 
-from postroom.flows.inference import places, result_places, type_of
+from postroom.flows.arithmetic import wider
+from postroom.flows.inference import constant_value, is_number, places, result_places, type_of
+from postroom.flows.meaning import Work, used
 from postroom.flows.patterns import (
     Anything,
     Arithmetic,
@@ -27,8 +32,8 @@ from postroom.flows.patterns import (
     Use,
     Variable,
 )
-from postroom.flows.types import STRING, Bag, List, Scalar, Tuple, Type, Union
-from postroom.flows.values import DECIMAL_DIGITS, DECIMAL_PLACES, label
+from postroom.flows.types import BOOLEAN, DATE, DECIMAL, INT, STRING, Bag, List, Scalar, Tuple, Type, Union, accepts
+from postroom.flows.values import DECIMAL_DIGITS, DECIMAL_PLACES, as_json, label
 
 Sql = str
 
@@ -38,11 +43,14 @@ _SIMPLE = {
     "int": "bigint",
     "boolean": "boolean",
     "float": "double",
-    "decimal": f"decimal({DECIMAL_DIGITS},{DECIMAL_PLACES})",
+    "decimal": "string",
     "date": "date",
-    "timestamp": "timestamp",
+    "timestamp": "timestamp_ntz",
 }
+_NUMBER = f"decimal({DECIMAL_DIGITS},{DECIMAL_PLACES})"  # as which decimals are compared
 _TIMES = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
+_ALL = 1_000_000_000  # elements: more than an event can have
+_DEEP = 12  # variables, or signs inside one another: with more of them a worker, which has limits, reads better
 _names = count(1)
 
 
@@ -55,11 +63,16 @@ class Bound:
 
 
 class Variables(dict[str, Bound]):
-    """What a pattern has bound. ``risks`` are parts of results that are null where a number has overflowed."""
+    """What a pattern has bound. ``risks`` are values that are null where there is none; ``works`` are for workers."""
 
     def __init__(self, known: Mapping[str, Bound] | None = None) -> None:
         super().__init__(known or {})
         self.risks: list[Sql] = []
+        self.works: dict[str, Work] = {}
+
+    @property
+    def types(self) -> dict[str, Type]:
+        return {name: each.type for name, each in self.items()}
 
 
 # --- types and values ---------------------------------------------------------------------------------------------
@@ -71,10 +84,14 @@ def data_type(type: Type) -> str:
         return _SIMPLE[type.name]
     if isinstance(type, Bag | List):
         return f"array<{data_type(type.of)}>"
-    if isinstance(type, Union):
-        return f"struct<{', '.join(f'{quoted(str(each.name))}: {data_type(each.type)}' for each in type.tags)}>"
-    fields = [f"{quoted(label(type, place))}: {data_type(each.type)}" for place, each in enumerate(type.fields)]
+    fields = [f"{quoted(name)}: {data_type(of)}" for name, of in _fields(type)]
     return f"struct<{', '.join(fields)}>"
+
+
+def _fields(type: Tuple | Union) -> list[tuple[str, Type]]:
+    if isinstance(type, Union):
+        return [(str(each.name), each.type) for each in type.tags]
+    return [(label(type, place), each.type) for place, each in enumerate(type.fields)]
 
 
 def quoted(name: str) -> Sql:
@@ -86,46 +103,21 @@ def text(value: str) -> Sql:
     return f"'{said}'"
 
 
+_OPTIONS = f"map('mode', 'FAILFAST', 'timestampNTZFormat', {text(_TIMES)})"
+
+
 def event_of(body: Sql, type: Type) -> Sql:
     """A stored event as a value of its type."""
     wrapped = text(f"event {data_type(type)}")
-    return f"from_json(concat('{{\"event\":', {body}, '}}'), {wrapped}, map('mode', 'FAILFAST')).event"
+    return f"from_json(concat('{{\"event\":', {body}, '}}'), {wrapped}, {_OPTIONS}).event"
 
 
 def body_of(event: Sql, type: Type) -> Sql:
     """An event as it is stored."""
-    shown = _shown(event, type)
     if not isinstance(type, Scalar):
-        return f"to_json({shown})"
-    wrapped = f"to_json(named_struct('v', {shown}))"  # {"v":…}
-    return f"substring({wrapped}, 6, length({wrapped}) - 6)"
-
-
-def _shown(value: Sql, type: Type) -> Sql:
-    """A value of which Spark's JSON is ours."""
-    if _is_json(type):
-        return value
-    if isinstance(type, Scalar):
-        if type.name == "decimal":
-            return f"regexp_replace(CAST({value} AS STRING), '[.]?0+$', '')"  # Spark writes all 18 places
-        return f"date_format({_utc(value)}, {text(_TIMES)})"
-    if isinstance(type, Bag | List):
-        each = _name()
-        return f"transform({value}, {each} -> {_shown(each, type.of)})"
-    if isinstance(type, Union):
-        tags = [(str(each.name), f"{value}.{quoted(str(each.name))}", each.type) for each in type.tags]
-        return _struct({name: f"IF({tag} IS NULL, NULL, {_shown(tag, of)})" for name, tag, of in tags})
-    fields = [(label(type, place), each.type) for place, each in enumerate(type.fields)]
-    return _struct({name: _shown(f"{value}.{quoted(name)}", of) for name, of in fields})
-
-
-def _is_json(type: Type) -> bool:
-    """Whether Spark writes values of a type as we do."""
-    if isinstance(type, Scalar):
-        return type.name not in ("decimal", "timestamp")
-    if isinstance(type, Bag | List):
-        return _is_json(type.of)
-    return all(_is_json(each.type) for each in (type.tags if isinstance(type, Union) else type.fields))
+        return f"to_json({event}, {_OPTIONS})"
+    wrapped = f"to_json(named_struct('v', {event}), {_OPTIONS})"  # {"v":…}
+    return f"regexp_extract({wrapped}, '(?s)^.{{5}}(.*).$', 1)"
 
 
 def _struct(fields: Mapping[str, Sql]) -> Sql:
@@ -136,9 +128,78 @@ def _name() -> Sql:
     return f"x{next(_names)}"
 
 
-def _utc(value: Sql) -> Sql:
-    """A time as clocks in Greenwich show it, whatever the session's zone is."""
-    return f"to_utc_timestamp({value}, current_timezone())"
+def _rebuilt(value: Sql, type: Type, work: Callable[[Sql, Type], Sql]) -> Sql:
+    """A value put together anew of its parts, on each of which something is done."""
+    if isinstance(type, Bag | List):
+        each = _name()
+        return f"transform({value}, {each} -> {work(each, type.of)})"
+    assert isinstance(type, Tuple | Union)
+    # A name for the value, so that its text stands here once.
+    each = _name()
+    parts = {name: work(f"{each}.{quoted(name)}", of) for name, of in _fields(type)}
+    return f"get(transform(array({value}), {each} -> IF({each} IS NULL, NULL, {_struct(parts)})), 0)"
+
+
+def _comparable(value: Sql, type: Type) -> Sql:
+    """A value of which Spark's order and equality are ours: decimals are numbers, bags in order whoever wrote them."""
+    if not _is_read(type):
+        return value
+    if isinstance(type, Scalar):
+        return f"CAST({value} AS {_NUMBER})"
+    if isinstance(type, Bag):
+        return f"array_sort({_rebuilt(value, type, _comparable) if _is_read(type.of) else value})"
+    return _rebuilt(value, type, _comparable)
+
+
+def _is_read(type: Type) -> bool:
+    """Whether values of a type are not compared as Spark holds them."""
+    if isinstance(type, Scalar):
+        return type == DECIMAL
+    if isinstance(type, Bag | List):
+        return isinstance(type, Bag) or _is_read(type.of)
+    return any(_is_read(of) for _, of in _fields(type))
+
+
+def _has_decimal(type: Type) -> bool:
+    if isinstance(type, Scalar):
+        return type == DECIMAL
+    return _has_decimal(type.of) if isinstance(type, Bag | List) else any(_has_decimal(of) for _, of in _fields(type))
+
+
+def widened(value: Sql, given: Type, wanted: Type) -> Sql:
+    """A value where another type is wanted that accepts its own."""
+    if isinstance(given, Scalar) and isinstance(wanted, Scalar):
+        same = data_type(given) == data_type(wanted)
+        return value if same else f"CAST({value} AS {data_type(wanted)})"
+    if _fits(given, wanted):
+        return value
+    if isinstance(given, Bag | List):
+        assert isinstance(wanted, Bag | List)
+        inside = wanted.of
+        found = _rebuilt(value, given, lambda each, of: widened(each, of, inside))
+        return _ordered(found, inside) if isinstance(wanted, Bag) else found
+    assert isinstance(given, Tuple | Union)
+    assert isinstance(wanted, Tuple | Union)
+    each, ours = _name(), _fields(given)
+    if isinstance(wanted, Union):
+        known = dict(ours)
+        parts = {
+            name: widened(f"{each}.{quoted(name)}", known[name], of) if name in known else _nothing(of)
+            for name, of in _fields(wanted)
+        }
+    else:
+        both = zip(ours, _fields(wanted), strict=True)
+        parts = {new: widened(f"{each}.{quoted(old)}", was, of) for (old, was), (new, of) in both}
+    return f"get(transform(array({value}), {each} -> IF({each} IS NULL, NULL, {_struct(parts)})), 0)"
+
+
+def _fits(given: Type, wanted: Type) -> bool:
+    """Whether Spark holds values of both types alike."""
+    return data_type(given) == data_type(wanted) and _has_decimal(given) == _has_decimal(wanted)
+
+
+def _nothing(type: Type) -> Sql:
+    return f"CAST(NULL AS {data_type(type)})"
 
 
 # --- patterns -----------------------------------------------------------------------------------------------------
@@ -153,7 +214,7 @@ def _conditions(pattern: Pattern, type: Type, value: Sql, variables: Variables) 
     if isinstance(pattern, Anything):
         return []
     if isinstance(pattern, Equal):
-        return [_same(value, constant(pattern.value, type))]
+        return [_same(value, constant(pattern.value, type), type)]
     if isinstance(pattern, Tag):
         assert isinstance(type, Union)
         inside = type.of(pattern.tag)
@@ -174,51 +235,86 @@ def _conditions(pattern: Pattern, type: Type, value: Sql, variables: Variables) 
 def _variable(pattern: Variable, type: Type, value: Sql, variables: Variables) -> list[Sql]:
     found = []
     known = variables.get(pattern.name)
-    if known is not None:
-        found.append(_same(value, known.value))
+    if known is not None and accepts(type, known.type):
+        found.append(_same(value, widened(known.value, known.type, type), type))
+    elif known is not None:
+        found.append(_same(widened(value, type, known.type), known.value, known.type))
     elif pattern.name:
         variables[pattern.name] = Bound(value, type)
     for condition in pattern.conditions:
-        given = condition.value
-        other = constant(given, type) if isinstance(given, Constant) else evaluated(given, variables)
+        before = len(variables.risks)
+        left, right, both = _sides(value, type, condition.value, variables)
         if condition.sign in ("=", "!="):
-            found.append(_same(value, other) if condition.sign == "=" else f"NOT {_same(value, other)}")
+            same = _same(left, right, both)
+            missing = " OR ".join(f"{risk} IS NULL" for risk in variables.risks[before:])
+            if missing:  # what has no value is not equal, nor unequal
+                same = f"IF({missing}, NULL, {same})"
+            found.append(same if condition.sign == "=" else f"NOT {same}")
         else:
-            found.append(f"{value} {condition.sign} {other}")
+            found.append(f"{_comparable(left, both)} {condition.sign} {_comparable(right, both)}")
     return found
+
+
+def _sides(value: Sql, type: Type, given: Expression, variables: Variables) -> tuple[Sql, Sql, Type]:
+    """What is compared with what, and as which type: numbers as the wider one."""
+    if isinstance(given, Constant):
+        return value, constant(given, type), type
+    if not is_number(type):
+        return value, made(given, type, variables), type
+    own = type_of(given, variables.types)
+    both = wider(type, own)
+    return widened(value, type, both), widened(made(given, own, variables), own, both), both
 
 
 def _row(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[Sql]:
     assert isinstance(type, List)
-    size = len(pattern.parts)
-    found = [f"size({value}) {'=' if pattern.rest is None else '>='} {size}"]
-    for place, (_, part) in enumerate(pattern.parts):
+    parts, rest = _flat(pattern)
+    found = [f"size({value}) {'=' if rest is None else '>='} {len(parts)}"]
+    for place, part in enumerate(parts):
         found += _conditions(part, type.of, f"get({value}, {place})", variables)
-    if pattern.rest is not None:
-        rest = f"slice({value}, {size + 1}, greatest(size({value}) - {size}, 0))"
-        found += _conditions(pattern.rest, type, rest, variables)
+    if rest is not None:
+        found += _conditions(rest, type, f"slice({value}, {len(parts) + 1}, {_ALL})", variables)
     return found
+
+
+def _flat(pattern: Parts) -> tuple[list[Pattern], Pattern | None]:
+    """The elements of a pattern with those of its rest, as far as that has some itself, and what is left."""
+    parts = [part for _, part in pattern.parts]
+    rest = pattern.rest
+    while isinstance(rest, Parts) and rest.bracket == pattern.bracket:
+        parts += [part for _, part in rest.parts]
+        rest = rest.rest
+        if rest is None:
+            return parts, None
+    return parts, rest
 
 
 def _bag(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[Sql]:
     """Every element is taken out of the bag; what is left must match the rest."""
     assert isinstance(type, Bag)
-    left, found = value, []
-    for _, part in pattern.parts:
-        each = _name()
-        same = _same(each, _element(part, type.of, variables))
-        place = f"CAST(array_position(transform({left}, {each} -> {same}), true) AS INT)"
-        found.append(f"{place} > 0")
-        left = f"concat(slice({left}, 1, greatest({place} - 1, 0)), slice({left}, {place} + 1, size({left})))"
-    if pattern.rest is None:
-        return [*found, f"size({left}) = 0"]
-    return found + _conditions(pattern.rest, type, left, variables)
+    parts, rest = _flat(pattern)
+    if not parts and rest is None:
+        return [f"size({value}) = 0"]
+    if not parts:
+        assert rest is not None
+        return _conditions(rest, type, value, variables)
+    wanted = f"array({', '.join(_element(part, type.of, variables) for part in parts)})"
+    so_far, one, each = _name(), _name(), _name()
+    same = _same(each, one, type.of)
+    place = f"CAST(array_position(transform({so_far}, {each} -> {same}), true) AS INT)"
+    without = f"concat(slice({so_far}, 1, greatest({place} - 1, 0)), slice({so_far}, {place} + 1, {_ALL}))"
+    taken = f"IF({place} > 0, {without}, {_nothing(type)})"  # no bag is left where an element is missing
+    left = f"aggregate({wanted}, {value}, ({so_far}, {one}) -> {taken})"
+    if rest is None:
+        return [f"coalesce(size({left}), -1) = 0"]
+    return [f"{left} IS NOT NULL", *_conditions(rest, type, left, variables)]
 
 
 def _element(pattern: Pattern, type: Type, variables: Variables) -> Sql:
     """An element of a bag's pattern: a constant, or what variables have bound."""
     if isinstance(pattern, Variable):
-        return variables[pattern.name].value
+        known = variables[pattern.name]
+        return widened(known.value, known.type, type)
     if isinstance(pattern, Equal):
         return constant(pattern.value, type)
     if isinstance(pattern, Tag):
@@ -231,21 +327,25 @@ def _element(pattern: Pattern, type: Type, variables: Variables) -> Sql:
         parts = places(pattern.parts, type, pattern.position)
         return _tuple(type, {place: _element(part, type.fields[place].type, variables) for place, part in parts})
     assert isinstance(type, Bag | List)
-    return _several(type, [_element(part, type.of, variables) for _, part in pattern.parts])
+    return _several(type, [_element(part, type.of, variables) for part in _flat(pattern)[0]])
 
 
-def _same(left: Sql, right: Sql) -> Sql:
-    return f"({left} <=> {right})"
+def _same(left: Sql, right: Sql, type: Type) -> Sql:
+    return f"({_comparable(left, type)} <=> {_comparable(right, type)})"
 
 
 def constant(given: Constant, type: Type) -> Sql:
     """A constant as a value of the type that it is compared with or made for."""
-    if isinstance(given.value, bool):
-        return str(given.value).lower()
-    if isinstance(given.value, Decimal):
-        return f"CAST('{given.value}' AS {data_type(type)})" if str(type) != "int" else f"{int(given.value)}L"
-    said = text(given.value)
-    return said if data_type(type) == "string" else f"CAST({said} AS {data_type(type)})"
+    said = as_json(constant_value(given, type), type)
+    if isinstance(said, bool):
+        return str(said).lower()
+    if isinstance(said, int):
+        return f"{said}L"
+    if isinstance(said, float):
+        return f"CAST('{said!r}' AS DOUBLE)"
+    if data_type(type) == "string":
+        return text(said)
+    return f"CAST({text(said.removesuffix('Z'))} AS {data_type(type)})"
 
 
 # --- results ------------------------------------------------------------------------------------------------------
@@ -265,9 +365,29 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
     if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
         left, right = (made(each, wanted, variables) for each in (expression.left, expression.right))
         return _joined(left, right, wanted)
-    value = evaluated(expression, variables)
-    same = data_type(type_of(expression, _types(variables))) == data_type(wanted)
-    return value if same else f"CAST({value} AS {data_type(wanted)})"
+    if isinstance(expression, Use):
+        known = variables[expression.name]
+        return widened(known.value, known.type, wanted)
+    own = type_of(expression, variables.types)
+    if len(list(used(expression))) <= _DEEP and _Native(variables.types).says(expression):
+        found = widened(_evaluated(expression, variables), own, wanted)
+    elif (exact := _exact(expression, variables) if own == DECIMAL else None) is not None:
+        found = widened(f"CAST({exact.value} AS STRING)", own, wanted)
+    else:
+        found = _worked_out(expression, wanted, variables)
+    variables.risks.append(found)
+    return found
+
+
+def _worked_out(expression: Expression, wanted: Type, variables: Variables) -> Sql:
+    """The value that a worker makes of variables: both travel as JSON, which is exact."""
+    names = dict.fromkeys(used(expression))
+    types = {name: variables[name].type for name in names}
+    said = repr((str(expression), str(wanted), [(name, str(type)) for name, type in types.items()]))
+    function = f"postroom_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    variables.works[function] = Work(expression, wanted, types)
+    given = f"to_json({_struct({name: variables[name].value for name in names})}, {_OPTIONS})" if names else "'{}'"
+    return f"from_json({function}({given}), {text(f'v {data_type(wanted)}')}, {_OPTIONS}).v"
 
 
 def _made(expression: Made, wanted: Type, variables: Variables) -> Sql:
@@ -284,9 +404,7 @@ def _tuple(type: Tuple, parts: Mapping[int, Sql]) -> Sql:
 
 
 def _tagged(type: Union, tag: str, value: Sql) -> Sql:
-    return _struct(
-        {str(each.name): value if each.name == tag else f"CAST(NULL AS {data_type(each.type)})" for each in type.tags}
-    )
+    return _struct({str(each.name): value if each.name == tag else _nothing(each.type) for each in type.tags})
 
 
 def _several(type: Bag | List, elements: list[Sql]) -> Sql:
@@ -300,76 +418,164 @@ def _joined(left: Sql, right: Sql, type: Bag | List) -> Sql:
 
 
 def _ordered(elements: Sql, type: Type) -> Sql:
-    """A bag in its one order: that of its elements' texts."""
-    each, left, right = _name(), _name(), _name()
-    keyed = f"named_struct('text', to_json(named_struct('v', {_shown(each, type)})), 'value', {each})"
-    smaller, greater = f"{left}.text < {right}.text", f"{left}.text > {right}.text"
-    by_text = f"({left}, {right}) -> CASE WHEN {smaller} THEN -1 WHEN {greater} THEN 1 ELSE 0 END"
-    sorted_ = f"array_sort(transform({elements}, {each} -> {keyed}), {by_text})"
-    return f"transform({sorted_}, {each} -> {each}.value)"
+    """A bag in its one order: by its elements' values, and where these are equal, as they are written."""
+    if not _has_decimal(type):
+        return f"array_sort({elements})"
+    each = _name()
+    keyed = _struct({"number": _comparable(each, type), "value": each})
+    return f"transform(array_sort(transform({elements}, {each} -> {keyed})), {each} -> {each}.value)"
 
 
-def _types(variables: Variables) -> dict[str, Type]:
-    return {name: each.type for name, each in variables.items()}
+# --- what SQL says as we do ---------------------------------------------------------------------------------------
 
 
-def evaluated(expression: Expression, variables: Variables) -> Sql:
-    """The value of an expression by its own type."""
+@dataclass(frozen=True)
+class _Native:
+    """Whether Spark's own functions make of values what the arithmetic of flows does: null where there is none."""
+
+    types: Mapping[str, Type]
+
+    def says(self, expression: Expression, deep: int = 0) -> bool:
+        if isinstance(expression, Constant | Use):
+            return True
+        if deep > _DEEP:
+            return False
+        if isinstance(expression, Arithmetic):
+            return self._arithmetic(expression) and all(
+                self.says(each, deep + 1) for each in (expression.left, expression.right)
+            )
+        if isinstance(expression, Call):
+            return self._call(expression) and all(self.says(each, deep + 1) for each in expression.arguments)
+        return False
+
+    def _arithmetic(self, expression: Arithmetic) -> bool:
+        left, right = (type_of(each, self.types) for each in (expression.left, expression.right))
+        if left == right == INT:
+            return expression.sign != "/"
+        return (left == right == STRING and expression.sign == "+") or left == right == DATE
+
+    def _call(self, expression: Call) -> bool:
+        name, given = expression.function, [type_of(each, self.types) for each in expression.arguments]
+        if name in ("greatest", "least"):  # Spark leaves out what has no value
+            plain = all(isinstance(each, Constant | Use) for each in expression.arguments)
+            return plain and given[0] != DECIMAL and len(set(given)) == 1
+        if name == "part":
+            return all(isinstance(each, Constant) for each in expression.arguments[1:])
+        wanted = _NATIVE_FOR.get(name)
+        return name in FUNCTIONS and (wanted is None or given[0] in wanted)
+
+
+#: Of functions for several types, those for which Spark does as we do.
+_NATIVE_FOR: Mapping[str, Sequence[Type]] = {
+    "abs": (INT,),
+    "decimal": (INT, DECIMAL),
+    "float": (INT, DECIMAL),
+    "int": (INT,),
+    "string": (INT, BOOLEAN, DATE, STRING, DECIMAL, Scalar("atom")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Exact:
+    """A decimal number of which it is known how many digits it has at most, and exactly how many behind its point."""
+
+    value: Sql
+    whole: int
+    places: int
+
+    @property
+    def fits(self) -> bool:
+        """With a digit to spare: Spark reckons with one more for products, and would cut it off behind the point."""
+        digits = self.whole + self.places < DECIMAL_DIGITS
+        return digits and self.whole <= DECIMAL_DIGITS - DECIMAL_PLACES and self.places <= DECIMAL_PLACES
+
+    @property
+    def typed(self) -> Sql:
+        return f"CAST({self.value} AS DECIMAL({self.whole + self.places},{self.places}))"
+
+
+def _exact(expression: Expression, variables: Variables) -> _Exact | None:
+    """Sums and products of whole numbers and constants, if Spark works them out to the last digit; else None."""
+    if isinstance(expression, Constant):
+        if type_of(expression, {}) not in (INT, DECIMAL):
+            return None
+        said = str(as_json(constant_value(expression, DECIMAL), DECIMAL))
+        whole, _, behind = said.removeprefix("-").partition(".")
+        return _Exact(f"'{said}'", len(whole), len(behind))
+    if isinstance(expression, Call) and expression.function == "decimal":
+        return _exact(expression.arguments[0], variables)
+    if type_of(expression, variables.types) == INT and _Native(variables.types).says(expression):
+        return _Exact(_evaluated(expression, variables), 19, 0)
+    if not isinstance(expression, Arithmetic) or expression.sign not in "+-*":
+        return None
+    left, right = _exact(expression.left, variables), _exact(expression.right, variables)
+    if left is None or right is None:
+        return None
+    value = f"({left.typed} {expression.sign} {right.typed})"
+    if expression.sign == "*":
+        found = _Exact(value, left.whole + right.whole, left.places + right.places)
+    else:
+        found = _Exact(value, max(left.whole, right.whole) + 1, max(left.places, right.places))
+    return found if found.fits else None
+
+
+def _evaluated(expression: Expression, variables: Variables) -> Sql:
+    """The value of an expression by its own type, by functions of Spark."""
     if isinstance(expression, Use):
         return variables[expression.name].value
+    type = type_of(expression, variables.types)
+    if isinstance(expression, Constant):
+        return constant(expression, type)
     if isinstance(expression, Call):
-        given = [evaluated(each, variables) for each in expression.arguments]
-        found = FUNCTIONS[expression.function](*given)
-        variables.risks.append(found)
-        return found
-    type = type_of(expression, _types(variables))
-    if isinstance(expression, Arithmetic):
-        return _arithmetic(expression, type, variables)
-    return made(expression, type, variables)
-
-
-def _arithmetic(expression: Arithmetic, type: Type, variables: Variables) -> Sql:
-    left, right = evaluated(expression.left, variables), evaluated(expression.right, variables)
-    if isinstance(type, Bag | List):
-        return _joined(left, right, type)
+        if expression.function == "part":
+            return _part(expression, variables)
+        return FUNCTIONS[expression.function](*[_evaluated(each, variables) for each in expression.arguments])
+    assert isinstance(expression, Arithmetic)
+    left, right = _evaluated(expression.left, variables), _evaluated(expression.right, variables)
     if type == STRING:
         return f"concat({left}, {right})"
-    if str(type_of(expression.left, _types(variables))) == "date":
-        if str(type) == "int":
-            return f"CAST(datediff({left}, {right}) AS BIGINT)"
-        return f"{'date_add' if expression.sign == '+' else 'date_sub'}({left}, CAST({right} AS INT))"
-    sides = ", ".join(f"CAST({each} AS {data_type(type)})" for each in (left, right))
-    found = f"CAST({_NUMERIC[expression.sign]}({sides}) AS {data_type(type)})"
-    variables.risks.append(found)
-    return found
+    if type_of(expression.left, variables.types) == DATE:
+        return f"CAST(datediff({left}, {right}) AS BIGINT)"
+    return f"{_WHOLE[expression.sign]}({left}, {right})"
+
+
+def _part(expression: Call, variables: Variables) -> Sql:
+    """The characters of these numbers; the first has the number 1."""
+    value, *numbers = expression.arguments
+    first, length = (_whole_number(each) for each in numbers)
+    begin = min(max(first, 1), _ALL)
+    return f"substring({_evaluated(value, variables)}, {begin}, {min(max(first + length - begin, 0), _ALL)})"
+
+
+def _whole_number(given: Expression) -> int:
+    assert isinstance(given, Constant)
+    assert isinstance(given.value, Decimal)
+    return int(given.value)
 
 
 #: What overflows or divides by zero is null and not the end of the job.
-_NUMERIC = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide", "%": "try_mod"}
+_WHOLE = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "%": "try_mod"}
 FUNCTIONS: Mapping[str, Callable[..., Sql]] = {
-    "abs": lambda value: f"abs({value})",
+    "abs": lambda value: f"TRY_CAST(abs(CAST({value} AS DECIMAL(20,0))) AS BIGINT)",
     "concat": lambda *texts: f"concat({', '.join(texts)})",
     "count": lambda value: f"CAST(size({value}) AS BIGINT)",
-    "date": lambda value: f"CAST({_utc(value)} AS DATE)",
-    "day": lambda value: f"CAST(dayofmonth({_utc(value)}) AS BIGINT)",
-    "decimal": lambda value: f"TRY_CAST({value} AS {_SIMPLE['decimal']})",
+    "date": lambda value: f"CAST({value} AS DATE)",
+    "day": lambda value: f"CAST(dayofmonth(CAST({value} AS DATE)) AS BIGINT)",
+    "decimal": lambda value: f"CAST({value} AS STRING)",
     "ends": lambda value, end: f"endswith({value}, {end})",
     "float": lambda value: f"CAST({value} AS DOUBLE)",
     "greatest": lambda *values: f"greatest({', '.join(values)})",
     "has": lambda value, part: f"contains({value}, {part})",
-    "hour": lambda value: f"CAST(hour({_utc(value)}) AS BIGINT)",
-    "int": lambda value: f"TRY_CAST({value} AS BIGINT)",
+    "hour": lambda value: f"CAST(hour({value}) AS BIGINT)",
+    "int": lambda value: value,
     "least": lambda *values: f"least({', '.join(values)})",
     "length": lambda value: f"CAST(length({value}) AS BIGINT)",
     "lower": lambda value: f"lower({value})",
-    "minute": lambda value: f"CAST(minute({_utc(value)}) AS BIGINT)",
-    "month": lambda value: f"CAST(month({_utc(value)}) AS BIGINT)",
-    "part": lambda value, first, length: f"substring({value}, CAST({first} AS INT), CAST({length} AS INT))",
-    "replace": lambda value, old, new: f"replace({value}, {old}, {new})",
-    "round": lambda value, digits: f"round({value}, CAST({digits} AS INT))",
+    "minute": lambda value: f"CAST(minute({value}) AS BIGINT)",
+    "month": lambda value: f"CAST(month(CAST({value} AS DATE)) AS BIGINT)",
     "starts": lambda value, beginning: f"startswith({value}, {beginning})",
     "string": lambda value: f"CAST({value} AS STRING)",
     "trim": lambda value: f"trim({value})",
     "upper": lambda value: f"upper({value})",
-    "year": lambda value: f"CAST(year({_utc(value)}) AS BIGINT)",
+    "year": lambda value: f"CAST(year(CAST({value} AS DATE)) AS BIGINT)",
 }

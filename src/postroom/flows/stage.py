@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from postroom.engine.pipeline import WatchingStage
-from postroom.engine.stage import Share
+from postroom.engine.stage import Result, Share, Turn
 from postroom.engine.step import releases
 from postroom.flows.chart import Chart, Charts, parked
+from postroom.flows.clients import Clients
 from postroom.flows.definitions import Table
+from postroom.flows.presence import end_lapsed
 from postroom.store.epochs import END, Flowing
 from postroom.store.transaction import Transaction
 
@@ -24,6 +26,10 @@ class FlowStage(WatchingStage):
     def __init__(self, charts: Charts) -> None:
         self._charts = charts
 
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        end_lapsed(turn.store, Clients(turn.store, self._charts))
+        return super().steps(turn)
+
     def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
         """The oldest messages that have yet to flow, with the graph that was in force when they came.
 
@@ -35,7 +41,7 @@ class FlowStage(WatchingStage):
         now = self._charts.now(tx)
         free = {each.name for each in flowing if each.name not in waiting and _releases(tx, each)}
         aside = {parked(name): arc for name, arc in now.durable.items()}
-        sources = [each for each in flowing if each.name not in aside and each.name in free]
+        sources = _oldest(tx, [each for each in flowing if each.name not in aside and each.name in free])
         firsts = [first for first in map(tx.epochs.first, sources) if first is not None]
         epoch = tx.epochs.at(min(firsts, default=END))
         if epoch is None:
@@ -60,11 +66,23 @@ class FlowStage(WatchingStage):
     def _share(self, met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
         from postroom.flows.share import FlowShare  # pyarrow, and with it half a second, only when it is needed
 
-        return (self.share_class or FlowShare)(now.version, _with_rows(met, now), met.living(now), windows)
+        # What is for a consumer's space stays there, also if arcs leave that space by now: they are too late for it.
+        staying = frozenset(met.graph.spaces) & now.flowing - met.flowing
+        return (self.share_class or FlowShare)(now.version, _with_rows(met, now), met.living(now), windows, staying)
 
 
-def _is_enabled(chart: Chart, arc: str) -> bool:
-    return arc in chart.durable and arc not in chart.disabled
+def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:
+    """Of each space the first part of its messages, in their order, of which some have yet to flow."""
+    found: dict[str, Flowing] = {}
+    for each in flowing:
+        if each.name not in found or tx.epochs.first(found[each.name]) is None:
+            found[each.name] = each
+    return list(found.values())
+
+
+def _is_enabled(chart: Chart, name: str) -> bool:
+    arc = chart.durable.get(name)
+    return arc is not None and not chart.is_disabled(arc)
 
 
 def _releases(tx: Transaction, flowing: Flowing) -> bool:

@@ -7,14 +7,16 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from postroom.errors import EventInvalid, FileUnreadable
 from postroom.flows.definitions import Table
 from postroom.flows.types import Tuple
-from postroom.flows.values import as_json, decimal_of, fitted, label
+from postroom.flows.values import as_json, decimal_of, fitted, label, object_of
 from postroom.limits import COLLECTION_BYTES_MAX, TABLE_ROWS_MAX
+from postroom.model.body import is_text
 from postroom.model.paths import why_unread
 from postroom.model.xml import parse_xml
 
@@ -26,7 +28,7 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
     try:
         if file.stat().st_size > COLLECTION_BYTES_MAX:
             raise FileUnreadable(file=shown, why=f"it is larger than {COLLECTION_BYTES_MAX} bytes")
-        return _rows(table, _READERS[file.suffix](file), shown)
+        return _rows(table, _READERS[file.suffix](file, _columns(table)), shown)
     except KeyError:
         kinds = ", ".join(_READERS)
         raise FileUnreadable(file=shown, why=f"a table is read from {kinds}, not from {file.suffix!r}") from None
@@ -40,8 +42,7 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
 
 def rows_of_documents(table: Table, documents: Sequence[str]) -> Rows:
     """The rows of XML documents: every element that has an element for each column, the outermost first."""
-    type = _type(table)
-    names = [label(type, place) for place in range(len(type.fields))]
+    names = _columns(table)
     found: list[Mapping[str, Any]] = []
     for document in documents:
         todo = [parse_xml(document)]
@@ -56,8 +57,7 @@ def rows_of_documents(table: Table, documents: Sequence[str]) -> Rows:
 
 
 def _rows(table: Table, given: Iterable[Mapping[str, Any]], shown: str) -> Rows:
-    type, found = _type(table), []
-    names = [label(type, place) for place in range(len(type.fields))]
+    type, names, found = _type(table), _columns(table), []
     for number, row in enumerate(given, 1):
         if number > TABLE_ROWS_MAX:
             raise FileUnreadable(file=shown, why=f"it has more than {TABLE_ROWS_MAX} rows")
@@ -99,18 +99,46 @@ def _text(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
-def _csv(file: Path) -> Iterator[dict[str, Any]]:
-    with io.TextIOWrapper(file.open("rb"), "utf-8-sig", newline="") as opened:
-        yield from csv.DictReader(opened, strict=True)
+def _columns(table: Table) -> list[str]:
+    type = _type(table)
+    return [label(type, place) for place in range(len(type.fields))]
 
 
-def _json(file: Path) -> Iterator[dict[str, Any]]:
-    """An array of objects, or an object a line."""
+def _text_of(file: Path) -> str:
+    """What a file says, if it says something in characters."""
     text = file.read_text("utf-8-sig")
+    if not text.strip():
+        raise ValueError("it is empty")
+    if not is_text(text):
+        raise ValueError("it has characters that no text may have")
+    return text
+
+
+def _csv(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The first line names the columns, each once."""
+    reader = csv.reader(io.StringIO(_text_of(file), newline=""), strict=True)
+    names = next(reader)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"it has two columns {name!r}")
+    for name in columns:
+        if name not in names:
+            raise ValueError(f"its first line names no column {name}")
+    for cells in reader:
+        if cells and len(cells) != len(names):
+            raise ValueError(f"line {reader.line_num} has {len(cells)} cells, and there are {len(names)} columns")
+        if cells:
+            yield dict(zip(names, cells, strict=True))
+
+
+def _json(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """An array of objects, or an object a line."""
+    text = _text_of(file)
+    read = partial(json.loads, parse_float=decimal_of, object_pairs_hook=object_of)
     try:
-        found = json.loads(text, parse_float=decimal_of)
+        found = read(text)
     except ValueError:
-        found = [json.loads(line, parse_float=decimal_of) for line in text.splitlines() if line.strip()]
+        found = [read(line) for line in text.splitlines() if line.strip()]
     found = found if isinstance(found, list) else [found]
     for each in found:
         if not isinstance(each, dict):
@@ -118,10 +146,14 @@ def _json(file: Path) -> Iterator[dict[str, Any]]:
         yield each
 
 
-def _parquet(file: Path) -> Iterator[dict[str, Any]]:
+def _parquet(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet
 
-    yield from pyarrow.parquet.read_table(file).to_pylist()
+    found = pyarrow.parquet.read_table(file)
+    for name in found.column_names:
+        if found.column_names.count(name) > 1:
+            raise ValueError(f"it has two columns {name!r}")
+    yield from found.to_pylist()
 
 
 _READERS = {".csv": _csv, ".json": _json, ".jsonl": _json, ".parquet": _parquet}

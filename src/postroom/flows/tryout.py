@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
+from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from postroom.engine.effects import Arrival, Effects
 from postroom.engine.tryout import Tried, begins
+from postroom.errors import TryExpired
 from postroom.flows import catalog
 from postroom.flows.changes import typed
 from postroom.flows.chart import Chart, Charts
 from postroom.flows.definitions import Statement
 from postroom.flows.tables import Rows
+from postroom.limits import TRY_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.store.base import Store
@@ -20,7 +27,43 @@ from postroom.store.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PAGE = 5_000
+_AGAIN = 0.5  # seconds
+_PAGE = 1_000  # so many at once, so that the first answers come soon
+
+
+@dataclass
+class _Deadline:
+    """Ends the jobs of this thread when the time is over."""
+
+    seconds: float
+    over: bool = False
+
+    @contextmanager
+    def kept(self, spark: SparkSession, left: float) -> Iterator[None]:
+        group, context = f"postroom-try-{id(self)}", spark.sparkContext
+
+        done = Event()
+
+        def watch() -> None:
+            wait = left
+            while not done.wait(wait):  # another job may begin after one was ended
+                self.over, wait = True, _AGAIN
+                context.cancelJobGroup(group)
+
+        watcher = Thread(target=watch, name="postroom-try", daemon=True)
+        context.setJobGroup(group, "postroom try", interruptOnCancel=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+            for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None takes it away
+
+    def check(self) -> None:
+        if self.over:
+            raise TryExpired(seconds=f"{self.seconds:g}")
 
 
 def tried(
@@ -30,8 +73,12 @@ def tried(
     rows: Mapping[str, Rows],
     since: datetime | None,
     spark: Callable[[], SparkSession],
+    seconds: float = TRY_SECONDS,
 ) -> Iterator[Tried]:
-    """Every stored event of the spaces that the proposed arcs leave, oldest first, with what they would deliver."""
+    """Every stored event of the spaces that the proposed arcs leave, oldest first, with what they would deliver.
+
+    ``TryExpired`` tells that there was no time for all of them.
+    """
 
     def work(tx: Transaction) -> tuple[Chart, list[Stored]]:
         chart = Chart(0, typed(catalog.proposed(tx, charts.now(tx), proposed, rows)))
@@ -50,10 +97,22 @@ def tried(
         return
     from postroom.flows.share import FlowShare
 
-    share = FlowShare(0, chart, chart.places, dict.fromkeys(chart.flowing, (0, 0)))
+    class TimedShare(FlowShare):
+        """One that takes no job apart when the time is over: it was not a message's fault that it ended."""
+
+        def _evaluated(self, spark: SparkSession, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
+            deadline.check()
+            yield from super()._evaluated(spark, arrivals)
+
+    share = TimedShare(0, chart, chart.places, dict.fromkeys(chart.flowing, (0, 0)))
+    session = spark()
+    began, deadline = monotonic(), _Deadline(seconds)
     for start in range(0, len(messages), _PAGE):
         some = messages[start : start + _PAGE]
         arrivals = share.arrivals(None, some)
-        effects = {order: made for group in share.evaluate(spark(), arrivals, {}, {}) for order, made in group.items()}
+        with deadline.kept(session, max(seconds - (monotonic() - began), 0.001)):
+            groups = list(share.evaluate(session, arrivals, {}, {}))
+        deadline.check()
+        effects = {order: made for group in groups for order, made in group.items()}
         for stored, arrival in zip(some, arrivals, strict=True):
             yield Tried(key_text(stored.key), stored.queue, effects.get(arrival.order, ()))

@@ -1,16 +1,16 @@
 """Events as values: read from Gryphon's literals or from JSON, checked against their type, written as one JSON.
 
 A tuple is a JSON object (a field without a name is ``_1``, ``_2`` … by its place), a variant an object with one tag, a
-bag or a list an array. A bag's elements are written in one order, so that equal bags are equal texts.
+bag or a list an array. A bag's elements are written in one order, so that equal bags have equal elements in a row.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from postroom.errors import EventInvalid, FlowInvalid
@@ -19,8 +19,11 @@ from postroom.flows.words import Words, fail, string
 from postroom.limits import DECIMAL_EXPONENT_MAX
 from postroom.model.body import is_text
 
-_INTEGER = range(-(2**63), 2**63)
-DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # as Spark holds them
+INTEGERS = range(-(2**63), 2**63)
+DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # of which Spark can compare every one
+_PLACES = Decimal(1).scaleb(-DECIMAL_PLACES)
+_WHOLE = Decimal(10) ** (DECIMAL_DIGITS - DECIMAL_PLACES)
+_EXACT = Context(prec=3000, rounding=ROUND_HALF_UP)  # Python's own would round to 28 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def parse_event(text: str, type: Type, space: str) -> Any:
     if not text.strip():
         raise EventInvalid(space=space, what="there is no event", type=str(type))
     try:
-        given = json.loads(text, parse_float=decimal_of, object_pairs_hook=_object)
+        given = json.loads(text, parse_float=decimal_of, object_pairs_hook=object_of)
     except ValueError:
         try:
             words = Words(text, "event")
@@ -79,7 +82,8 @@ def decimal_of(text: str) -> Decimal:
     return found
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, each of whose names is there once."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name is there twice")
@@ -94,15 +98,6 @@ def fitted(given: Any, type: Type, space: str) -> Any:
 def fitted_literal(given: Literal, type: Type, space: str) -> Any:
     """What a literal has said, as a value of a type."""
     return _Fitting(space, type).literal(given, type, "")
-
-
-def is_value(text: str, type: Type) -> bool:
-    """Whether a text is a value of a simple type."""
-    try:
-        value_of(Literal("string", text), type)
-    except EventInvalid:
-        return False
-    return True
 
 
 def value_of(literal: Literal, type: Type) -> Any:
@@ -177,7 +172,7 @@ class _Fitting:
             if given.kind != wanted:
                 raise self.refuse(f"a {wanted} {type} is wanted", path)
             found = [self.literal(each, type.of, f"{path}[{place}]") for place, each in enumerate(given.value, 1)]
-            return _sorted(found, type.of) if isinstance(type, Bag) else tuple(found)
+            return in_order(found, type.of) if isinstance(type, Bag) else tuple(found)
         if isinstance(type, Union):
             if given.kind != "tagged":
                 raise self.refuse(f"a tag is wanted, of {type}", path)
@@ -231,7 +226,7 @@ class _Fitting:
             if not isinstance(given, list):
                 raise self.refuse(f"an array is wanted, for {type}", path)
             found = [self.json(each, type.of, f"{path}[{place}]") for place, each in enumerate(given, 1)]
-            return _sorted(found, type.of) if isinstance(type, Bag) else tuple(found)
+            return in_order(found, type.of) if isinstance(type, Bag) else tuple(found)
         if isinstance(type, Union):
             if not isinstance(given, Mapping) or len(given) != 1:
                 raise self.refuse(f"an object with one tag is wanted, of {type}", path)
@@ -274,15 +269,16 @@ class _Fitting:
         if type.name == "float":
             return self._float(given, path)
         if type.name == "decimal":
-            whole = DECIMAL_DIGITS - DECIMAL_PLACES
-            if abs(given) >= 10**whole or _places(given) > DECIMAL_PLACES:
+            found = fitting_decimal(given)
+            if found is None or found != given:
+                whole = DECIMAL_DIGITS - DECIMAL_PLACES
                 raise self.refuse(
                     f"a decimal has at most {whole} digits before the point, {DECIMAL_PLACES} behind", path
                 )
-            return given
+            return found
         if given != given.to_integral_value():
             raise self.refuse("a whole number is wanted", path)
-        if abs(given) > 2**63 or int(given) not in _INTEGER:
+        if given.adjusted() > 20 or int(given) not in INTEGERS:
             raise self.refuse("the whole number does not fit into 64 bits", path)
         return int(given)
 
@@ -290,14 +286,14 @@ class _Fitting:
         found = float(given)
         if found - found != 0:
             raise self.refuse("the number is too large for a float", path)
-        return found
+        return found + 0.0  # there is one zero
 
     def _text(self, given: str, type: Scalar, path: str) -> Any:
         if not is_text(given):
             raise self.refuse("the text has characters that no text may have", path)
         try:
             if type.name == "decimal":
-                return self._number(Decimal(given), type, path)
+                return self._number(decimal_of(given), type, path)
             if type.name == "date":
                 return date.fromisoformat(given)
             if type.name == "timestamp":
@@ -314,12 +310,17 @@ class _Fitting:
         return found
 
 
-def _places(given: Decimal) -> int:
-    """How many digits a number has behind its point."""
-    _, digits, exponent = given.as_tuple()
+def fitting_decimal(given: Decimal) -> Decimal | None:
+    """A number as a decimal, with the places it was written with, rounded to the last; None if it is too large."""
+    exponent = given.as_tuple().exponent
     assert isinstance(exponent, int)
-    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
-    return -(exponent + zeros) if any(digits) else 0
+    if -exponent > DECIMAL_PLACES:
+        given = given.quantize(_PLACES, context=_EXACT)
+    elif exponent > 0 and given.adjusted() < DECIMAL_DIGITS:
+        given = given.quantize(Decimal(1), context=_EXACT)
+    if given.copy_abs() >= _WHOLE:
+        return None
+    return given if given else given.copy_abs()  # there is one zero
 
 
 def label(type: Tuple, place: int) -> str:
@@ -327,8 +328,23 @@ def label(type: Tuple, place: int) -> str:
     return type.fields[place].name or f"_{place + 1}"
 
 
-def _sorted(elements: list[Any], type: Type) -> tuple[Any, ...]:
-    return tuple(sorted(elements, key=lambda each: canonical(each, type)))
+def in_order(elements: Iterable[Any], type: Type) -> tuple[Any, ...]:
+    """The elements of a bag in their one order: by their values, and where these are equal, as they are written."""
+    return tuple(sorted(elements, key=lambda each: (_place(each, type, False), _place(each, type, True))))
+
+
+def _place(value: Any, type: Type, written: bool) -> Any:
+    """What orders values of a type: texts by characters, tuples and lists from the left, variants from the last tag."""
+    if isinstance(type, Scalar):
+        return format(value, "f") if written and type.name == "decimal" else value
+    if isinstance(type, Bag | List):
+        return tuple(_place(each, type.of, written) for each in value)
+    if isinstance(type, Union):
+        tags = [each.name for each in type.tags]
+        found = type.of(value.tag)
+        assert found is not None
+        return -tags.index(value.tag), _place(value.value, found, written)
+    return tuple(_place(each, field.type, written) for each, field in zip(value, type.fields, strict=True))
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -354,9 +370,15 @@ def as_json(value: Any, type: Type) -> Any:
     }
 
 
+def canonical_text(value: Any, type: Type) -> str:
+    """A simple value as it stands in an event, without quotes."""
+    said = as_json(value, type)
+    return said if isinstance(said, str) else json.dumps(said)
+
+
 def _scalar_json(value: Any, type: Scalar) -> Any:
     if type.name == "decimal":
-        return format(value.normalize(), "f") if value else "0"
+        return format(value, "f")
     if type.name == "date":
         return value.isoformat()
     if type.name == "timestamp":

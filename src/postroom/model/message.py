@@ -17,6 +17,7 @@ from postroom.limits import PROPERTIES_MAX, PROPERTY_BYTES_MAX
 from postroom.model.body import Format, check_body, check_text, is_text, json_text, parse_json
 from postroom.model.key import key_number, key_text
 from postroom.model.moment import is_moment, to_datetime, to_iso
+from postroom.model.place import place_of
 
 #: A property is a typed atomic value, fixed for the message's lifetime.
 Value = str | int | float | bool | None
@@ -246,7 +247,7 @@ class Message:
         """The one JSON shape of a message."""
         shape: dict[str, Any] = {
             "key": self.key,
-            "queue": self.queue,
+            "queue": place_of(self.queue),
             "type": self.type,
             "format": self.format.value,
             "body": self.body,

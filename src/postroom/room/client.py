@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from postroom.errors import ArgumentInvalid
 from postroom.flows.chart import Charts
 from postroom.flows.clients import Clients, Subscription
 from postroom.flows.meta import By
+from postroom.flows.presence import end_lapsed, present
 from postroom.limits import BATCH_MESSAGES_MAX
 from postroom.model.key import KeyTexts
 from postroom.model.message import Draft
@@ -91,8 +93,15 @@ class Client:
         with self._store.acting(self.name):
             return self._clients.connect(self.name, self.by)
 
+    @contextmanager
+    def present(self) -> Iterator[Client]:
+        """Be connected while a ``with`` block runs. If its process is killed, the client becomes disconnected."""
+        with present(self._store, self._clients, self.by):
+            yield self
+
     def subscriptions(self) -> list[Subscription]:
         """Its own subscriptions."""
+        end_lapsed(self._store, self._clients)
         return self._clients.subscriptions(self.name)
 
     def receive(self, wait: float | None = None) -> Received:

@@ -12,6 +12,7 @@ from postroom.flows import catalog as flow_catalog
 from postroom.flows import inspection as flow_inspection
 from postroom.flows import tryout as flow_tryout
 from postroom.flows.inspection import ArcExplained
+from postroom.limits import EVALUATION_SECONDS, TRY_SECONDS
 from postroom.model.definitions import Loaded
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
@@ -128,9 +129,11 @@ class DefinitionsFace(Parts):
         since: datetime | None = None,
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
+        timeout: float = TRY_SECONDS,
     ) -> Iterator[Tried | Handled]:
         """What proposed rules, arcs, procedures and counters would do with the messages that are stored.
 
+        Arcs are given so many seconds for it.
         Nothing is changed. Arcs and procedures are tried on Spark, which is started if there is something to try them
         on.
         """
@@ -139,7 +142,7 @@ class DefinitionsFace(Parts):
         if sources.program:
             yield from tryout.tried(self.store, sources.program, since)
         if sources.flow:
-            yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark)
+            yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark, timeout)
         if sources.office.procedures:
             yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
         if sources.office.counters:
@@ -151,4 +154,4 @@ class DefinitionsFace(Parts):
             return self._interpreter.evaluate
         from postroom.stations.procedures.evaluation import evaluate
 
-        return lambda bench, sets: evaluate(spark(), bench, sets)
+        return lambda bench, sets: evaluate(spark(), bench, sets, seconds=EVALUATION_SECONDS)

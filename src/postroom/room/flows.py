@@ -10,6 +10,7 @@ from postroom.flows import inspection as flow_inspection
 from postroom.flows.clients import Clients, Subscription
 from postroom.flows.inspection import GraphShown
 from postroom.flows.meta import By
+from postroom.flows.presence import end_lapsed
 from postroom.queues.results import Sent, SentMany
 from postroom.room.client import Client
 from postroom.room.parts import Parts
@@ -48,7 +49,9 @@ class FlowsFace(Parts):
 
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions of all clients."""
-        return Clients(self.store, self._charts).subscriptions()
+        clients = Clients(self.store, self._charts)
+        end_lapsed(self.store, clients)
+        return clients.subscriptions()
 
     def add_principal(
         self, name: str, password: str | None = None, *, old: str | None = None, replace: bool = False

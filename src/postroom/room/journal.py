@@ -19,7 +19,8 @@ from postroom.model.types import FieldValue
 from postroom.model.views import record
 from postroom.room.parts import Parts, spark_session
 from postroom.rules import retention
-from postroom.stations import whereabouts
+from postroom.stations import editions, whereabouts
+from postroom.stations.editions import Valued
 from postroom.stations.story import Story, story
 from postroom.store.archives import Archive
 from postroom.store.journal import Event
@@ -33,8 +34,10 @@ _MICROSECOND = timedelta(microseconds=1)
 class JournalFace(Parts):
     """Finding a message by its key, its story, and the slices that hold it."""
 
-    def show(self, key: str) -> Message:
-        """One message, wherever it is."""
+    def show(self, key: str, edition: int | None = None) -> Message:
+        """One message, wherever it is; with ``edition`` as it was: the first is how it was created."""
+        if edition is not None:
+            return editions.show(self._network, key, edition)
         return whereabouts.show(self._network, key)
 
     def fields(self, message: Message) -> dict[str, FieldValue]:
@@ -54,6 +57,10 @@ class JournalFace(Parts):
         With ``causes``, the same of all messages that it came from and that it led to, as a tree.
         """
         return story(self._network, key) if causes else whereabouts.trace(self._network, key)
+
+    def trace_values(self, key: str) -> list[Valued]:
+        """The same with what each event has written; every node must answer."""
+        return editions.trace(self._network, key)
 
     def locate(self, key: str) -> str | None:
         """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""

@@ -16,7 +16,7 @@ from postroom.stations.network import CONTROL, NodeShown
 from postroom.stations.procedures.catalog import KeptProcedure, set_enabled
 from postroom.stations.procedures.catalog import kept as kept_procedures
 from postroom.stations.procedures.catalog import remove as remove_procedure
-from postroom.stations.procedures.inspection import Waiting, waiting_sets
+from postroom.stations.procedures.inspection import WaitingSets, waiting_sets
 from postroom.stations.station import Station
 
 
@@ -113,8 +113,11 @@ class StationsFace(Parts):
         """Forget a procedure; messages that waited for it stay where they are."""
         self.store.transact("switch", lambda tx: remove_procedure(tx, name))
 
-    def waiting(self, procedure: str | None = None, limit: int = WAITING_MAX) -> list[Waiting]:
-        """The working sets that are not complete: what they have, what they wait for, since when. Oldest first."""
+    def waiting(self, procedure: str | None = None, limit: int = WAITING_MAX) -> WaitingSets:
+        """The working sets that are not complete: what they have, what they wait for, since when. Oldest first.
+
+        Nodes that do not answer are named in ``missing``.
+        """
         if limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return waiting_sets(self._network, self._procedures, procedure, limit)

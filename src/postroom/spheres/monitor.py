@@ -49,7 +49,7 @@ class SphereShown:
             "state": self.state,
             "owner": self.owner,
             "started": to_iso(self.started),
-            "sends": self.sends,
+            "send_count": self.sends,
             "reason": self.reason,
         }
 
@@ -100,7 +100,7 @@ class SphereTold:
             **self.sphere.as_dict(),
             "token": self.token,
             "requires": list(self.requires),
-            "parts": [{"message": key, "owner": who, "done": done} for key, who, done in self.parts],
+            "parts": [{"key": key, "owner": who, "done": done} for key, who, done in self.parts],
             "sends": [send.as_dict() for send in self.sends],
             "in_doubt": list(self.in_doubt),
         }

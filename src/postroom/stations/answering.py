@@ -13,7 +13,7 @@ import pyarrow
 
 from postroom.engine.arrow import packed_rows, stream
 from postroom.errors import PostroomError, QueryExpired
-from postroom.stations.names import place_of
+from postroom.model.place import place_of
 from postroom.stations.reading import Plan, form_version, read_mailboxes, read_stations
 from postroom.store import open_store
 from postroom.store.scans import END

@@ -24,24 +24,29 @@ _PIECE = re.compile(
     rf"""\s*(?:
         (?P<sign><>|<=|>=|<|>|=)\s*
       )?(?:
-        "(?P<quoted>{INSIDE})"
-      | (?P<bare>[^\s"<>=][^"<>=]*?)(?=\s*(?:$|"|<|>|=))
+        "(?P<quoted>{INSIDE})"(?:\s*\.\.\s*(?:"(?P<until>{INSIDE})"|(?P<last>[^\s"<>=][^"<>=]*?)(?=\s*(?:$|"|<|>|=))))?
+      | (?P<bare>[^\s"<>=][^"<>=]*?)(?:\s*\.\.\s*"(?P<end>{INSIDE})"|(?=\s*(?:$|"|<|>|=)))
       )\s*""",
     re.VERBOSE,
 )
 _WILD = re.compile(r"[*?]")
 
 
+EMPTY, FILLED = "empty", "filled"  # what is written = "" and <> "": an empty text is no value of a field
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A value lies within bounds, or looks like a pattern."""
 
-    sign: str  # a comparison, ".." for a range, "~" for a pattern
+    sign: str  # a comparison, ".." for a range, "~" for a pattern, EMPTY, FILLED
     value: Scalar
     until: Scalar | None = None  # the end of a range, which is in it
     kind: Kind = Kind.STRING
 
     def holds(self, value: Scalar) -> bool:
+        if self.sign in (EMPTY, FILLED):
+            return self.sign == FILLED
         if self.sign == "~":
             return _looks_like(str(self.value), str(value))
         said, low, high = sortable(self.kind, value), *self.bounds
@@ -60,6 +65,8 @@ class Condition:
         if self.sign == "~":
             known = _WILD.split(str(self.value), maxsplit=1)[0]
             return known, known + HIGHEST
+        if self.sign in (EMPTY, FILLED):
+            return "", HIGHEST
         low = "" if self.sign in ("<", "<=", "<>") else sortable(self.kind, self.value)
         if self.sign == "..":
             assert self.until is not None
@@ -69,8 +76,15 @@ class Condition:
     def __str__(self) -> str:
         if self.sign == "~":
             return str(self.value)
-        said = quoted(self.value) if isinstance(self.value, str) else text(self.value)
-        return f"{text(self.value)}..{text(self.until)}" if self.sign == ".." else f"{self.sign} {said}"
+        if self.sign in (EMPTY, FILLED):
+            return f'{"=" if self.sign == EMPTY else "<>"} ""'
+        return (
+            f"{_shown(self.value)}..{_shown(self.until)}" if self.sign == ".." else f"{self.sign} {_shown(self.value)}"
+        )
+
+
+def _shown(value: Scalar | None) -> str:
+    return quoted(value) if isinstance(value, str) else text(value)
 
 
 Sketch = Mapping[str, tuple[Condition, ...]]
@@ -98,7 +112,9 @@ def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Con
 
 
 def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool:
-    """Whether a field satisfies what is asked of it: a list by one of its values, an empty one nothing."""
+    """Whether a field satisfies what is asked of it: a list by one of its values, an empty one only that it is so."""
+    if not values:
+        return any(condition.sign == EMPTY for condition in conditions)
     return any(condition.holds(each) for condition in conditions for each in values)
 
 
@@ -122,21 +138,34 @@ def parse(field: FormField, said: str) -> tuple[Condition, ...]:
 
 
 def _condition(field: FormField, match: re.Match[str]) -> Condition:
-    sign, inside, bare = match["sign"], match["quoted"], match["bare"]
-    column = match.start("bare" if inside is None else "quoted") + 1
-    if inside is not None:
-        return Condition(sign or "=", _value(field, unquoted(inside), column), None, field.kind)
-    bare = bare.strip()
-    if sign is None and ".." in bare:
-        first, _, last = bare.partition("..")
-        low, high = (_value(field, part.strip(), column) for part in (first, last))
+    sign, column = match["sign"], match.start("bare" if match["quoted"] is None else "quoted") + 1
+    first, last, is_text = _ends(match)
+    if last is not None:
+        if sign not in (None, "="):
+            what = f"a range is asked for with = or without a sign, not with {sign}; put a text with .. in quotes"
+            _fail(field.name, column, what, "condition-type")
+        low, high = (_value(field, part, column) for part in (first, last))
         condition = Condition("..", low, high, field.kind)
         if condition.bounds[0] > condition.bounds[1]:
             _fail(field.name, column, "the range ends before it begins; put a text with .. in quotes", "condition-type")
         return condition
-    if sign in (None, "=") and field.kind is Kind.STRING and ("*" in bare or "?" in bare):
-        return Condition("~", bare)
-    return Condition(sign or "=", _value(field, bare, column), None, field.kind)
+    if is_text and not first and sign in (None, "=", "<>"):
+        return Condition(FILLED if sign == "<>" else EMPTY, "", None, field.kind)
+    if not is_text and sign in (None, "=") and field.kind is Kind.STRING and ("*" in first or "?" in first):
+        return Condition("~", first)
+    return Condition(sign or "=", _value(field, first, column), None, field.kind)
+
+
+def _ends(match: re.Match[str]) -> tuple[str, str | None, bool]:
+    """A value, or both ends of a range; and whether it stood in quotes."""
+    if match["quoted"] is not None:
+        until = match["last"] if match["until"] is None else unquoted(match["until"])
+        return unquoted(match["quoted"]), until, True
+    bare = match["bare"].strip()
+    if match["end"] is not None:
+        return bare, unquoted(match["end"]), False
+    first, dots, last = bare.partition("..")
+    return (first.strip(), last.strip(), False) if dots else (bare, None, False)
 
 
 def _value(field: FormField, said: str, column: int) -> Scalar:

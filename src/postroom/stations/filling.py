@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from postroom.errors import BodyMismatch, FieldRefused, FunctionFailed
+from postroom.limits import INT_MAX, INT_MIN
 from postroom.model.body import json_text
 from postroom.model.definitions import nearest
 from postroom.model.key import key_text
@@ -27,7 +28,7 @@ def created(edition: Edition, given: Given, key: int, station: str, now: int) ->
     form = edition.form
     said = _readable(form, given)
     for field in form.fields:
-        if field.rule is Rule.REQUIRED and said.get(field.name) in (None, "", []):
+        if field.rule is Rule.REQUIRED and _is_blank(said.get(field.name)):
             raise _refused(form, field, "it is required: it must be entered when the message is created")
         if field.rule is Rule.AUTOMATIC and field.name in said:
             raise _refused(form, field, "it is automatic: the system writes it")
@@ -36,6 +37,13 @@ def created(edition: Edition, given: Given, key: int, station: str, now: int) ->
         if field.rule is Rule.AUTOMATIC:
             said[field.name] = _written(field, key, station, moment)
     return body_of(_worked_out(form, said))
+
+
+def _is_blank(value: Any) -> bool:
+    """Whether a value says nothing: blanks are what is left of a blank that nobody has filled in."""
+    if isinstance(value, list):
+        return all(map(_is_blank, value))
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def copied(form: Form, body: str, key: int) -> str:
@@ -67,7 +75,7 @@ def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
         changed.append(name)
     if not changed:
         return body, []
-    if any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields):
+    if asks_functions(form):
         found, past = _worked_out(form, wanted), form.type.record(before)
         return body_of(found), [name for name in found if found[name] != past[name]]
     kept = {field.name: wanted.get(field.name) for field in form.fields}
@@ -123,9 +131,15 @@ def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
 
 def _value(form: Form, field: FormField, value: Any) -> FieldValue:
     try:
-        return form.type.value(field.name, value)
+        found = form.type.value(field.name, value)
     except BodyMismatch as error:
         raise FieldRefused(type=form.name, field=field.name, why=str(error.facts["why"])) from None
+    if field.kind is Kind.INT:
+        for each in found if isinstance(found, tuple) else (found,):
+            if isinstance(each, int) and not INT_MIN <= each <= INT_MAX:
+                why = f"it takes whole numbers from {INT_MIN} to {INT_MAX}"
+                raise FieldRefused(type=form.name, field=field.name, why=why)
+    return found
 
 
 def _written(field: FormField, key: int, station: str, moment: datetime) -> Any:
@@ -152,12 +166,17 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why="it is not registered")
         others = {name: value for name, value in found.items() if name != field.name}
         try:
-            answer = _plain(known(others))
+            answer = _plain(functions.called(field.function, known, others))
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why=why) from error
         found[field.name] = _value(form, field, answer)
     return found
+
+
+def asks_functions(form: Form) -> bool:
+    """Whether to fill it in, code of others is run: it may take its time, so nobody may wait for it meanwhile."""
+    return any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields)
 
 
 def is_ours(function: str | None) -> bool:

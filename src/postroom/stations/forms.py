@@ -1,21 +1,22 @@
 """Forms: a message type by its display template. Empty, filled in, and read again as it was filled in.
 
 A template is drawn: each line stands between bars, a field's name is followed by a colon and the blank that takes its
-value. A value that is longer than its blank goes on in lines below.
+value. A value that is longer than its blank goes on in lines below; how it is drawn and read stands in ``drawing``,
+what is written into a blank in ``writing``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from textwrap import wrap
 
-from postroom.model.definitions import Position
+from postroom.errors import FormInvalid
+from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.types import Field, FieldValue, Kind, MessageType, text
-
-_BLANK = re.compile(r"(?P<name>[^:_|]+?):\s*(?P<blank>_+)")
+from postroom.stations import drawing
+from postroom.stations.drawing import Line
+from postroom.stations.writing import Unreadable, joined, laid_out, listed, written
 
 
 class Rule(StrEnum):
@@ -39,60 +40,6 @@ class FormField:
     def __str__(self) -> str:
         kind = f"list of {self.kind}" if self.many else str(self.kind)
         return " ".join(["field", self.name, kind, self.rule, *([self.function] if self.function else [])])
-
-
-@dataclass(frozen=True, slots=True)
-class Blank:
-    """Where a field's value stands in a line of the template: from one column on, so many characters."""
-
-    name: str
-    start: int
-    width: int
-    reach: int  # with the free space behind it, for a value that is a little longer
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the template as it was drawn, without its bars, and the blanks in it."""
-
-    drawn: str
-    blanks: tuple[Blank, ...]
-
-    @classmethod
-    def of(cls, drawn: str) -> Line:
-        found = []
-        for match in _BLANK.finditer(drawn):
-            rest = drawn[match.end() :]
-            free = len(rest) - len(rest.lstrip(" "))
-            reach = len(match["blank"]) + (free if free == len(rest) else max(free - 1, 0))
-            found.append(Blank(match["name"].strip(), match.start("blank"), len(match["blank"]), reach))
-        return cls(drawn, tuple(found))
-
-    def is_kept_in(self, row: str) -> bool:
-        """Whether a filled-in line has the labels where they were drawn."""
-        labels = [(start, end) for start, end, _ in self._columns()]
-        return bool(labels) and all(row[start:end] == self.drawn[start:end] for start, end in labels)
-
-    def read(self, row: str) -> list[str]:
-        """What stands in the blanks of such a line; a value may say what looks like a label."""
-        columns = self._columns()
-        ends = [start for start, _, _ in columns[1:]] + [len(row)]
-        return [row[end:until].strip(" _") for (_, end, _), until in zip(columns, ends, strict=True)]
-
-    def _columns(self) -> list[tuple[int, int, Blank]]:
-        """Where the label of each blank begins, and where the blank does."""
-        return [(self.drawn.rindex(f"{blank.name}:", 0, blank.start), blank.start, blank) for blank in self.blanks]
-
-    def filled(self, values: Mapping[str, Sequence[str]]) -> list[str]:
-        """The line with the values of its fields, and as many more as the longest of them needs."""
-        height = max([len(values.get(blank.name, ())) for blank in self.blanks], default=1) or 1
-        rows = [self.drawn, *[" " * len(self.drawn)] * (height - 1)]
-        for blank in self.blanks:
-            parts = values.get(blank.name, ())
-            for number, part in enumerate(parts):
-                end = blank.start + max(blank.width, len(part))
-                rows[number] = rows[number][: blank.start] + part.ljust(blank.width, "_") + rows[number][end:]
-        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,56 +74,62 @@ class Form:
         return self._by_name.get(name)
 
     def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
-        """The template, filled in with values; without any it is empty."""
-        said = {
-            blank.name: _parts((values or {}).get(blank.name), blank) for line in self.lines for blank in line.blanks
-        }
-        rows = [row for line in self.lines for row in line.filled(said)]
-        bar = f"+{'-' * max(len(row) for row in rows)}+"
-        title = f"|{f' {self.name} '.center(len(bar) - 2)}|"
-        return "\n".join([bar, title, bar, *(f"|{row}|" for row in rows), bar]) + "\n"
+        """The template, filled in with values; without any it is empty. What is drawn is read as it was said."""
+        said = {name: value for name, value in (values or {}).items() if value not in (None, "", ())}
+        for without, in_rows in (("", True), (":", True), (":", False)):
+            texts = {name: _written(value, without) for name, value in said.items()}
+            drawn = self._drawn(texts, in_rows=in_rows)
+            if self._is_read_as(drawn, texts):
+                break
+        return drawn
 
-    def read(self, filled: str) -> dict[str, str]:
+    def read(self, filled: str, file: str = "form") -> dict[str, str | list[str]]:
         """What someone has written into the template: values by field, those that are empty left out."""
-        found: dict[str, list[str]] = {}
-        starts = {blank.name: blank for line in self.lines for blank in line.blanks}
-        current: tuple[Blank, ...] = ()
-        for row in filled.splitlines():
-            inside = row.strip().strip("|")
-            line = next((each for each in self.lines if each.is_kept_in(inside)), None)
-            if line is not None:
-                current = line.blanks
-                for blank, said in zip(line.blanks, line.read(inside), strict=True):
-                    found.setdefault(blank.name, []).append(said)
-                continue
-            names = [name for name in starts if re.search(rf"(^|\s){re.escape(name)}:", inside)]
-            if names:
-                current = self._read_line(inside, names, starts, found)
-            elif current and inside.strip(" _-+"):  # the line goes on with what did not fit above
-                for blank in current:
-                    more = inside[blank.start : blank.start + max(blank.reach, 1)]
-                    found[blank.name].append(more.strip(" _"))
-        joined = {name: " ".join(part for part in parts if part) for name, parts in found.items()}
-        return {name: value for name, value in joined.items() if value}
+        found: dict[str, str | list[str]] = {}
+        for name, pieces in drawing.read(self.name, self.lines, filled, file).items():
+            row, field = joined([piece.said for piece in pieces]), self.field(name)
+            try:
+                found[name] = row.read_list() if field is not None and field.many else row.read()
+            except Unreadable as error:
+                piece = pieces[error.row]
+                position = Position(file, piece.line, piece.column + error.offset)
+                refuse(FormInvalid, [Problem(position, f"{name}: {error}", "row-text")])
+        return found
 
-    @staticmethod
-    def _read_line(
-        inside: str, names: Sequence[str], starts: Mapping[str, Blank], found: dict[str, list[str]]
-    ) -> tuple[Blank, ...]:
-        places = sorted((match.start("name"), match.end(), name) for name in names for match in _labels(inside, name))
-        for number, (_, end, name) in enumerate(places):
-            until = places[number + 1][0] if number + 1 < len(places) else len(inside)
-            found.setdefault(name, []).append(inside[end:until].strip(" _"))
-        return tuple(starts[name] for _, _, name in places)
+    def read_sketch(self, filled: str, file: str = "form") -> dict[str, str]:
+        """The same for a query: conditions as they are written, in which a backslash has a meaning of its own."""
+        found = drawing.read(self.name, self.lines, filled, file)
+        return {name: " ".join(piece.said for piece in pieces) for name, pieces in found.items()}
+
+    def _drawn(self, texts: Mapping[str, str], *, in_rows: bool) -> str:
+        """With what is written in the blanks, or below where it does not fit."""
+        rows, below = {}, {}
+        for blank in (blank for line in self.lines for blank in line.blanks):
+            if blank.name in texts:
+                found = laid_out(texts[blank.name], blank.width, blank.reach) if in_rows else None
+                if found is None:
+                    below[blank.name] = texts[blank.name]
+                else:
+                    rows[blank.name] = found
+        return drawing.shown(self.name, self.lines, rows, below)
+
+    def _is_read_as(self, drawn: str, texts: Mapping[str, str]) -> bool:
+        try:
+            found = drawing.read(self.name, self.lines, drawn, "form")
+        except FormInvalid:
+            return False
+        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in found.items()}
+        names = {blank.name for line in self.lines for blank in line.blanks}
+        return {name: _plainly(said) for name, said in plain.items()} == {
+            name: _plainly(said) for name, said in texts.items() if name in names
+        }
 
 
-def _labels(inside: str, name: str) -> list[re.Match[str]]:
-    return list(re.finditer(rf"(?:^|(?<=\s))(?P<name>{re.escape(name)}):", inside))[:1]
+def _written(value: FieldValue, without: str) -> str:
+    if isinstance(value, tuple):
+        return listed([text(each) for each in value], without=without)
+    return written(text(value), without=without)
 
 
-def _parts(value: FieldValue, blank: Blank) -> list[str]:
-    """A value as lines that fit a blank."""
-    said = ", ".join(map(text, value)) if isinstance(value, tuple) else text(value)
-    if len(said) <= blank.reach and "\n" not in said:
-        return [said] if said else []
-    return wrap(said, blank.width)
+def _plainly(said: str) -> str:
+    return joined([said]).read()

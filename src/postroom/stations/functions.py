@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from postroom.errors import ArgumentInvalid
+from postroom.limits import EVALUATION_SECONDS
 from postroom.model.types import FieldValue
 
 Function = Callable[[Mapping[str, FieldValue]], Any]
@@ -19,6 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _registered: dict[str, Function] = {}
 _imported: set[str] = set()
+_alone = False
 
 
 def function(defined: F) -> F:
@@ -37,6 +40,36 @@ def find(name: str) -> Function | None:
                 raise ArgumentInvalid(argument="POSTROOM_FUNCTIONS", why=f"cannot import {module}: {error}") from None
             _imported.add(module)
     return _registered.get(name)
+
+
+def called(name: str, known: Function, others: Mapping[str, FieldValue]) -> Any:
+    """The answer of a function; it raises what the function does, or TimeoutError if it takes too long."""
+    if _alone:
+        return known(others)
+    answer: list[Any] = []
+    failure: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            answer.append(known(others))
+        except BaseException as error:
+            failure.append(error)
+
+    # A thread cannot be ended. What a function does that never answers is left to itself, and nobody waits for it.
+    thread = threading.Thread(target=call, daemon=True, name=f"function {name}")
+    thread.start()
+    thread.join(EVALUATION_SECONDS)
+    if thread.is_alive():
+        raise TimeoutError(f"it took longer than {EVALUATION_SECONDS:g} seconds")
+    if failure:
+        raise failure[0]
+    return answer[0]
+
+
+def answer_for_themselves() -> None:
+    """This process is ended if a function takes too long: nobody need wait for one beside it."""
+    global _alone
+    _alone = True
 
 
 def provide(some: Mapping[str, Function]) -> None:

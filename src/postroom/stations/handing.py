@@ -8,9 +8,12 @@ message and nothing else. This needs no Spark: to read a message takes less than
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -28,7 +31,7 @@ from postroom.model.views import record
 from postroom.stations import filing, letters, mail
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.counters import Counter, Counters, Kept, Way
-from postroom.stations.filling import created
+from postroom.stations.filling import asks_functions, created
 from postroom.stations.forms import Form, Rule
 from postroom.stations.marks import Marks, properties
 from postroom.stations.network import CONTROL, Network
@@ -41,6 +44,8 @@ from postroom.store.tracking import MAILBOXES
 from postroom.store.transaction import Transaction
 
 _PAGE = 100  # messages read at once
+_PAUSE_SECONDS = 0.05  # between two looks whether functions have answered
+_FILL_SECONDS = 0.5  # that forms are filled in before some are handed over
 
 
 class Handing:
@@ -50,6 +55,7 @@ class Handing:
         self._network = network
         self._counters = counters
         self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
+        self._coming: dict[tuple[Kept, int], Future[_Filled]] = {}  # forms whose functions are asked, by counter
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         version, known = turn.store.read(self._counters.now)
@@ -85,14 +91,41 @@ class Handing:
 
     def _run(self, turn: Turn, version: int, some: Sequence[Kept]) -> Generator[Result]:
         """One step of each counter: then others have their turn."""
+        self._coming = {each: coming for each, coming in self._coming.items() if each[0] in some and each[1] == version}
         for kept in some:
             began = perf_counter()
+            filled = self._filled(turn, version, kept)
+            if filled is not None and not filled.done():
+                continue
             with turn.store.acting(f"counter {kept.counter.name}"):
-                result = self._step(turn, version, kept)
+                result = self._step(turn, version, kept, None if filled is None else filled.result())
+            self._coming.pop((kept, version), None)
             if result.messages or result.blocked:
                 yield replace(result, claimed=result.messages, seconds={"commit": perf_counter() - began})
+        if any(not coming.done() for coming in self._coming.values()):
+            wait(self._coming.values(), _PAUSE_SECONDS, FIRST_COMPLETED)
+            raise Stale  # there is more to do, soon
 
-    def _step(self, turn: Turn, version: int, kept: Kept) -> Result:
+    def _filled(self, turn: Turn, version: int, kept: Kept) -> Future[_Filled] | None:
+        """The forms that the next messages become, where functions have to be asked: beside everything else."""
+        type = kept.counter.type
+        if type is None:
+            return None
+        edition = turn.store.read(lambda tx: self._network.forms.named(tx, type))
+        if not asks_functions(edition.form):
+            return None
+        known = self._coming.get((kept, version))
+        if known is None:
+            size = min(turn.size(), COUNTER_MESSAGES, _PAGE)
+            taken = turn.store.read(partial(_peeked, kept.source, size))
+            keys = turn.store.transact("claim", lambda tx: list(tx.keys.take(len(taken)))) if taken else []
+            known = self._coming[kept, version] = Future()
+            work = partial(_fill, kept.counter, edition, taken, keys, turn.store.session.clock(), known)
+            threading.Thread(target=work, daemon=True, name=f"counter {kept.counter.name}").start()
+            wait([known], _PAUSE_SECONDS)
+        return known
+
+    def _step(self, turn: Turn, version: int, kept: Kept, ready: _Filled | None) -> Result:
         """Once more if it meets messages of spheres that it has not locked: they are locked before queues."""
         spheres: set[str] = set()
 
@@ -102,13 +135,47 @@ class Handing:
             tx.nodes.lock()  # and so does a station that goes
             if tx.definitions.version() != version:
                 raise Stale
-            return _Handover(tx, turn, kept, self._network.forms, spheres).done()
+            return _Handover(tx, turn, kept, self._network.forms, spheres, ready).done()
 
         while True:
             try:
                 return turn.store.transact("counter", work)
             except _Met as met:
                 spheres |= met.spheres
+
+
+#: By the key of a message: the key and body of the form that it becomes, or why it becomes none.
+_Filled = dict[int, tuple[int, str] | Failure]
+
+
+def _peeked(source: str, size: int, tx: Transaction) -> list[Stored]:
+    queue = tx.queues.named_to_read(source)
+    return [] if queue is None else [each for each in tx.messages.page(queue, State.UNPROCESSED, 0, size) if each.sound]
+
+
+def _fill(
+    counter: Counter, edition: Edition, taken: Sequence[Stored], keys: Sequence[int], now: int, coming: Future[_Filled]
+) -> None:
+    """Fill in forms until one has taken long: those that are ready are handed over first."""
+    found: _Filled = {}
+    began = perf_counter()
+    try:
+        for stored, key in zip(taken, keys, strict=True):
+            found[stored.key] = _form_of(counter, edition, stored, key, now)
+            if perf_counter() - began > _FILL_SECONDS:
+                break
+        coming.set_result(found)
+    except BaseException as error:
+        coming.set_exception(error)
+
+
+def _form_of(counter: Counter, edition: Edition, stored: Stored, key: int, now: int) -> tuple[int, str] | Failure:
+    try:
+        body = created(edition, fields_of(stored, edition.form), key, counter.station, now)
+        check_text(body)
+    except BodyError as refusal:
+        return failure_of(counter, refusal)
+    return key, body
 
 
 class _Met(Exception):
@@ -170,10 +237,10 @@ class CounterShown:
             "way": str(self.counter.way),
             "type": self.counter.type,
             "queue": self.counter.queue,
-            "waiting": self.waiting,
+            "waiting_count": self.waiting,
             "state": self.state,
             "where": self.where,
-            "since": self.since,
+            "version": self.since,
         }
 
 
@@ -201,12 +268,15 @@ def failure_of(counter: Counter, refusal: BodyError) -> Failure:
 class _Handover:
     """One step of one counter, inside of its transaction."""
 
-    def __init__(self, tx: Transaction, turn: Turn, kept: Kept, forms: Forms, spheres: set[str]) -> None:
+    def __init__(
+        self, tx: Transaction, turn: Turn, kept: Kept, forms: Forms, spheres: set[str], ready: _Filled | None
+    ) -> None:
         self._tx = tx
         self._fates = Fates(tx, spheres)
         self._turn = turn
         self._kept = kept
         self._forms = forms
+        self._ready = ready  # forms that were filled in before
         self._actor = f"counter {kept.counter.name}"
         self._changes: list[Change] = []
         self._new: list[New] = []
@@ -261,6 +331,9 @@ class _Handover:
             for stored in page:
                 after = stored.position
                 room -= len(stored.body)
+                if stored.sound and self._ready is not None and stored.key not in self._ready:
+                    self._result.more = True
+                    return found
                 if stored.sound:
                     found.append(stored)
                 else:
@@ -279,13 +352,12 @@ class _Handover:
 
     def _form(self, stored: Stored, edition: Edition, box: Queue) -> New | Failure:
         counter = self._kept.counter
-        try:
-            given = fields_of(stored, edition.form)
-            (key,) = self._tx.keys.take(1)
-            body = created(edition, given, key, counter.station, self._tx.now)
-            check_text(body)
-        except BodyError as refusal:
-            return failure_of(self._kept.counter, refusal)
+        made = None if self._ready is None else self._ready[stored.key]
+        if made is None:
+            made = _form_of(counter, edition, stored, self._tx.keys.take(1)[0], self._tx.now)
+        if isinstance(made, Failure):
+            return made
+        key, body = made
         marks = properties(Marks(edition.version, sphere=sphere_of(stored)))
         about = {"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)}
         detail = json.dumps(about, ensure_ascii=False, separators=(",", ":"))

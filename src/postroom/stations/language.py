@@ -26,7 +26,8 @@ from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.types import Kind
 from postroom.stations import counters
 from postroom.stations.counters import Counter
-from postroom.stations.forms import Form, FormField, Line, Rule
+from postroom.stations.drawing import Line
+from postroom.stations.forms import Form, FormField, Rule
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.language import procedures
 from postroom.stations.quoting import INSIDE

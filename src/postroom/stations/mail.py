@@ -15,7 +15,7 @@ from postroom.limits import MAIL_MESSAGES, NODE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import filing
-from postroom.stations.marks import sent
+from postroom.stations.marks import fetched, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL, Network
 from postroom.store.base import Store
@@ -113,10 +113,10 @@ def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list
     return parcels, len(page)
 
 
-def _get_one(tx: Transaction, box: Queue, stored: Stored, station: str, node: str) -> Parcel:
+def _get_one(tx: Transaction, box: Queue, stored: Stored, station: str, node: str, marks: str | None = None) -> Parcel:
     filing.unfile(tx, box, [stored])
     if node != CONTROL:
-        parcel = tx.transfers.depart(stored, box, GET, mailbox(station), station, 0)
+        parcel = tx.transfers.depart(stored, box, GET, mailbox(station), station, 0, marks)
         seen = tx.tracking.leave(MAILBOXES, stored, box.id, parcel.stored.position)
         return tx.transfers.noted(parcel, seen)
     target = queue_of(tx, database(station), STATION)
@@ -129,17 +129,17 @@ def _get_one(tx: Transaction, box: Queue, stored: Stored, station: str, node: st
     return Parcel(0, GET, station, station, seen, 0, there)
 
 
-def fetch(network: Network, station: str, node: str, wanted: Mapping[int, int]) -> None:
-    """Bring some mail in, by key and position; what is not there any more is left out."""
+def fetch(network: Network, station: str, node: str, wanted: Mapping[int, int], actor: str) -> None:
+    """Bring some mail in for someone, by key and position; what is not there any more is left out."""
 
     def work(tx: Transaction) -> list[Parcel]:
         tx.tracking.enter(MAILBOXES)
         box = queue_of(tx, mailbox(station), MAILBOX)
         found = tx.messages.find_many(list(wanted))
         here = [each for key, each in found.items() if each.queue == box.name and each.position == wanted[key]]
-        return [_get_one(tx, box, each, station, node) for each in here if each.sound]
+        return [_get_one(tx, box, each, station, node, fetched(each.properties)) for each in here if each.sound]
 
-    with network.control.acting(station):
+    with network.control.acting(actor):
         parcels = network.control.transact("get", work)
     if node != CONTROL:
         deliver(network, network.control, parcels)
@@ -160,20 +160,27 @@ def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[
     node = CONTROL if verb == SHIP else network.home(to)
     target = network.filing_store(node)
     whose = parcels[0].source if verb == SHIP else to
+    actors = source.read(lambda tx: {each.stored.key: tx.journal.actor_of(each.stored.position) for each in parcels})
 
     def arrive() -> dict[int, int]:
         with target.acting(whose):
-            return _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels)))
+            return _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels, actors)))
 
     done = network.ask(node, NODE_SECONDS, arrive)
     with source.acting(whose):
-        source.transact("conclude", lambda tx: _conclude(tx, parcels, done))
+        source.transact("conclude", lambda tx: _conclude(tx, parcels, done, actors))
     return done
 
 
-def _arrive(tx: Transaction, parcels: Sequence[Parcel]) -> dict[int, int]:
+#: By message, whoever has sent it on its way: a station, or a procedure there.
+_Actors = Mapping[int, str | None]
+
+
+def _arrive(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict[int, int]:
     found: dict[int, int] = {}
+    whose = tx.journal.actor
     for parcel in parcels:
+        tx.journal.actor = actors[parcel.stored.key] or whose
         ship = parcel.verb == SHIP
         key = parcel.stored.key
         done = tx.transfers.arrived(parcel)
@@ -191,8 +198,10 @@ def _arrive(tx: Transaction, parcels: Sequence[Parcel]) -> dict[int, int]:
     return found
 
 
-def _conclude(tx: Transaction, parcels: Sequence[Parcel], done: dict[int, int]) -> None:
+def _conclude(tx: Transaction, parcels: Sequence[Parcel], done: dict[int, int], actors: _Actors) -> None:
+    whose = tx.journal.actor
     for parcel in parcels:
+        tx.journal.actor = actors[parcel.stored.key] or whose
         _let_go(tx, parcel, done[parcel.stored.key])
 
 

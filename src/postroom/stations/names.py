@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from postroom.limits import DOSSIER_CHARS_MAX
-from postroom.store.queues import MAILBOX, STATION
+from postroom.model.place import DATABASE
+from postroom.store.queues import MAILBOX
 
-_DATABASE, _MAILBOX = f"{STATION}:", f"{MAILBOX}:"
+_MAILBOX = f"{MAILBOX}:"
 
 
 def database(station: str) -> str:
     """The queue that holds a station's messages, at its node."""
-    return _DATABASE + station
+    return DATABASE + station
 
 
 def mailbox(station: str) -> str:
@@ -21,11 +22,6 @@ def mailbox(station: str) -> str:
 def station_of(queue: str) -> str:
     """Whose database or mailbox a queue is."""
     return queue.partition(":")[2]
-
-
-def place_of(queue: str) -> str:
-    """A station's database is named like the station, a mailbox is told apart."""
-    return queue.removeprefix(_DATABASE)
 
 
 def is_dossier(name: str) -> bool:

@@ -51,7 +51,7 @@ class NodeShown:
     why: str = ""
 
     def as_dict(self) -> dict[str, object]:
-        shape = {"name": self.name, "url": self.url, "stations": self.stations, "answers": self.answers}
+        shape = {"name": self.name, "url": self.url, "station_count": self.stations, "answers": self.answers}
         return shape if self.answers else {**shape, "why": self.why}
 
 

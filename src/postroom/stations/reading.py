@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from postroom.limits import INDEXED_CHARS_MAX
 from postroom.model.message import Stored
 from postroom.model.order import HIGHEST
+from postroom.model.place import place_of
 from postroom.model.types import Kind, scalars, text
-from postroom.stations.conditions import Condition, any_holds
+from postroom.stations.conditions import EMPTY, FILLED, Condition, any_holds
 from postroom.stations.filing import indexed
 from postroom.stations.marks import marks
-from postroom.stations.names import database, place_of, station_of
+from postroom.stations.names import database, station_of
 from postroom.store.albums import KeptImage
 from postroom.store.filings import Filing, Span, Test, Tests
 from postroom.store.queues import MAILBOX, STATION, Queue
@@ -143,8 +144,10 @@ _ALL = 9
 
 def _width(asked: Asked) -> int:
     """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
-    signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "<>": _ALL}
-    return max(_ALL if each.sign == "~" and not each.bounds[0] else signs[each.sign] for each in asked.conditions)
+    signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3}
+    return max(
+        _ALL if each.sign == "~" and not each.bounds[0] else signs.get(each.sign, _ALL) for each in asked.conditions
+    )
 
 
 def _exact(fields: Iterable[Asked]) -> bool:
@@ -167,6 +170,8 @@ def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
     """What the database can tell about fields; it may let pass what does not match, and never the other way."""
     found = []
     for each in fields:
+        if any(condition.sign in (EMPTY, FILLED) for condition in each.conditions):
+            continue  # what a body lacks, no test of its values finds
         if each.testable and each.kind in _TEXTS:
             found.append([Test(each.name, *condition.bounds) for condition in each.conditions])
         elif each.testable and each.kind in _NUMBERS:

@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaObject, is_instance_of
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -29,15 +29,17 @@ from pyspark.sql.types import (
 )
 
 from postroom.engine.launch import one_line
-from postroom.errors import SqlRefused
-from postroom.limits import SQL_CHARS_MAX, SQL_ROWS_MAX
+from postroom.errors import ArgumentInvalid, SqlRefused
+from postroom.limits import INT_MAX, INT_MIN, QUERY_SECONDS_MAX, SQL_BYTES_MAX, SQL_CHARS_MAX, SQL_ROWS_MAX, SQL_SECONDS
 from postroom.model.body import is_text
 from postroom.model.key import key_text
 from postroom.model.types import Kind, Scalar, element_name, scalars, text
 from postroom.stations.catalog import Edition
 from postroom.stations.forms import FormField, Rule
+from postroom.stations.running import Progress, Run
 from postroom.store.albums import KeptImage
 
+_DIGITS_MAX = 38  # of a decimal of Spark
 #: Groups of Spark's own functions that look at their arguments alone. Others reach files, classes or the machine.
 _GROUPS = frozenset(
     f"{group}_funcs"
@@ -72,43 +74,122 @@ def ask(
     editions: Mapping[str, Edition],
     images: Callable[[str], Sequence[KeptImage]],
     spark: Callable[[], SparkSession],
+    seconds: float = SQL_SECONDS,
+    progress: Progress | None = None,
 ) -> Table:
     """Run a statement over temporary tables, each with the form that it was asked for by.
 
-    A field's column has its name with ``_`` for blanks; ``key`` and ``place`` are columns, too.
+    A field's column has its name with ``_`` for blanks; ``key`` and ``place`` are columns, too. What takes longer than
+    ``seconds``, or is interrupted, is ended on Spark, too.
     """
-    if not isinstance(statement, str) or not is_text(statement):
-        raise SqlRefused(why="it is no text")
-    if len(statement) > SQL_CHARS_MAX:
-        raise SqlRefused(why=f"it has more than {SQL_CHARS_MAX} characters")
+    _check_size(statement, seconds)
     session = spark().newSession()  # views and settings of its own
     session.conf.set("spark.sql.runSQLOnFiles", "false")
     session.conf.set("spark.sql.variable.substitute", "false")  # ${env:…} would tell what is in our environment
-    try:
+
+    def work(run: Run[Table]) -> Table:
         used = _checked(session, statement, editions)
         for name in used:
             rows = list(_rows(editions[name], images(name)))
-            session.createDataFrame(rows, schema(editions[name])).createOrReplaceTempView(name)
+            types = schema(editions[name], rows)
+            session.createDataFrame(_as_decimals(rows, types), types).createOrReplaceTempView(name)
         frame = session.sql(statement)
         for _, kind in _parts(frame._jdf.queryExecution().analyzed()):
             if kind in _FORBIDDEN:
                 raise SqlRefused(why=f"it comes down to {kind}, which a query may not use")
-        found = frame.limit(SQL_ROWS_MAX + 1).collect()
+        return _collected(frame, run)
+
+    try:
+        return Run(session, work).result(seconds, progress)
+    except TimeoutError:
+        why = f"it took longer than {seconds:g} seconds, and was ended; postroom sql --timeout gives it more"
+        raise SqlRefused(why=why) from None
     except PySparkException as error:
         raise SqlRefused(why=one_line(error)) from error
     except Py4JError as error:  # Java gave up: too deep, or too large
         raise SqlRefused(why=f"Spark cannot work it out ({one_line(error)[:200]})") from error
-    if len(found) > SQL_ROWS_MAX:
-        raise SqlRefused(why=f"the answer has more than {SQL_ROWS_MAX} rows")
-    return Table(tuple(frame.columns), tuple(tuple(row) for row in found))
 
 
-def schema(edition: Edition) -> StructType:
+def _check_size(statement: str, seconds: float) -> None:
+    if not 0 < seconds <= QUERY_SECONDS_MAX:
+        raise ArgumentInvalid(argument="timeout", why=f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds")
+    if not isinstance(statement, str) or not is_text(statement):
+        raise SqlRefused(why="it is no text")
+    if len(statement) > SQL_CHARS_MAX:
+        raise SqlRefused(why=f"it has more than {SQL_CHARS_MAX} characters")
+
+
+def _collected(frame: DataFrame, run: Run[Table]) -> Table:
+    """The answer, as long as it is not too large for anyone to hold."""
+    found: list[tuple[Any, ...]] = []
+    size = 0
+    for row in frame.limit(SQL_ROWS_MAX + 1).toLocalIterator():
+        run.go_on()
+        found.append(tuple(row))
+        size += sum(_size(cell) for cell in row)
+        if len(found) > SQL_ROWS_MAX:
+            raise SqlRefused(why=f"the answer has more than {SQL_ROWS_MAX} rows")
+        if size > SQL_BYTES_MAX:
+            raise SqlRefused(why=f"the answer has more than {SQL_BYTES_MAX} characters")
+    return Table(tuple(frame.columns), tuple(found))
+
+
+def _size(cell: Any) -> int:
+    if isinstance(cell, (list, tuple, dict)):
+        return 8 + sum(map(_size, cell))
+    return len(cell) if isinstance(cell, (str, bytes, bytearray)) else 8
+
+
+def schema(edition: Edition, rows: Sequence[tuple[Any, ...]] = ()) -> StructType:
+    """The columns of a table. A number's has as many digits as the numbers in it need."""
     fields = [StructField("key", StringType()), StructField("place", StringType())]
-    for name, field in _columns(edition).items():
+    for place, (name, field) in enumerate(_columns(edition).items(), 2):
         kind = _TYPES.get(field.kind, StringType())
+        if field.kind in (Kind.INT, Kind.DECIMAL):
+            kind = _wide_enough(kind, name, [row[place] for row in rows])
         fields.append(StructField(name, ArrayType(kind) if field.many else kind))
     return StructType(fields)
+
+
+def _as_decimals(rows: Sequence[tuple[Any, ...]], types: StructType) -> list[tuple[Any, ...]]:
+    """Whole numbers as the columns have them that are wider than those of SQL's own."""
+    wide = {place for place, each in enumerate(types) if isinstance(_element(each.dataType), DecimalType)}
+    return [tuple(_decimal(cell) if place in wide else cell for place, cell in enumerate(row)) for row in rows]
+
+
+def _element(kind: DataType) -> DataType:
+    return kind.elementType if isinstance(kind, ArrayType) else kind
+
+
+def _decimal(cell: Any) -> Any:
+    if isinstance(cell, list):
+        return [_decimal(each) for each in cell]
+    return Decimal(cell) if isinstance(cell, int) else cell
+
+
+def _wide_enough(kind: DataType, name: str, cells: Sequence[Any]) -> DataType:
+    """Messages of older versions may have larger whole numbers than are let in now; decimals have any size."""
+    numbers = [
+        Decimal(each)
+        for cell in cells
+        for each in (cell if isinstance(cell, list) else [cell])
+        if each is not None and not _fits(kind, each)
+    ]
+    if not numbers:
+        return kind
+    ahead = max(max(0, each.adjusted() + 1) for each in numbers)
+    least = kind.scale if isinstance(kind, DecimalType) and ahead + kind.scale <= _DIGITS_MAX else 0
+    behind = max([least, *(-min(0, int(each.as_tuple().exponent)) for each in numbers)])
+    if ahead + behind > _DIGITS_MAX:
+        raise SqlRefused(why=f"a number of {name} has more than the {_DIGITS_MAX} digits that SQL can compare exactly")
+    return DecimalType(_DIGITS_MAX, behind)
+
+
+def _fits(kind: DataType, number: Any) -> bool:
+    if not isinstance(kind, DecimalType):
+        return bool(INT_MIN <= number <= INT_MAX)
+    exponent = int(Decimal(number).as_tuple().exponent)
+    return -exponent <= kind.scale and Decimal(number).adjusted() < kind.precision - kind.scale
 
 
 def _columns(edition: Edition) -> dict[str, FormField]:

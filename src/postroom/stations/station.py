@@ -9,20 +9,21 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
-from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS
+from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS, SQL_SECONDS
 from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
+from postroom.model.place import place_of
 from postroom.stations import filing, mail
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.conditions import sketch
-from postroom.stations.filling import Given, copied, created, modified
+from postroom.stations.filling import Given, asks_functions, copied, created, modified
 from postroom.stations.images import Answer, Image
 from postroom.stations.mail import Shipped, own, queue_of
 from postroom.stations.marks import Marks, touched
 from postroom.stations.marks import properties as properties_of
-from postroom.stations.names import database, is_dossier, mailbox, place_of
+from postroom.stations.names import database, is_dossier, mailbox
 from postroom.stations.network import CONTROL, Network
 from postroom.stations.planning import planned
 from postroom.stations.reading import Plan, find, form_version, kept
@@ -74,9 +75,24 @@ class Station:
         if len(several) > most:
             raise ArgumentInvalid(argument="messages", why=f"at most {most} at once")
         edition = self._edition(type)
+        if asks_functions(edition.form):
+            return self._create_apart(edition, several)
 
         def work(tx: Transaction) -> list[str]:
             return self._put(tx, edition, [partial(self._created, edition, given, tx.now) for given in several])
+
+        return self._with_keys(work)
+
+    def _create_apart(self, edition: Edition, several: Sequence[Given]) -> list[str]:
+        """Fill in forms before anything is written: others may write while a function takes its time."""
+        store = self._store()
+        take = partial(store.transact, "claim", lambda tx: list(tx.keys.take(len(several))))
+        keys: list[int] = self._network.with_keys(self.node, take) if several else []
+        now = store.session.clock()
+        made = [self._created(edition, given, now, key) for given, key in zip(several, keys, strict=True)]
+
+        def work(tx: Transaction) -> list[str]:
+            return self._put_made(tx, edition, keys, made)
 
         return self._with_keys(work)
 
@@ -102,15 +118,18 @@ class Station:
         bodies: Sequence[Callable[[int], str]],
         cause: int | None = None,
     ) -> list[str]:
+        keys = tx.keys.take(len(bodies)) if bodies else []
+        return self._put_made(tx, edition, keys, [body(key) for key, body in zip(keys, bodies, strict=True)], cause)
+
+    def _put_made(
+        self, tx: Transaction, edition: Edition, keys: Sequence[int], bodies: Sequence[str], cause: int | None = None
+    ) -> list[str]:
         tx.tracking.enter(STATIONS)
         queue = self._queue(tx)
         properties = properties_of(Marks(edition.version))
-        keys = tx.keys.take(len(bodies)) if bodies else []
-        made = []
-        for key, body in zip(keys, bodies, strict=True):
-            said = body(key)
+        for said in bodies:
             check_text(said)
-            made.append((key, edition.form.name, properties, said))
+        made = [(key, edition.form.name, properties, said) for key, said in zip(keys, bodies, strict=True)]
         filing.file(tx, queue, tx.transfers.create(queue, made, cause))
         tx.wake()
         return [key_text(key) for key in keys]
@@ -127,24 +146,35 @@ class Station:
     def modify(self, key: str, fields: Given | None = None, **more: Any) -> Image:
         """Write into a message; what it said before is kept as an earlier edition of it."""
         given = {**(fields or {}), **more}
-
-        def work(tx: Transaction) -> Stored:
-            tx.tracking.enter(STATIONS)
-            queue, stored = self._queue(tx), self._own(tx, key)
-            body, changed = modified(self._made_with(stored, tx).form, stored.body, given)
-            check_text(body)
-            if not changed:
-                return stored
-            filing.unfile(tx, queue, [stored])
-            after = tx.transfers.edit(queue, stored, body, touched(stored.properties), {"fields": changed})
-            tx.tracking.leave(STATIONS, stored, queue.id, after.position, stays=True)
-            filing.file(tx, queue, [after])
-            tx.wake()
-            return after
-
         store = self._store()
-        with store.acting(self.name):
-            return self._image(store.transact("modify", work))
+        while True:
+            # What functions say is worked out before anything is locked; if someone writes meanwhile, once more.
+            before = store.read(lambda tx: self._own(tx, key))
+            form = self._made_with(before).form
+            ready = modified(form, before.body, given) if asks_functions(form) else None
+            with store.acting(self.name):
+                after = store.transact("modify", partial(self._write, key, given, before, ready))
+            if after is not None:
+                return self._image(after)
+
+    def _write(
+        self, key: str, given: Given, before: Stored, ready: tuple[str, list[str]] | None, tx: Transaction
+    ) -> Stored | None:
+        """Write into a message; None if it is another one than what was worked out is for."""
+        tx.tracking.enter(STATIONS)
+        queue, stored = self._queue(tx), self._own(tx, key)
+        if ready is not None and stored.position != before.position:
+            return None
+        body, changed = ready or modified(self._made_with(stored, tx).form, stored.body, given)
+        check_text(body)
+        if not changed:
+            return stored
+        filing.unfile(tx, queue, [stored])
+        after = tx.transfers.edit(queue, stored, body, touched(stored.properties), {"fields": changed})
+        tx.tracking.leave(STATIONS, stored, queue.id, after.position, stays=True)
+        filing.file(tx, queue, [after])
+        tx.wake()
+        return after
 
     def show(self, key: str) -> Image:
         """A message of this station."""
@@ -387,12 +417,12 @@ class Station:
         self._album(name)
         self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
 
-    def sql(self, statement: str) -> Table:
-        """Ask the temporary tables of this station in Spark SQL."""
+    def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: Progress | None = None) -> Table:
+        """Ask the temporary tables of this station in Spark SQL. What takes longer than ``timeout`` is ended."""
         from postroom.stations.sql import ask  # Spark's door
 
         editions = {album.name: self._edition_at(album.type, album.form) for album in self.tables()}
-        return ask(statement, editions, lambda name: self.table(name).kept, self._spark)
+        return ask(statement, editions, lambda name: self.table(name).kept, self._spark, timeout, progress)
 
     def _album(self, name: str) -> Album:
         known = {album.name: album for album in self.tables()}

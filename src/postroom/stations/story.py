@@ -15,7 +15,7 @@ from postroom.errors import MessageUnknown, NodeDown
 from postroom.limits import STORY_MESSAGES_MAX
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
-from postroom.stations.names import place_of
+from postroom.model.place import place_of
 from postroom.stations.network import Network
 from postroom.stations.whereabouts import locate
 from postroom.store.causes import Origin

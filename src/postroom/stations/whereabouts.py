@@ -5,8 +5,9 @@ from __future__ import annotations
 from postroom.errors import MessageGone, MessageUnknown, NodeDown
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
+from postroom.model.place import place_of
 from postroom.stations.mail import GET, SHIP
-from postroom.stations.names import mailbox, place_of
+from postroom.stations.names import mailbox
 from postroom.stations.network import Network
 from postroom.store.journal import Event
 from postroom.store.queues import LEAVING
@@ -60,6 +61,11 @@ def trace(network: Network, key: str) -> list[Event]:
 
 def show(network: Network, key: str) -> Message:
     """A message, wherever it is."""
+    return find(network, key).image()
+
+
+def find(network: Network, key: str) -> Stored:
+    """A message as it is kept, in whichever store."""
     number = key_number(key)
     found, down = _search(network, number)
     if found is None:
@@ -67,7 +73,7 @@ def show(network: Network, key: str) -> Message:
             raise down[0]
         trace(network, key)  # tells a key that never was from a message that is gone
         raise MessageGone(key=key)
-    return found.image()
+    return found
 
 
 def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown]]:

@@ -86,6 +86,7 @@ class Batch:
         self._now = tx.session.now
         self._actor = tx.journal.actor
         self._numbers: Iterator[int] = iter(())
+        self.span = (0, 0)  # the first and the last number that were reserved
         self._keys: Sequence[int] = ()
         self._journal: list[tuple[Any, ...]] = []
         self._taken: defaultdict[int, list[Stored]] = defaultdict(list)
@@ -121,7 +122,9 @@ class Batch:
     def reserve(self, changes: int, puts: int) -> Sequence[int]:
         """Numbers in the journal for so many changes, and keys for the new messages among them."""
         self._keys = self._tx.keys.take(puts) if puts else ()
-        self._numbers = iter(self._session.journal_numbers(changes) if changes else ())
+        numbers = self._session.journal_numbers(changes) if changes else ()
+        self._numbers = iter(numbers)
+        self.span = (numbers[0], numbers[-1]) if numbers else (0, 0)
         return self._keys
 
     def put(

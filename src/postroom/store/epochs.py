@@ -73,6 +73,12 @@ class Epochs:
         """Only those that have come before flow."""
         self._session.run(_CLOSE, (until, queue))
 
+    def skip(self, queue: int, first: int, last: int) -> None:
+        """What has come into a queue between two numbers, these included, stays there; what comes later flows again."""
+        if any(each.queue == queue and each.until is None for each in self.flowing()):
+            self.close(queue, first)
+            self.open(queue, last)
+
     def drop(self, queue: int) -> None:
         """None of a queue's messages flow."""
         self._session.run(_DROP_ALL, (queue,))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.place import place_of
 from postroom.store.archives import Archives
 from postroom.store.columns import JOURNAL, LINE
 from postroom.store.session import Row, Session
@@ -63,6 +64,7 @@ GROUP BY at ORDER BY at
 _FIRST = "SELECT 1 FROM journal WHERE seq = ? AND prior IS NULL"
 _SOURCE_OF = "SELECT source FROM journal WHERE seq = ?"
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
+_ACTOR_OF = "SELECT actor FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
@@ -166,8 +168,8 @@ class Event:
         shape: dict[str, Any] = {
             "time": to_iso(self.time),
             "verb": self.verb,
-            "from": self.source,
-            "to": self.target,
+            "from": place_of(self.source),
+            "to": place_of(self.target),
             "by": self.by,
         }
         if self.detail is not None:
@@ -283,6 +285,11 @@ class Journal:
         """When an event was, by its number; of one that was archived, when it was at the latest."""
         row = self._session.row(_TIME_OF, (seq,))
         return self.archives.time_of(seq) if row is None else int(row[0])
+
+    def actor_of(self, seq: int) -> str | None:
+        """Whose event it was, by its number."""
+        row = self._session.row(_ACTOR_OF, (seq,))
+        return None if row is None else str(row[0])
 
     def newest(self) -> int:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""

@@ -152,7 +152,7 @@ def test_an_executor_that_cannot_reach_the_store_says_so() -> None:
     ticket = Ticket("postgresql://nobody:secret@127.0.0.1:1/nowhere", 1, 1, 1)
     chunk = packed_keys([piece], {7: [100_001]}, 4)
     assert b"{}" not in chunk
-    receipt = Receipt.unpacked(answered_there(Bench({}, {}, {}, {}), ticket, chunk))
+    receipt = Receipt.unpacked(answered_there(Bench({}, {}, {}, {}), ticket, 1.0, chunk))
     assert receipt.chunk == 4
     assert "127.0.0.1" in receipt.trouble
     assert "secret" not in receipt.trouble

@@ -143,7 +143,7 @@ AB = A + "precondition b : BILL\n"
         ("condition-value", A + "No: many\n", "takes a whole number"),
         ("join-kind", AB + "No: ?a.Item\n", "No is a int, ?a.Item a string"),
         ("join-kind", AB + "Tags: ?a.Item\n", "a list is not compared"),
-        ("origin-stations", A + "origin o on a from me, x\n", "a station is named twice"),
+        ("origin-stations", A + "origin o on a from x, x\n", "a station is named twice"),
         ("field-fixed", A + "action x on a\nNo: 3\n", "field No is fixed since the message was made"),
         ("field-fixed", A + "action x on a\nKEY: 00001.00001\n", "field KEY is automatic"),
         ("field-fixed", A + "create b : BILL\nNo: 1\nKEY: 00001.00001\n", "field KEY is automatic"),

@@ -29,10 +29,10 @@ def counter_list() -> None:
     if settings.json:
         output.as_json({"counters": found})
     elif found:
-        headings = ["name", "station", "way", "type", "queue", "waiting", "state"]
+        names = ["name", "station", "way", "type", "queue", "waiting_count", "state"]
         output.table(
-            ["counter", *headings[1:]],
-            [["" if each[name] is None else each[name] for name in headings] for each in found],
+            ["counter", "station", "way", "type", "queue", "waiting", "state"],
+            [["" if each[name] is None else each[name] for name in names] for each in found],
         )
     else:
         output.note("none; load some with: postroom load FILE.form")

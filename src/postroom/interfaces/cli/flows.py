@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.errors import ArgumentInvalid, FileUnreadable
-from postroom.interfaces.cli import output
+from postroom.interfaces.cli import output, queues
 from postroom.interfaces.cli.context import Commands, new_password, opened, password_source, settings
 from postroom.model.paths import why_unread
 
@@ -151,17 +151,26 @@ def unsubscribe(
 def connect(
     client: ClientOption,
     broker: BrokerOption = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Print what arrives, until Ctrl-C; then, or when killed, disconnect.")
+    ] = False,
 ) -> None:
     """Enable a client's arcs.
 
     Durable ones deliver what they kept.
 
     \b
-    Example:
+    Examples:
       postroom connect --as desk --broker zurich
+      postroom connect --as desk --follow
     """
     with opened() as it:
-        _say(_client(it, client, broker).connect(), "connected")
+        found = _client(it, client, broker)
+        if not follow:
+            _say(found.connect(), "connected")
+            return
+        with found.present():
+            queues.follow_queue(it, [client], None)
 
 
 def disconnect(

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 _WHOLE = ("key", "message", "time")  # columns whose cells someone copies: on a narrow terminal others are folded
 
 
-def as_json(document: Any) -> None:
-    json.dump(document, sys.stdout, ensure_ascii=False)
+def as_json(document: dict[str, Any]) -> None:
+    """One answer: it begins with its status."""
+    json.dump({"status": "00"} | document, sys.stdout, ensure_ascii=False)
     sys.stdout.write("\n")
 
 

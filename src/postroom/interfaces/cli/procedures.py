@@ -37,8 +37,8 @@ def procedure_list() -> None:
     if not found:
         output.note("none; load some with: postroom load FILE.form")
         return
-    headings = ["name", "station", "state", "where", "since"]
-    output.table(["procedure", *headings[1:]], [[each[name] for name in headings] for each in found])
+    headings = ["name", "station", "state", "where", "version"]
+    output.table(["procedure", *headings[1:-1], "since"], [[each[name] for name in headings] for each in found])
     for station in dict.fromkeys(str(each["station"]) for each in found):
         if station not in stations:
             output.note(f"there is no station {station} yet; make it with: postroom station add {station}")
@@ -87,7 +87,7 @@ def procedure_remove(name: ProcedureArgument) -> None:
 
 def _told(name: str, state: str, changed: bool) -> None:
     if settings.json:
-        output.as_json({"status": "00", "procedure": name, "state": state, "changed": changed})
+        output.as_json({"status": "00", "procedure": name, "state": state, "changed": [name] if changed else []})
     else:
         output.say(f"{name} is {state}" if changed else f"{name} was {state} already")
 
@@ -113,7 +113,7 @@ def waiting(
         found = it.waiting(procedure, limit)
         unseen = it.lag()
     if settings.json:
-        output.as_json({"waiting": [each.as_dict() for each in found]})
+        output.as_json(found.as_dict())
         return
     if found:
         output.table(
@@ -122,6 +122,8 @@ def waiting(
         )
     else:
         output.note("no working set waits")
+    for node, why in found.missing.items():
+        output.note(f"node {node} does not answer, and what waits there is not shown: {why}")
     if len(found) == limit:
         output.note(f"the oldest {limit}; see more with --limit")
     if unseen:

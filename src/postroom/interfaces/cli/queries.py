@@ -19,8 +19,8 @@ from postroom.interfaces.cli.context import (
     spark_settings,
 )
 from postroom.interfaces.cli.logins import StationOption, acting
-from postroom.interfaces.cli.stations import TypeArgument, enter, read_form, standard_input, summary, tell_damaged
-from postroom.limits import QUERY_SECONDS
+from postroom.interfaces.cli.stations import STANDARD_INPUT, TypeArgument, enter, standard_input, summary, tell_damaged
+from postroom.limits import QUERY_SECONDS, SQL_SECONDS
 
 if TYPE_CHECKING:
     from postroom.stations.images import Answer
@@ -70,7 +70,8 @@ def query(
       postroom query 'MEETING ANNOUNCEMENT' --scope group < sketch.txt
     """
     with opened() as it:
-        sought = _conditions(conditions) if conditions else read_form(it.form(type).form, standard_input() or "")
+        form = it.form(type).form
+        sought = _conditions(conditions) if conditions else form.read_sketch(standard_input() or "", STANDARD_INPUT)
         asks = acting(it, station, stdin=False, master=master, conf=spark_settings(conf))
         with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:
             if count and into is None:
@@ -118,7 +119,8 @@ def table_list(station: StationOption = None) -> None:
         found = acting(it, station).tables()
     if settings.json:
         shape = [
-            {"name": each.name, "type": each.type, "images": each.images, "query": each.query or None} for each in found
+            {"name": each.name, "type": each.type, "image_count": each.images, "seq": each.query or None}
+            for each in found
         ]
         output.as_json({"tables": shape})
     elif found:
@@ -167,11 +169,12 @@ def sql(
     ],
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long it may take.")] = SQL_SECONDS,
     station: StationOption = None,
 ) -> None:
     """Ask the temporary tables of this station in SQL.
 
-    Columns are key, place, and the fields of the type, with _ for blanks.
+    Ctrl-C ends it on Spark, too. Columns are key, place, and the fields of the type, with _ for blanks.
 
     \b
     Examples:
@@ -180,7 +183,8 @@ def sql(
     """
     with opened() as it:
         asks = acting(it, station, master=master, conf=spark_settings(conf))
-        found = asks.sql(statement).as_dict()
+        with output.progress("asking tables") as progress:
+            found = asks.sql(statement, timeout=timeout, progress=progress).as_dict()
     if settings.json:
         output.as_json(found)
     else:

@@ -138,7 +138,7 @@ def receive(
     """
     with opened() as it:
         if follow:
-            follow_one = _follow_state if it.is_state(queue or ()) else _follow
+            follow_one = _follow_state if it.is_state(queue or ()) else follow_queue
             follow_one(it, queue or [], wait)
             return
         received = it.receive(
@@ -150,7 +150,7 @@ def receive(
         raise typer.Exit(3)
 
 
-def _follow(it: Postroom, queue: list[str], wait: float | None) -> None:
+def follow_queue(it: Postroom, queue: list[str], wait: float | None) -> None:
     """Each message as it comes; with --json a document a line. With --wait until none has come for so long."""
     try:
         while True:
@@ -284,7 +284,7 @@ def hierarchy() -> None:
                 "path": level.path.split("/"),
                 "level": level.level,
                 "role": level.role,
-                "queue": level.leaf,
+                "leaf": level.leaf,
                 "command": level.command,
                 "timeout": level.timeout,
                 "password": level.password,

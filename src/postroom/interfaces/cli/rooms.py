@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from postroom.errors import (
+    ArgumentInvalid,
     DescriptionInvalid,
     FlowInvalid,
     FormInvalid,
@@ -24,10 +25,15 @@ from postroom.interfaces.cli.context import (
     typed_password,
 )
 from postroom.model.moment import to_iso
+from postroom.model.place import place_of
+from postroom.model.types import text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from postroom.model.message import Message
     from postroom.room import Postroom
+    from postroom.stations.editions import Valued
     from postroom.stations.story import Story, Told
     from postroom.store.journal import Event
 
@@ -125,6 +131,7 @@ def trace(
     causes: Annotated[
         bool, typer.Option("--causes", help="Tell of all messages that it came from and led to, as a tree.")
     ] = False,
+    values: Annotated[bool, typer.Option("--values", help="Tell what was written, edition by edition.")] = False,
 ) -> None:
     """List what happened to a message, oldest first.
 
@@ -135,8 +142,16 @@ def trace(
     Examples:
       postroom trace 00001.00042
       postroom trace 00001.00042 --causes
+      postroom trace 00001.00042 --values
     """
     with opened() as it:
+        if causes and values:
+            raise ArgumentInvalid(
+                argument="--values", why="it tells of one message, --causes of many: give one of them"
+            )
+        if values:
+            _tell_values(key, it.trace_values(key))
+            return
         if causes:
             _tell(it.trace(key, causes=True))
             return
@@ -145,6 +160,27 @@ def trace(
         output.as_json({"key": key, "events": [event.as_dict() for event in events]})
     else:
         _show_events(events)
+
+
+def _tell_values(key: str, told: list[Valued]) -> None:
+    if settings.json:
+        output.as_json({"key": key, "events": [each.as_dict() for each in told]})
+        return
+    rows = [
+        (to_iso(each.event.time), each.event.verb, each.event.by, each.edition or "", _values(each.values))
+        for each in told
+    ]
+    output.table(["time", "verb", "by", "edition", "values"], rows)
+
+
+def _values(written: Mapping[str, Any] | None) -> str:
+    return ", ".join(f"{name}: {_value(value)}" for name, value in (written or {}).items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return "" if value is None else text(value)
 
 
 def _tell(story: Story) -> None:
@@ -209,15 +245,24 @@ def locate(key: KeyArgument) -> None:
         output.say(place)
 
 
-def show(key: KeyArgument) -> None:
+def show(
+    key: KeyArgument,
+    edition: Annotated[
+        int | None,
+        typer.Option("--edition", metavar="N", help="As it was; 1 is how it was created.", show_default=False),
+    ] = None,
+) -> None:
     """Show one message, or its filled form.
 
+    What was written on is kept in its earlier editions; postroom trace --values tells them.
+
     \b
-    Example:
+    Examples:
       postroom show 00001.00042
+      postroom show 00001.00042 --edition 1
     """
     with opened() as it:
-        message = it.show(key)
+        message = it.show(key, edition)
         filled = None if settings.json else _filled(it, message)
     if settings.json:
         output.as_json(message.as_dict())
@@ -396,8 +441,8 @@ def _show_events(events: list[Event]) -> None:
                 to_iso(event.time),
                 event.verb,
                 event.key,
-                event.source,
-                event.target,
+                place_of(event.source),
+                place_of(event.target),
                 event.by,
                 "" if event.detail is None else ", ".join(f"{name}={value}" for name, value in event.detail.items()),
             )

@@ -11,6 +11,7 @@ import typer
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.interfaces.cli import output, procedures
 from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.limits import TRY_SECONDS
 from postroom.model.definitions import nearest
 
 if TYPE_CHECKING:
@@ -193,6 +194,9 @@ def try_(
         str | None,
         typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
     ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long arcs may be tried.")
+    ] = TRY_SECONDS,
 ) -> None:
     """Show what proposed definitions would do.
 
@@ -212,7 +216,7 @@ def try_(
     from postroom.stations.procedures.tryout import Handled
 
     with opened() as it:
-        found = it.try_out(*files, since=None if since is None else _moment(since))
+        found = it.try_out(*files, since=None if since is None else _moment(since), timeout=timeout)
         if settings.json:
             output.as_json({"tried": [each.as_dict() for each in found]})
             return

@@ -49,8 +49,9 @@ def spheres(
     if settings.json:
         output.as_json({"spheres": found})
     elif found:
-        headings = ["id", "state", "owner", "started", "sends", "reason"]
-        output.table(["sphere", *headings[1:]], [[each[name] for name in headings] for each in found])
+        names = ["id", "state", "owner", "started", "send_count", "reason"]
+        headings = ["sphere", "state", "owner", "started", "sends", "reason"]
+        output.table(headings, [[each[name] for name in names] for each in found])
     else:
         output.note("no sphere" if state is None else f"no sphere is {state.upper()}")
 

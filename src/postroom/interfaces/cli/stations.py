@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 dossier_app = Commands(help="Messages of a station that belong together.")
 
 SUMMARY_CHARS = 60
+STANDARD_INPUT = "standard input"
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The name of a message type.", show_default=False)]
 OptionalTypeArgument = Annotated[
     str | None, typer.Argument(metavar="TYPE", help="Only messages of this type.", show_default=False)
@@ -255,7 +256,7 @@ def dossier_add(
     """
     with opened() as it:
         added = acting(it, station).add_to_dossier(name, *keys)
-    output.as_json({"status": "00", "added": added}) if settings.json else output.say(f"{added} added to {name}")
+    output.as_json({"added_count": added}) if settings.json else output.say(f"{added} added to {name}")
 
 
 @dossier_app.command("list")
@@ -269,7 +270,7 @@ def dossier_list(station: StationOption = None) -> None:
     with opened() as it:
         found = acting(it, station).dossiers()
     if settings.json:
-        output.as_json({"dossiers": [{"name": name, "messages": count} for name, count in found.items()]})
+        output.as_json({"dossiers": [{"name": name, "message_count": count} for name, count in found.items()]})
     elif found:
         output.table(["dossier", "messages"], found.items())
     else:
@@ -307,7 +308,7 @@ def dossier_remove(
     with opened() as it:
         removed = acting(it, station).remove_from_dossier(name, *keys)
     if settings.json:
-        output.as_json({"status": "00", "removed": removed})
+        output.as_json({"removed_count": removed})
     else:
         output.say(f"{removed} removed from {name}")
 
@@ -324,14 +325,6 @@ def standard_input() -> str | None:
         return data.decode()
     except UnicodeDecodeError as error:
         raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
-
-
-def read_form(form: Form, filled: str) -> dict[str, str]:
-    """What a filled form says. A text with none of its fields is something else, not an empty form."""
-    if filled.strip() and not any(f"{field.name}:" in filled for field in form.fields):
-        why = f"it is not the form {form.name}; print it with: postroom form {form.name!r}"
-        raise ArgumentInvalid(argument="standard input", why=why)
-    return form.read(filled)
 
 
 def enter(given: dict[str, str], name: str, said: str) -> None:
@@ -357,7 +350,7 @@ def _message(form: Form, said: str | None) -> dict[str, Any] | list[dict[str, An
         why = f"give FIELD=VALUE, or standard input: a form is printed with: postroom form {form.name!r}"
         raise ArgumentInvalid(argument="FIELD=VALUE", why=why)
     if not said.lstrip().startswith(("{", "[")):
-        filled: dict[str, Any] = dict(read_form(form, said))
+        filled: dict[str, Any] = dict(form.read(said, STANDARD_INPUT))
         return filled
     found = parse_json(said, exact=True)
     if isinstance(found, list) and not all(isinstance(each, dict) for each in found):

@@ -21,7 +21,8 @@ from postroom.stations.forms import Form
 from postroom.stations.procedures.definitions import Call, Constant, Expression, Operation, Reference
 from postroom.stations.procedures.plan import Plan
 
-_CODE = "PP0001"  # of what a procedure cannot do
+CODE = "PP0001"  # of what a procedure cannot do
+SLOW, LATER = "slow", "later"  # not worked out: it takes its time; or others took it
 Functions = Mapping[str, Callable[..., Any]]
 Find = Callable[[str], Callable[..., Any] | None]
 
@@ -72,6 +73,11 @@ class Outcome(NamedTuple):
     def failed(self) -> bool:
         return bool(self.code)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has yet to be worked out."""
+        return self.code in (SLOW, LATER)
+
 
 class _Failed(Exception):
     pass
@@ -89,15 +95,15 @@ class Bench:
     def outcome(self, complete: Complete) -> Outcome:
         """All or nothing: a value that cannot be worked out leaves every message as it was."""
         if complete.failure is not None:
-            return Outcome(code=_CODE, why=complete.failure)
+            return Outcome(code=CODE, why=complete.failure)
         try:
             return _Work(self, complete).done()
         except _Failed as failed:
-            return Outcome(code=_CODE, why=_told(failed))
+            return Outcome(code=CODE, why=_told(failed))
         except PostroomError as refusal:
             return Outcome(code=refusal.code, why=_told(refusal))
         except Exception as error:  # values that cannot be written, such as whole numbers of 5,000 digits
-            return Outcome(code=_CODE, why=_told(f"a value cannot be written: {type(error).__name__}: {error}"))
+            return Outcome(code=CODE, why=_told(f"a value cannot be written: {type(error).__name__}: {error}"))
 
 
 class _Work:

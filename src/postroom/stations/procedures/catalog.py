@@ -12,7 +12,7 @@ from postroom.stations import functions
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.forms import Form
 from postroom.stations.procedures import checks
-from postroom.stations.procedures.definitions import Procedure, calls
+from postroom.stations.procedures.definitions import ME, Procedure, calls
 from postroom.stations.procedures.language import procedures as read_procedures
 from postroom.stations.procedures.plan import Desk, Plan, planned
 from postroom.store.transaction import Transaction
@@ -35,7 +35,7 @@ class KeptProcedure:
             "station": self.procedure.station,
             "state": "enabled" if self.enabled else "disabled",
             "where": str(self.where) if self.where else "",
-            "since": self.since,
+            "version": self.since,
         }
 
 
@@ -110,6 +110,8 @@ def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[
 def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) -> str:
     """What the candidates of a station depend on: its procedures since when, and the types of what they collect."""
     said = [f"{since} {plan.procedure}" for since, plan in plans]
+    if any(ME in origin.stations for _, plan in plans for origin in plan.procedure.origins):
+        said.append("me is the database")  # it was who created a message: candidates of then are others
     said += sorted({str(forms[each.type].form) for _, plan in plans for each in plan.sketches})
     return blake2b("\0".join(said).encode(), digest_size=16).hexdigest()
 
@@ -121,7 +123,9 @@ def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mappin
     """Refuse procedures that break a rule, and a change of types that would break procedures that are there."""
     new = {each.name for each in procedures}
     present = [] if tx is None else [each for each in kept(tx) if each.procedure.name not in new]
-    problems = [problem for each in procedures for problem in checks.problems(each, forms)]
+    # A station may go later; whoever writes its name now means one that is there, or comes with procedures of its own.
+    stations = None if tx is None else {*tx.nodes.stations(), *(each.station for each in procedures)}
+    problems = [problem for each in procedures for problem in checks.problems(each, forms, stations)]
     problems += [
         Problem(each.where or problem.position, problem.what, problem.rule)
         for each in present

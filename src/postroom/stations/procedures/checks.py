@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from postroom.errors import FormInvalid
@@ -37,6 +37,11 @@ class Subject:
 
     procedure: Procedure
     forms: Mapping[str, Form]
+    stations: Collection[str] | None = None  # that there are; None if that is not known
+
+    def lacks(self, station: str) -> bool:
+        """Whether there is surely no such station. That of the procedure itself may be made later."""
+        return self.stations is not None and station not in self.stations and station != self.procedure.station
 
     def form(self, sketch: str) -> Form | None:
         type = self.procedure.type_of(sketch)
@@ -47,9 +52,9 @@ class Subject:
         return None if form is None else form.field(name)
 
 
-def problems(procedure: Procedure, forms: Mapping[str, Form]) -> list[Problem]:
+def problems(procedure: Procedure, forms: Mapping[str, Form], stations: Collection[str] | None = None) -> list[Problem]:
     """Every rule that a procedure breaks, with the place."""
-    subject = Subject(procedure, forms)
+    subject = Subject(procedure, forms, stations)
     return [
         Problem(position, f"procedure {procedure.name}: {what}", check.__name__.replace("_", "-"))
         for check in CHECKS
@@ -156,11 +161,13 @@ def join_kind(subject: Subject) -> Found:
 
 
 def origin_stations(subject: Subject) -> Found:
-    """An origin names each station once."""
+    """An origin names stations that are there, each once."""
     for each in subject.procedure.origins:
-        own = [subject.procedure.station if name == ME else name for name in each.stations]
-        if len(set(own)) < len(own):
+        if len(set(each.stations)) < len(each.stations):
             yield each.position, "a station is named twice"
+        for name in each.stations:
+            if name != ME and subject.lacks(name):
+                yield each.position, f"there is no station {name}{nearest(name, subject.stations or ())}"
 
 
 def field_fixed(subject: Subject) -> Found:
@@ -241,8 +248,12 @@ def destination_copies(subject: Subject) -> Found:
 
 
 def destination_value(subject: Subject) -> Found:
-    """A station or a dossier is named by one value."""
+    """A station or a dossier is named by one value, and a station that is named is there."""
     for each in subject.procedure.destinations:
+        if each.operation is Operation.SHIP and isinstance(each.where, Constant):
+            to = str(each.where.value)
+            if subject.lacks(to):
+                yield each.position, f"there is no station {to}{nearest(to, subject.stations or ())}"
         field = subject.field(each.where.sketch, each.where.field) if isinstance(each.where, Reference) else None
         if field is not None and field.many:
             yield each.position, f"{each.where} is a list"

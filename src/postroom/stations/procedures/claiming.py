@@ -14,7 +14,8 @@ from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.marks import marks
-from postroom.stations.procedures.actions import Outcome
+from postroom.stations.procedures.actions import SLOW, Outcome
+from postroom.stations.procedures.definitions import ME
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Picked, Plan, Selected, selected
@@ -64,6 +65,7 @@ class Look:
     sets: list[WorkingSet] = field(default_factory=list)
     until: int = 0  # so many of the arrivals have been looked at
     fetch: dict[int, int] = field(default_factory=dict)  # mail of another store that is needed here, with its position
+    fetcher: str = ""  # the procedure that needs it
     with_mail: bool = field(init=False)  # whether mail may be among its working sets: it has come now, or before
 
     def __post_init__(self) -> None:
@@ -88,6 +90,16 @@ class Look:
                 self.fetch.clear()
                 del self.sets[place + 1 :]
                 return
+
+    def end_at_open(self) -> WorkingSet | None:
+        """The step ends before a set that has yet to be worked out. Answers with one that takes its time."""
+        for place, each in enumerate(self.sets):
+            if each.outcome is not None and each.outcome.is_open:
+                self.until = each.arrival
+                self.fetch.clear()
+                del self.sets[place:]
+                return each if each.outcome.code == SLOW else None
+        return None
 
     def turn(self, number: int) -> int:
         return self.kept.turn + number + 1
@@ -143,7 +155,7 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
 
 
 #: Who asks for messages by type, properties and whether they are mail, and where these come from. Most are alike.
-_Asked = dict[tuple[str | None, str, bool], tuple[Sequence[tuple[int, int, Picked]], str]]
+_Asked = dict[tuple[str | None, str, bool], tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]]
 
 
 def _chosen(
@@ -153,26 +165,30 @@ def _chosen(
     alike = (stored.type, stored.properties, mail)
     known = asked.get(alike)
     if known is None:
-        known = asked[alike] = _who_asks(desk, *alike)
-    wanted, origin = known
+        known = asked[alike] = who_asks(desk, *alike)
+    wanted, origins = known
     if not wanted or not stored.sound:
         return ()  # nobody asks for it, or what it said is not known
-    found = selected(wanted, stored.body, origin)
+    found = selected(wanted, stored.body, origins)
     if not withdrawn:
         return found
     return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
 
 
-def _who_asks(
+def who_asks(
     desk: Desk, type: str | None, properties: str, mail: bool
-) -> tuple[Sequence[tuple[int, int, Picked]], str]:
+) -> tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]:
+    """The sketches that ask for messages like this one, and where it comes from."""
     try:
         about = marks(properties)
     except ValueError:  # damaged
-        return (), ""
+        return (), frozenset()
     if type == ERROR.name and about.depth > CHAIN_MAX:
-        return (), ""  # errors about errors end here
-    return desk.wants(type or "", about.handled), about.sender or ("" if mail else desk.station)
+        return (), frozenset()  # errors about errors end here
+    is_mail = mail or about.fetched
+    shipper = about.sender or ("" if is_mail else desk.station)
+    # Whoever shipped it last; and the station's own database, if it lies there, whoever brought it.
+    return desk.wants(type or "", about.handled), frozenset([shipper] if is_mail else [shipper, ME])
 
 
 def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) -> None:
@@ -214,6 +230,7 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
         if members is None:
             continue
         if apart and any(member.remote for member in members.values()):
+            found.fetcher = plan.name
             found.fetch = {member.message: member.position for member in members.values() if member.remote}
             return False
         found.sets.append(WorkingSet(plan, number, members))

@@ -19,11 +19,11 @@ from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
 from postroom.stations.letters import take_back
 from postroom.stations.mail import queue_of, ship_one
-from postroom.stations.marks import Marks, marks, properties, sent
+from postroom.stations.marks import Marks, fetched, marks, properties, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
 from postroom.stations.procedures import actions
-from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet
+from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet, who_asks
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
@@ -198,7 +198,8 @@ class _Step:
             verb = "leave" if body is None or body == before else "modify"
         detail = f"{{{said}{way.said}}}"
         written = before if body is None else body
-        change = (stored, source, target, verb, written, way.marks(stored.properties), way.by.actor, detail)
+        known = fetched(stored.properties) if verb == "get" else stored.properties
+        change = (stored, source, target, verb, written, way.marks(known), way.by.actor, detail)
         self.changes.append(tuple.__new__(Move, change))  # the constructor's half cost counts here
         self._ways.append(way)
 
@@ -259,7 +260,9 @@ class _Step:
                 gone.append(now.key)
             else:
                 queue = self._queues[by.queue]
+                self._tx.journal.actor, before = by.actor, self._tx.journal.actor
                 self.parcels.append(ship_one(self._tx, queue, now, by.station, self._node, to, now.properties))
+                self._tx.journal.actor = before
         self._tx.dossiers.put(kept)
         self._tx.dossiers.leave_many(gone)
 
@@ -311,12 +314,12 @@ class _Way:
         by, delay = self.by, self.goal.delay_seconds
         if self.goal.ships is not None:
             return sent(before, by.station, by.depth)
-        form, sender, _, handled, due, sphere = marks(before)
+        form, sender, _, handled, due, sphere, is_mail = marks(before)
         if by.procedure not in handled:
             handled = (*handled, by.procedure)
         if delay is not None:
             due = by.now + in_microseconds(delay)
-        return properties(Marks(form, sender, by.depth, handled, due, sphere))
+        return properties(Marks(form, sender, by.depth, handled, due, sphere, is_mail))
 
 
 def _place(queue: Queue) -> str:
@@ -402,9 +405,9 @@ def _stored_rows(
             if sole is not None:
                 chosen = [Selected(*sole, member.values)]
             else:
-                about = marks(stored.properties)
-                origin = about.sender or ("" if stored.queue.startswith(mailbox("")) else look.desk.station)
-                chosen = selected(look.desk.wants(stored.type or "", about.handled), stored.body, origin)
+                is_mail = stored.queue.startswith(mailbox(""))
+                wanted, origins = who_asks(look.desk, stored.type, stored.properties, is_mail)
+                chosen = selected(wanted, stored.body, origins)
             for each in chosen:
                 plan = look.desk.plans[each.plan]
                 if only in (None, plan.name):

@@ -109,9 +109,12 @@ class Origin:
     refused: bool = False
     position: Position = dataclasses.field(default=_NOWHERE, compare=False)
 
+    @property
+    def restriction(self) -> str:
+        return f"{'not from' if self.refused else 'from'} {', '.join(self.stations)}"
+
     def __str__(self) -> str:
-        word = "not from" if self.refused else "from"
-        return f"  origin {self.name} on {self.sketch} {word} {', '.join(self.stations)}"
+        return f"  origin {self.name} on {self.sketch} {self.restriction}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,11 @@ from postroom.engine.arrow import PACKED, packed_frame, packed_rows, packed_valu
 from postroom.engine.depot import Receipt, Ticket
 from postroom.engine.isolation import isolated, reason
 from postroom.engine.worker import Answering, Bounds
+from postroom.limits import EVALUATION_SECONDS, SLOW_SECONDS
 from postroom.model.message import Stored
 from postroom.stations import functions
 from postroom.stations.procedures.actions import Bench, Complete, Made, Member, Outcome
+from postroom.stations.procedures.confinement import confined
 from postroom.stations.procedures.working import Exchange
 
 if TYPE_CHECKING:
@@ -31,40 +33,53 @@ _CHUNK_MIN = 64  # fewer working sets are not worth a second task
 
 
 def evaluate(
-    spark: SparkSession, bench: Bench, sets: Sequence[Complete], exchange: Exchange | None = None
+    spark: SparkSession,
+    bench: Bench,
+    sets: Sequence[Complete],
+    exchange: Exchange | None = None,
+    seconds: float = SLOW_SECONDS,
 ) -> dict[int, Outcome]:
-    """What working sets lead to, by their numbers; one that cannot be worked on has an error of its own."""
+    """What working sets lead to, by their numbers; one that cannot be worked on has an error of its own.
+
+    One whose functions take longer than ``seconds`` is slow, and has no outcome yet.
+    """
     found: dict[int, Outcome] = {}
-    for some in isolated(spark, sets, partial(_together, spark, bench, exchange)):
+    for some in isolated(spark, sets, partial(_together, spark, bench, exchange, seconds)):
         found.update(some)
     return found
 
 
 def keep_warm(spark: SparkSession) -> None:
     try:
-        list(_evaluated(spark, Bench({}, {}, {}, {}), None, [[]] * spark.sparkContext.defaultParallelism))
+        chunks: list[list[Complete]] = [[]] * spark.sparkContext.defaultParallelism
+        list(_evaluated(spark, Bench({}, {}, {}, {}), None, SLOW_SECONDS, chunks))
     except Exception as error:
         reason(spark, error)  # a worker that has died will be made anew; if Java has, that is told
 
 
 def _together(
-    spark: SparkSession, bench: Bench, exchange: Exchange | None, sets: Sequence[Complete]
+    spark: SparkSession, bench: Bench, exchange: Exchange | None, seconds: float, sets: Sequence[Complete]
 ) -> Iterator[Mapping[int, Outcome]]:
     count = max(1, min(spark.sparkContext.defaultParallelism, len(sets) // _CHUNK_MIN))
     size = -(-len(sets) // count)
-    return _evaluated(spark, bench, exchange, [sets[start : start + size] for start in range(0, len(sets), size)])
+    chunks = [sets[start : start + size] for start in range(0, len(sets), size)]
+    return _evaluated(spark, bench, exchange, seconds, chunks)
 
 
 def _evaluated(
-    spark: SparkSession, bench: Bench, exchange: Exchange | None, chunks: Sequence[Sequence[Complete]]
+    spark: SparkSession,
+    bench: Bench,
+    exchange: Exchange | None,
+    seconds: float,
+    chunks: Sequence[Sequence[Complete]],
 ) -> Iterator[Mapping[int, Outcome]]:
     _travel(bench.functions.values())
     if exchange is None:
-        answers = _answers(spark, bench, [packed(chunk) for chunk in chunks], partial(answered, bench))
+        answers = _answers(spark, bench, [packed(chunk) for chunk in chunks], partial(answered, bench, seconds))
     else:
         ticket = exchange.bay.ticket()
         rows = [packed_keys(chunk, exchange.keys, number) for number, chunk in enumerate(chunks)]
-        receipts = _answers(spark, bench, rows, partial(answered_there, bench, ticket))
+        receipts = _answers(spark, bench, rows, partial(answered_there, bench, ticket, seconds))
         answers = exchange.bay.answers(ticket, map(Receipt.unpacked, receipts))
     for answer in answers:
         yield unpacked(answer)
@@ -96,12 +111,12 @@ def work(
         yield packed_rows([answer(chunk, bounds) for chunk in packed_values(batch)])
 
 
-def answered(bench: Bench, chunk: bytes, bounds: Bounds | None = None) -> bytes:
+def answered(bench: Bench, seconds: float, chunk: bytes, bounds: Bounds | None = None) -> bytes:
     """The answer to one chunk."""
-    return _answered(bench, json.loads(chunk), bounds, len(chunk))
+    return _answered(bench, seconds, json.loads(chunk), bounds, len(chunk))
 
 
-def answered_there(bench: Bench, ticket: Ticket, chunk: bytes, bounds: Bounds | None = None) -> bytes:
+def answered_there(bench: Bench, ticket: Ticket, seconds: float, chunk: bytes, bounds: Bounds | None = None) -> bytes:
     """The receipt for one chunk, whose messages are read in the store, where the answer is left."""
     number, sets = json.loads(chunk)
     keys = {key for _, _, members, *_ in sets for *_, key in members}
@@ -111,18 +126,20 @@ def answered_there(bench: Bench, ticket: Ticket, chunk: bytes, bounds: Bounds | 
             for member in members:
                 member[-1] = found[member[-1]].body
         size = sum([len(stored.body) for stored in found.values()])
-        return _answered(bench, sets, bounds, len(chunk) + size)
+        return _answered(bench, seconds, sets, bounds, len(chunk) + size)
 
     return ticket.worked_off(number, keys, keys, answer).packed()
 
 
-def _answered(bench: Bench, sets: Sequence[Any], bounds: Bounds | None, size: int) -> bytes:
+def _answered(bench: Bench, seconds: float, sets: Sequence[Any], bounds: Bounds | None, size: int) -> bytes:
+    if bounds is not None and bench.functions:
+        return _json(confined(bench, [_complete(*each) for each in sets], seconds, EVALUATION_SECONDS))
     with nullcontext() if bounds is None else bounds.deadline(size):
-        found = []
-        for order, plan, members, keys, now, failure in sets:
-            complete = Complete(order, plan, tuple([Member(*each) for each in members]), tuple(keys), now, failure)
-            found.append((order, bench.outcome(complete)))
-        return _json(found)
+        return _json([(each[0], bench.outcome(_complete(*each))) for each in sets])
+
+
+def _complete(order: int, plan: str, members: Any, keys: Any, now: int, failure: str | None) -> Complete:
+    return Complete(order, plan, tuple([Member(*each) for each in members]), tuple(keys), now, failure)
 
 
 def packed(chunk: Sequence[Complete]) -> bytes:
@@ -156,4 +173,4 @@ def unpacked(answer: bytes) -> dict[int, Outcome]:
 
 def evaluate_here(bench: Bench, sets: Sequence[Complete]) -> dict[int, Outcome]:
     """The same in this process: for tests that need no Spark."""
-    return unpacked(answered(bench, packed(sets)))
+    return unpacked(answered(bench, EVALUATION_SECONDS, packed(sets)))

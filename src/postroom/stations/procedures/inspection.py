@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, islice
 from typing import Any
 
+from postroom.errors import NodeDown
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
@@ -102,7 +103,19 @@ class Waiting:
         }
 
 
-def waiting_sets(network: Network, procedures: Procedures, procedure: str | None, limit: int) -> list[Waiting]:
+class WaitingSets(list[Waiting]):
+    """The working sets that wait at the nodes that answer, and why others do not."""
+
+    def __init__(self, found: Iterable[Waiting] = (), missing: Mapping[str, str] | None = None) -> None:
+        super().__init__(found)
+        self.missing = dict(missing or {})  # by node
+
+    def as_dict(self) -> dict[str, Any]:
+        missing = [{"node": node, "why": why} for node, why in self.missing.items()]
+        return {"waiting": [each.as_dict() for each in self], "missing": missing}
+
+
+def waiting_sets(network: Network, procedures: Procedures, procedure: str | None, limit: int) -> WaitingSets:
     """The oldest working sets that wait at any station, of one procedure or all."""
 
     def work(tx: Transaction) -> dict[str, Desk]:
@@ -112,10 +125,16 @@ def waiting_sets(network: Network, procedures: Procedures, procedure: str | None
 
     homes = network.stations()
     found: list[Waiting] = []
+    missing: dict[str, str] = {}
     for station, desk in network.control.read(work).items():
-        if station in homes and any(procedure in (None, plan.name) for plan in desk.plans):
-            found += network.look(homes[station], partial(_some, network.control, desk, procedure, limit))
-    return sorted(found, key=lambda each: each.since)[:limit]
+        node = homes.get(station)
+        if node is None or node in missing or not any(procedure in (None, plan.name) for plan in desk.plans):
+            continue
+        try:
+            found += network.look(node, partial(_some, network.control, desk, procedure, limit))
+        except NodeDown as down:
+            missing[node] = str(down.facts["why"])
+    return WaitingSets(sorted(found, key=lambda each: each.since)[:limit], missing)
 
 
 def _some(control: Store, desk: Desk, procedure: str | None, limit: int, tx: Transaction) -> list[Waiting]:
@@ -206,10 +225,22 @@ def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, boun
     wants = {}
     for picked in plan.sketches:
         if picked.name not in said:
-            known = _known(plan.procedure, picked.name, said)
-            wants[picked.name] = picked.type + (f" with {', '.join(known)}" if known else "")
+            known = [*_known(plan.procedure, picked.name, said), *_own(plan.procedure, picked.name)]
+            origin = "".join(f" {each.restriction}" for each in plan.procedure.origins if each.sketch == picked.name)
+            wants[picked.name] = picked.type + (f" with {', '.join(known)}" if known else "") + origin
     has = {name: key_text(bound[sketch].message) for sketch, name in names.items()}
     return Waiting(plan.name, station, to_iso(to_datetime(since)), has, wants)
+
+
+def _own(procedure: Procedure, sketch: str) -> list[str]:
+    """What the sketch itself asks for, in its own words."""
+    found = procedure.precondition(sketch)
+    lines = () if found is None else found.lines
+    return [
+        f"{line.field}: {line.conditions}" if line.other is None else f"{line.field} {line.sign} {line.other.field}"
+        for line in lines
+        if line.other is None or line.other.sketch == sketch
+    ]
 
 
 def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, Any]]) -> list[str]:

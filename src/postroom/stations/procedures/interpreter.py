@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from postroom.engine.depot import Bay, Damaged, misread
 from postroom.engine.garbage import collector_off
 from postroom.engine.stage import Result, Turn, timed
 from postroom.engine.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
-from postroom.limits import NODE_PAUSE_SECONDS, PIPELINE_STEPS
+from postroom.limits import EVALUATION_SECONDS, NODE_PAUSE_SECONDS, PIPELINE_STEPS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations import mail
@@ -33,6 +33,7 @@ from postroom.stations.procedures.catalog import Procedures
 from postroom.stations.procedures.claiming import DAMAGED, Look, WorkingSet, arrivals, look
 from postroom.stations.procedures.committing import TIMER, commit, tell
 from postroom.stations.procedures.errors import ERROR
+from postroom.stations.procedures.patience import Patience
 from postroom.stations.procedures.plan import Desk
 from postroom.stations.procedures.working import Evaluate, Exchange, conclude, forms_of, prepared, unknown_station
 from postroom.store.base import Store
@@ -62,6 +63,7 @@ class Interpreter:
         self._procedures = procedures
         self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
         self._untidy: set[str] = set()  # nodes where candidates may be left of messages that have moved
+        self._patience = Patience()
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         def work(tx: Transaction) -> tuple[int, dict[str, Desk], bool]:
@@ -100,16 +102,27 @@ class Interpreter:
         for station, desk in desks.items():
             if station in homes:
                 by_node.setdefault(homes[station], []).append(desk)
+        self._patience.forget({desk.station: node for node, some in by_node.items() for desk in some})
         for node, some in by_node.items():
             if self._paused.get(node, 0) > monotonic():
                 continue
             try:
-                step = _Steps(self._network, self._procedures, turn, version, node, homes, self.evaluate)
+                ways = _Ways(self.evaluate, self._patience)
+                step = _Steps(self._network, self._procedures, turn, version, node, homes, ways)
                 for result in step.run(some):
                     self._untidy.add(node)
                     yield result
             except NodeDown:
                 self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
+        if self._patience.pause():
+            raise Stale  # there is more to do, soon
+
+
+class _Ways(NamedTuple):
+    """How sets are worked out: those that are quick, and those that take their time."""
+
+    evaluate: Evaluate | None
+    patience: Patience
 
 
 @dataclass
@@ -135,7 +148,7 @@ class _Steps:
         version: int,
         node: str,
         homes: Mapping[str, str],
-        evaluate: Evaluate | None,
+        ways: _Ways,
     ) -> None:
         self._network = network
         self._procedures = procedures
@@ -143,7 +156,7 @@ class _Steps:
         self._version = version
         self._node = node
         self._homes = homes
-        self._evaluate = evaluate
+        self._evaluate, self._patience = ways
         self._store = network.control if node == CONTROL else network.filing_store(node)
         self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
         self._bays: list[Bay] = []
@@ -169,7 +182,8 @@ class _Steps:
                 left = _STEPS
                 while True:
                     while left and len(under_way) <= PIPELINE_STEPS:
-                        claim = self._claim(desks, {each.desk.station for one in under_way for each in one.looks})
+                        busy = {each.desk.station for one in under_way for each in one.looks}
+                        claim = self._claim(desks, busy | self._patience.busy)
                         if claim is None:
                             break
                         under_way.append(claim)
@@ -189,6 +203,7 @@ class _Steps:
         with timed(seconds, "claim"):
             kept = self._opened(desks)
             looks, more = self._looks([desk for desk in desks if desk.station not in busy], kept)
+            self._patience.give(looks)
             sets = [each for found in looks for each in found.sets if each.outcome is None]
             bay = self._bay()
             coming = self._begun(sets, bay) if sets else None
@@ -207,6 +222,9 @@ class _Steps:
             if claim.coming is not None:
                 conclude(claim.sets, claim.coming.result(), self._homes)
             for found in claim.looks:
+                slow = found.end_at_open()
+                if slow is not None:
+                    self._patience.begin(found, slow, self._worked_out_alone(slow))
                 found.end_at_failure()
         with timed(claim.seconds, "commit"):
             result, parcels = self._commit(claim.looks, claim.bay)
@@ -311,6 +329,21 @@ class _Steps:
                 raise misread(damaged.keys[0]) from damaged
             raise Stale from damaged
 
+    def _worked_out_alone(self, slow: WorkingSet) -> Callable[[], Mapping[int, Outcome]]:
+        """A set whose functions may take all the time that there is, and no bay: the step has ended then."""
+        forms = self._network.control.read(partial(forms_of, self._procedures.forms, [slow]))
+        bench, pieces = prepared([slow], forms, self._store.session.clock())
+
+        def work() -> Mapping[int, Outcome]:
+            from postroom.stations.procedures.evaluation import evaluate
+
+            outcomes = evaluate(self._turn.spark(), bench, pieces, seconds=EVALUATION_SECONDS)
+            conclude([slow], outcomes, self._homes)
+            assert slow.outcome is not None
+            return {0: slow.outcome}
+
+        return work
+
     # --- the commit ---
 
     def _fence(self, tx: Transaction) -> None:
@@ -354,7 +387,7 @@ class _Steps:
         for found in looks:
             if not found.fetch:
                 continue
-            mail.fetch(self._network, found.desk.station, self._node, found.fetch)
+            mail.fetch(self._network, found.desk.station, self._node, found.fetch, f"procedure {found.fetcher}")
             self._store.transact("desks", partial(_forget_remote, found.kept.id, list(found.fetch)))
 
     # --- later ---

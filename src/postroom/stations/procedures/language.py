@@ -50,6 +50,7 @@ _DESTINATION = re.compile(
     rf"destination\s+(?P<name>{_ID})\s+on\s+(?P<sketch>{_ID})\s+copy\s+(?P<copy>\d{{1,4}})\s+"
     r"(?P<operation>leave|ship|dossier|abort)(?P<where>\s+.*)?"
 )
+_LIKE_AFTER = re.compile(r"^[^\"]*\safter(\s[^\"]*)?$")
 _AFTER = re.compile(r"(?P<where>.*\S)\s+after\s+(?P<count>\d{1,6})\s+(?P<unit>second|minute|hour|day)s?")
 _FIELD = re.compile(rf'(?:"(?P<quoted>{INSIDE})"|(?P<bare>[^:"]+?))\s*:\s*(?P<said>.*)')
 _OTHER = re.compile(rf"(?P<sign><>|<=|>=|<|>|=)?\s*(?=\?{_ID}\.)(?P<reference>.+)")
@@ -154,6 +155,9 @@ class _Reader:
         operation, where = Operation(match["operation"]), (match["where"] or "").strip()
         later = _AFTER.fullmatch(where) if operation is Operation.SHIP else None
         after = None if later is None else (int(later["count"]), later["unit"])
+        if later is None and operation is Operation.SHIP and _LIKE_AFTER.fullmatch(where):
+            what = "after NUMBER seconds, minutes, hours or days is expected here; a name with after stands in quotes"
+            _fail(replace(position, column=position.column + row.rindex("after")), what, "syntax")
         where = where if later is None else later["where"]
         if bool(where) != (operation is not Operation.LEAVE):
             needs = "why" if operation is Operation.ABORT else "where"

@@ -20,7 +20,7 @@ from postroom.stations import conditions
 from postroom.stations.conditions import Condition, any_holds
 from postroom.stations.filing import indexed
 from postroom.stations.forms import Form
-from postroom.stations.procedures.definitions import ME, Procedure, Written, calls, references
+from postroom.stations.procedures.definitions import Procedure, Written, calls, references
 from postroom.stations.procedures.goals import Goals, goals
 from postroom.stations.procedures.ordering import ordered
 from postroom.store.desks import APART
@@ -92,7 +92,7 @@ class Picked:
         """Whether every message of the type is selected."""
         return not (self.conditions or self.relations or self.refused) and self.stations is None
 
-    def selects(self, said: Mapping[str, Any], origin: str) -> bool:
+    def selects(self, said: Mapping[str, Any], origins: frozenset[str]) -> bool:
         """Selection first, then the origin."""
         for name, kind, wanted in self.conditions:
             if not any_holds(wanted, scalars(kind, said.get(name))):
@@ -101,7 +101,7 @@ class Picked:
             ours, theirs = _value(said, name, kind), _value(said, other, other_kind)
             if ours is None or theirs is None or not compare(ours, sign, theirs):
                 return False
-        return origin not in self.refused and (self.stations is None or origin in self.stations)
+        return self.refused.isdisjoint(origins) and (self.stations is None or not self.stations.isdisjoint(origins))
 
     def values(self, said: Mapping[str, Any]) -> tuple[str, ...] | None:
         """What joins compare; None if one of these fields is empty: then nothing agrees with it."""
@@ -231,7 +231,7 @@ def _picked(procedure: Procedure, forms: Mapping[str, Form], number: int, joins:
     refused: frozenset[str] = frozenset()
     for origin in procedure.origins:
         if origin.sketch == sketch.name:
-            stations = frozenset(procedure.station if name == ME else name for name in origin.stations)
+            stations = frozenset(origin.stations)
             named, refused = (named, stations) if origin.refused else (stations, refused)
     return Picked(
         sketch.name, sketch.type, tuple(asked), tuple(relations), tuple(joins.fields[number].values()), named, refused
@@ -379,12 +379,12 @@ class Desk:
         return known
 
 
-def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origin: str) -> list[Selected]:
+def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origins: frozenset[str]) -> list[Selected]:
     """Those of the sketches that a message fits."""
     said, _ = _decode(body)  # it is ours, so there is nothing before it or behind
     found = []
     for number, place, picked in wanted:
-        if picked.takes_all or picked.selects(said, origin):
+        if picked.takes_all or picked.selects(said, origins):
             values = picked.values(said)
             if values is not None:
                 # the constructor's half cost counts here

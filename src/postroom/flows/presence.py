@@ -1,0 +1,83 @@
+"""Clients that are present: each is connected while its process lives. One that is killed becomes disconnected.
+
+A present client holds a lease, which it renews. Whoever finds one that has lapsed (the engine before each step, and
+whoever asks for subscriptions) disables the arcs of its client, as if it had said so itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from postroom.errors import DefinitionUnknown, LeaseLost, StoreError
+from postroom.flows.clients import Clients
+from postroom.flows.meta import By
+from postroom.limits import CLIENT_LEASE_SECONDS
+from postroom.store.base import Store
+from postroom.store.leases import Lease
+from postroom.store.owner import described, is_alive, process_token
+from postroom.store.transaction import Transaction
+
+_LEASE = "client "
+_NOBODY = "nobody"  # who takes the lease of a client that has ended
+
+
+@contextmanager
+def present(store: Store, clients: Clients, by: By) -> Iterator[None]:
+    """Connect a client for as long as the block runs; a second process of the same name is refused."""
+    name = _LEASE + by.principal
+
+    def begin(tx: Transaction) -> int:
+        clients.switch(by.principal, by, tx, disabled=False)
+        return tx.leases.acquire(name, process_token(), CLIENT_LEASE_SECONDS)
+
+    def end(tx: Transaction) -> None:
+        tx.leases.check(name, fence)
+        tx.leases.release(name, fence)
+        with suppress(DefinitionUnknown):  # it has no subscription any more
+            clients.switch(by.principal, by, tx, disabled=True)
+
+    with store.acting(by.principal):
+        fence = store.transact("connect", begin)
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(CLIENT_LEASE_SECONDS / 3):
+            try:
+                store.transact("connect", lambda tx: tx.leases.renew(name, fence, CLIENT_LEASE_SECONDS))
+            except LeaseLost:
+                return  # it was thought dead, and disconnected
+            except StoreError:
+                continue  # a busy store is asked again
+
+    beat = threading.Thread(target=renew, name="postroom-client", daemon=True)
+    beat.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        beat.join()
+        with suppress(LeaseLost), store.acting(by.principal):
+            store.transact("disconnect", end)
+
+
+def end_lapsed(store: Store, clients: Clients) -> None:
+    """Disconnect the clients whose processes have ended without saying so."""
+    if not store.read(_lapsed):
+        return
+
+    def work(tx: Transaction) -> None:
+        for lease in _lapsed(tx):
+            client = lease.name.removeprefix(_LEASE)
+            with suppress(DefinitionUnknown):  # it has no subscription any more
+                clients.switch(client, By(client, described(lease.owner), proven=True), tx, disabled=True)
+            # With a number of its own, so that a process that was only slow learns of it.
+            tx.leases.release(lease.name, tx.leases.acquire(lease.name, _NOBODY, 0))
+
+    store.transact("disconnect", work)
+
+
+def _lapsed(tx: Transaction) -> list[Lease]:
+    held = [each for each in tx.leases.all() if each.name.startswith(_LEASE) and not each.released]
+    return [each for each in held if each.expires <= tx.now or is_alive(each.owner) is False]

@@ -1,0 +1,118 @@
+"""Working sets whose functions are someone else's code, each within its own time, in a process that may be ended.
+
+A function that never answers, or that ends its process, costs the set that asked it, and no other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+from collections.abc import Sequence
+from enum import Enum, auto
+from time import monotonic
+
+from postroom.stations import functions
+from postroom.stations.procedures.actions import CODE, LATER, SLOW, Bench, Complete, Made, Outcome
+
+_CHUNK_SECONDS = 0.7  # then what is left of a chunk comes with the next step: others wait for this one
+_READ_BYTES = 1 << 16
+
+
+class _End(Enum):
+    DONE = auto()
+    DIED = auto()
+    LATE = auto()  # no answer to the next set
+    ENOUGH = auto()  # of time for all
+
+
+def confined(bench: Bench, sets: Sequence[Complete], seconds: float, most: float) -> list[tuple[int, Outcome]]:
+    """What sets lead to. One that takes longer than ``seconds`` is slow; it fails if that is the most it may take."""
+    found: list[tuple[int, Outcome]] = []
+    left, died = list(sets), False
+    until = monotonic() + _CHUNK_SECONDS if seconds < most else float("inf")
+    while left:
+        done, end = _in_child(bench, left, seconds, until)
+        found += done
+        left = left[len(done) :]
+        died = died and not done
+        if not left or (end is _End.ENOUGH and found):
+            break
+        if end is _End.DIED and not died:
+            died = True  # processes die by themselves, too: guilty is who does it twice
+            continue
+        guilty = left.pop(0)
+        found.append((guilty.order, _guilt(end, seconds, most)))
+        if found[-1][1].is_open:  # its station has to wait for it; others have not
+            behind = [each for each in left if _station(bench, each) == _station(bench, guilty)]
+            found += [(each.order, Outcome(code=LATER)) for each in behind]
+            left = [each for each in left if each not in behind]
+        died = False
+    return found + [(each.order, Outcome(code=LATER)) for each in left]
+
+
+def _guilt(end: _End, seconds: float, most: float) -> Outcome:
+    if end is _End.DIED:
+        return Outcome(code=CODE, why="a function killed its worker")
+    if seconds < most:
+        return Outcome(code=SLOW)
+    return Outcome(code=CODE, why=f"a function took longer than {most:g} seconds")
+
+
+def _station(bench: Bench, complete: Complete) -> str:
+    return bench.plans[complete.plan].procedure.station
+
+
+def _in_child(
+    bench: Bench, sets: Sequence[Complete], seconds: float, until: float
+) -> tuple[list[tuple[int, Outcome]], _End]:
+    """The outcomes of the first sets, up to one that does not answer in time or ends the process."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _work(bench, sets, theirs)
+    os.close(theirs)
+    found: list[tuple[int, Outcome]] = []
+    said = bytearray()
+    try:
+        late = monotonic() + seconds
+        while len(found) < len(sets):
+            now = monotonic()
+            if now > min(late, until):
+                return found, _End.LATE if now > late else _End.ENOUGH
+            if not select.select([ours], [], [], max(0.0, min(late, until) - now))[0]:
+                continue
+            more = os.read(ours, _READ_BYTES)
+            if not more:
+                return found, _End.DIED
+            said += more
+            *lines, rest = said.split(b"\n")
+            said = bytearray(rest)
+            found += [_read(bytes(line)) for line in lines]
+            if lines:
+                late = monotonic() + seconds
+        return found, _End.DONE
+    finally:
+        os.close(ours)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _work(bench: Bench, sets: Sequence[Complete], to: int) -> None:
+    """In the child: an answer a line, and then the end, whatever happens."""
+    try:
+        functions.answer_for_themselves()
+        for each in sets:
+            said = json.dumps((each.order, bench.outcome(each)), ensure_ascii=False, separators=(",", ":")).encode()
+            view = memoryview(said + b"\n")
+            while view:
+                view = view[os.write(to, view) :]
+    finally:
+        os._exit(0)
+
+
+def _read(line: bytes) -> tuple[int, Outcome]:
+    order, (written, made, where, code, why) = json.loads(line)
+    bodies = {sketch: (body, tuple(fields)) for sketch, (body, fields) in written.items()}
+    return order, Outcome(bodies, tuple(Made(*each) for each in made), tuple(where), code, why)

@@ -1,0 +1,87 @@
+"""Working sets whose functions take their time are worked out beside all others, one at a time.
+
+Their stations wait for them, as messages of a station are handled one after another; other stations go on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from postroom.stations.procedures.actions import Outcome
+from postroom.stations.procedures.claiming import Look, WorkingSet
+
+_PAUSE_SECONDS = 0.05  # between two looks whether one is done
+Work = Callable[[], Mapping[int, Outcome]]
+
+
+class _Begun(NamedTuple):
+    mark: tuple[object, ...]  # which set it is
+    keys: tuple[int, ...]  # of its new messages
+    coming: Future[Mapping[int, Outcome]]
+
+
+class Patience:
+    """The sets that stations wait for."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, _Begun] = {}  # by station
+        self._todo: SimpleQueue[tuple[Work, Future[Mapping[int, Outcome]]]] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._ready: set[str] = set()  # stations whose outcome nobody has taken
+
+    @property
+    def busy(self) -> set[str]:
+        """The stations that wait."""
+        return {station for station, each in self._begun.items() if not each.coming.done()}
+
+    def begin(self, found: Look, working: WorkingSet, work: Work) -> None:
+        """Work a set out, however long it takes. A thread that hangs with its job does not keep the process."""
+        coming: Future[Mapping[int, Outcome]] = Future()
+        self._begun[found.desk.station] = _Begun(_mark(found, working), working.keys, coming)
+        self._todo.put((work, coming))
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, daemon=True, name="postroom-slow-procedures")
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            work, coming = self._todo.get()
+            try:
+                coming.set_result(work())
+            except BaseException as error:
+                coming.set_exception(error)
+
+    def give(self, looks: Sequence[Look]) -> None:
+        """Give sets their outcomes that were worked out meanwhile; if a station has another set now, they are void."""
+        for found in looks:
+            known = self._begun.pop(found.desk.station, None)
+            if known is None:
+                continue
+            for each in found.sets:
+                if _mark(found, each) == known.mark and each.outcome is None:
+                    each.keys = known.keys
+                    (each.outcome,) = known.coming.result().values()
+
+    def pause(self) -> bool:
+        """Wait a moment for the sets that are under way; False if there are none."""
+        for station in self._ready & self._begun.keys():
+            del self._begun[station]  # the station has other messages now, or is on a node that does not answer
+        under_way = [each.coming for each in self._begun.values() if not each.coming.done()]
+        if under_way:
+            wait(under_way, _PAUSE_SECONDS)
+        self._ready = self._begun.keys() - self.busy
+        return bool(self._begun)
+
+    def forget(self, stations: Mapping[str, str]) -> None:
+        """Stations that are no more, or have no procedures any more."""
+        for station in self._begun.keys() - stations.keys():
+            del self._begun[station]
+
+
+def _mark(found: Look, working: WorkingSet) -> tuple[object, ...]:
+    members = sorted((sketch, each.message, each.position) for sketch, each in working.members.items())
+    return found.desk.edition, working.plan.name, *members

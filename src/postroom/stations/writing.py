@@ -1,0 +1,176 @@
+r"""Values as they are written into blanks, and read from there: every text can be written, and is read as it was.
+
+What cannot stand in a blank as it is stands behind a backslash: ``\n`` is the end of a line, ``\\`` a backslash,
+``\u{a0}`` a character by its number, ``\u{}`` nothing. A row that ends with a backslash goes on without a blank, one
+that ends with ``\n`` too; all others with one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_CUT_MIN = 12  # a narrower blank takes no part of a word; the longest escape has 10 characters
+_EDGES = " _"
+_ESCAPE = re.compile(r"\\(?:n|\\|u\{(?P<number>[0-9A-Fa-f]{0,6})\})")
+_BREAK = re.compile(r"(?<=[^ _]) (?=[^ _])")  # a blank between words, which the end of a row stands for
+
+
+class Unreadable(Exception):
+    """What is written is none of ours: what, and how many characters from the beginning of which row."""
+
+    def __init__(self, what: str, row: int, offset: int) -> None:
+        super().__init__(what)
+        self.row, self.offset = row, offset
+
+
+def written(said: str, *, without: str = "") -> str:
+    r"""A text in one row; characters of ``without`` are written by their numbers.
+
+    >>> print(written(" two\nlines_"))
+    \u{20}two\nlines\u{5f}
+    """
+    inside = "".join(_token(each, without) for each in said)
+    head = _begun(inside) if inside else ""
+    return head[:-1] + _number(head[-1]) if head[-1:] and head[-1] in _EDGES else head
+
+
+def listed(several: Sequence[str], *, without: str = "") -> str:
+    """A list in one row, with commas between its values."""
+    return ", ".join(written(each, without=without + ",") or _number("") for each in several)
+
+
+def laid_out(row: str, width: int, reach: int) -> list[str] | None:
+    """What was written, in rows that fit a blank; None if it does not fit."""
+    if len(row) <= reach and all(match[0] != r"\n" for match in _ESCAPE.finditer(row)):
+        return [row] if row else []
+    rows: list[str] = []
+    for paragraph in _paragraphs(row):
+        for piece in _wrapped(paragraph, width):
+            if piece is None:
+                return None
+            rows.append(piece)
+    return rows
+
+
+def joined(rows: Sequence[str]) -> Row:
+    """The rows of a blank, without what fills it, as one; it knows where each began."""
+    said, starts = "", []
+    for number, row in enumerate(rows):
+        if number:
+            if _goes_on(said):
+                said = said[:-1]
+            elif not _ends_line(said):
+                said += " "
+        starts.append(len(said))
+        said += row
+    return Row(said, tuple(starts))
+
+
+class Row(NamedTuple):
+    said: str
+    starts: tuple[int, ...]
+
+    def read(self) -> str:
+        """The text that was written."""
+        return self._read(0, len(self.said))
+
+    def read_list(self) -> list[str]:
+        """The values of a list."""
+        found, at = [], 0
+        for part in self.said.split(","):  # an escape has no comma in it
+            inside = part.strip(" ")
+            if inside:
+                start = at + len(part) - len(part.lstrip(" "))
+                found.append(self._read(start, start + len(inside)))
+            at += len(part) + 1
+        return found
+
+    def _read(self, at: int, end: int) -> str:
+        found = []
+        while at < end:
+            backslash = self.said.find("\\", at, end)
+            if backslash < 0:
+                found.append(self.said[at:end])
+                break
+            found.append(self.said[at:backslash])
+            match = _ESCAPE.match(self.said, backslash, end)
+            number = None if match is None or match["number"] is None else int(match["number"] or "0", 16)
+            if match is None or (number is not None and number > 0x10FFFF):
+                what = r"a backslash is written \\, the end of a line \n, another character \u{number}"
+                raise Unreadable(what, *self._place(backslash))
+            if number is None:
+                found.append("\n" if match[0] == r"\n" else "\\")
+            elif match["number"]:
+                found.append(chr(number))
+            at = match.end()
+        return "".join(found)
+
+    def _place(self, at: int) -> tuple[int, int]:
+        row = max(number for number, start in enumerate(self.starts) if start <= at)
+        return row, at - self.starts[row]
+
+
+def _token(character: str, without: str) -> str:
+    if character in ("\n", "\\"):
+        return r"\n" if character == "\n" else r"\\"
+    return _number(character) if character in without or not character.isprintable() else character
+
+
+def _number(character: str) -> str:
+    return f"\\u{{{format(ord(character), 'x') if character else ''}}}"
+
+
+def _paragraphs(row: str) -> Iterator[str]:
+    """Parts of a row that end with a line of the text."""
+    start = 0
+    for match in _ESCAPE.finditer(row):
+        if match[0] == r"\n":
+            yield row[start : match.end()]
+            start = match.end()
+    if row[start:]:
+        yield row[start:]
+
+
+def _wrapped(paragraph: str, width: int) -> Iterator[str | None]:
+    """Rows of a paragraph, as many words in each as fit; None where a word is longer and cannot be cut."""
+    line = ""
+    for word in _BREAK.split(_begun(paragraph)):
+        if line and len(line) + 1 + len(word) <= width:
+            line += f" {word}"
+            continue
+        if line:
+            yield line
+        line = word
+        while len(line) > width:
+            if width < _CUT_MIN:
+                yield None
+                return
+            part, line = _cut(line, width)
+            yield part
+    if line:
+        yield line
+
+
+def _cut(word: str, width: int) -> tuple[str, str]:
+    """As much of a word as a row takes, and the rest."""
+    at = 0
+    for match in re.finditer(rf"{_ESCAPE.pattern}|.", word):
+        if match.end() >= width:
+            break
+        at = match.end()
+    return word[:at] + "\\", _begun(word[at:])
+
+
+def _begun(row: str) -> str:
+    """As a row may begin: not with what fills a blank."""
+    return _number(row[0]) + row[1:] if row[0] in _EDGES else row
+
+
+def _goes_on(said: str) -> bool:
+    return (len(said) - len(said.rstrip("\\"))) % 2 == 1
+
+
+def _ends_line(said: str) -> bool:
+    return said.endswith("n") and _goes_on(said[:-1])

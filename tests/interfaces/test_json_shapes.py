@@ -1,0 +1,80 @@
+"""One vocabulary for JSON. The fixture ``run`` compares every document that any test of commands prints with it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.interfaces import shapes
+from tests.interfaces.conftest import Run
+
+FORM = """\
+type NOTE
+| To: ________ Text: ________ |
+field To string required
+field Text string free
+procedure pair at Desk
+  precondition a : NOTE
+    Text: <> ""
+  precondition b : NOTE
+    To: ?a.To
+"""
+
+
+@pytest.fixture
+def desk(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("POSTROOM_PASSWORD", "secret")
+    for name in ("Desk", "Lamp"):
+        assert run("station", "add", name, "--json").code == 0
+    with open("note.form", "w") as file:
+        file.write(FORM)
+    assert run("load", "note.form", "--json").code == 0
+    return run
+
+
+def test_names_mean_one_thing_wherever_stations_say_them(desk: Run) -> None:
+    me = ("--as", "Desk", "--json")
+    key = desk("create", "NOTE", "To=x", *me).json["key"]
+    desk("modify", key, "Text=y", *me)
+    places = {
+        desk("show", key, "--json").json["queue"],
+        desk("locate", key, "--json").json["place"],
+        desk("query", "NOTE", *me).json["images"][0]["place"],
+        desk("list", *me).json["messages"][0]["place"],
+        *(event["to"] for event in desk("trace", key, "--json").json["events"]),
+        *(event["to"] for event in desk("journal", "--json").json["events"] if event["key"] == key),
+    }
+    assert places == {"Desk"}, "one place has one name"
+    assert desk("dossier", "add", "d", key, *me).json["added_count"] == 1
+    assert desk("dossier", "list", *me).json["dossiers"] == [{"name": "d", "message_count": 1}]
+    assert desk("dossier", "remove", "d", key, *me).json["removed_count"] == 1
+    assert desk("node", "list", "--json").json["nodes"][0]["station_count"] == 2
+    (procedure,) = desk("procedure", "list", "--json").json["procedures"]
+    assert isinstance(procedure["version"], int)
+    assert "since" not in procedure
+    assert desk("procedure", "disable", "pair", "--json").json["changed"] == ["pair"]
+    assert desk("procedure", "disable", "pair", "--json").json["changed"] == []
+    assert desk("waiting", "--json").json == {"status": "00", "waiting": [], "missing": []}
+    assert desk("trace", key, "--values", "--json").json["events"][1]["values"] == {"Text": "y"}
+    assert desk("show", key, "--edition", "9", "--json").json["error"]["code"] == "argument-invalid"
+    for words in (
+        ["get"],
+        ["mail"],
+        ["next"],
+        ["copy", key],
+        ["ship", key, "Lamp"],
+        ["form", "NOTE"],
+        ["table", "list"],
+    ):
+        assert desk(*words, *(me if words[0] != "form" else ("--json",))).json["status"] == "00"
+
+
+def test_every_name_of_a_shape_is_in_the_vocabulary_and_no_document_escapes() -> None:
+    names = shapes.SCHEMA["$defs"]["names"]
+    assert all(set(shape["properties"]) <= set(names) for shape in shapes.COMMANDS.values())
+    assert all(each["description"] for each in names.values())
+    shape = shapes.COMMANDS["locate"]
+    assert not shapes.problems({"status": "00", "key": "00001.00001", "place": None}, shape, "d")
+    assert shapes.problems({"status": "00", "key": 1, "place": None}, shape, "d") == ["d.key is no string or null: 1"]
+    assert shapes.problems({"status": "00", "key": "k"}, shape, "d") == ["d lacks place"]
+    assert shapes.problems({"status": "00", "key": "k", "place": "p", "at": "x"}, shape, "d")
+    with pytest.raises(AssertionError, match="begins with its status"):
+        shapes.check(["locate"], {"key": "k", "place": "p"})

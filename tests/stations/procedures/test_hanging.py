@@ -1,0 +1,204 @@
+"""A function that hangs, eats memory or ends its process fails its own set; other stations go on within a second."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import postroom
+from postroom.errors import FunctionFailed
+from postroom.room import Postroom
+
+from .office import office
+
+MASTER = "local[2]"
+GUILTY = """\
+procedure bad at ann
+  precondition order : ORDER
+  action mark on order
+    Status: misbehaving(?order.Item)
+procedure good at bob
+  precondition order : ORDER
+  action mark on order
+    Status: behaving(?order.Item)
+"""
+
+
+@postroom.function
+def misbehaving(how: str) -> str:
+    if how == "loops":
+        while True:
+            pass
+    if how == "loops in C":
+        return str(sum(range(10**14)))
+    if how == "sleeps":
+        time.sleep(1_000)
+    if how == "eats memory":
+        return "x" * (1 << 40)
+    if how == "dies":
+        os._exit(3)
+    if how == "is slow":
+        time.sleep(1)
+    return "done"
+
+
+@postroom.function
+def behaving(how: str) -> str:
+    return "done"
+
+
+def test_one_hanging_function_fails_its_own_set_while_other_stations_go_on(
+    sqlite_url: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    with office(sqlite_url, tmp_path, GUILTY) as room, office_of(sqlite_url) as other:
+        room._interpreter.evaluate = None
+        bob, ann = other._station("bob"), other._station("ann")
+        bob.create("ORDER", No=0, Item="quick")
+        room.run_until_idle(master=MASTER)  # workers are there
+        engine = threading.Thread(target=lambda: room.run(master=MASTER), daemon=True)
+        engine.start()
+        first = ann.create("ORDER", No=1, Item="loops in C")
+        slowest = 0.0
+        for number in range(2, 8):
+            time.sleep(0.5)
+            key, began = bob.create("ORDER", No=number, Item="quick"), time.monotonic()
+            while bob.show(key).fields["Status"] != "done":
+                assert time.monotonic() - began < 10, f"order {number} waits for another station"
+                time.sleep(0.02)
+            slowest = max(slowest, time.monotonic() - began)
+        later = ann.create("ORDER", No=9, Item="quick")
+        began = time.monotonic()
+        while ann.show(later).fields["Status"] != "done":
+            assert time.monotonic() - began < 60
+            time.sleep(0.05)
+        room.stop()
+        engine.join(30)
+        (error,) = ann.dossier("errors")
+        assert error.fields["Code"] == "PP0001"
+        assert error.fields["Messages"] == (first,)
+        assert "a function took longer than 10 seconds" in str(error.fields["Description"])
+        assert slowest < 1.5, f"another station waited {slowest:.1f} s"
+
+
+def office_of(url: str) -> Postroom:
+    return postroom.open(url)
+
+
+@pytest.mark.parametrize("how", ["eats memory", "dies"])
+def test_a_function_that_ends_its_process_fails_its_own_set_alone(
+    sqlite_url: str, tmp_path: Path, spark: SparkSession, how: str
+) -> None:
+    with office(sqlite_url, tmp_path, GUILTY) as room:
+        room._interpreter.evaluate = None
+        ann, bob = room._station("ann"), room._station("bob")
+        keys = ann.create_many("ORDER", [{"No": n, "Item": how if n == 3 else "quick"} for n in range(6)])
+        others = bob.create_many("ORDER", [{"No": n, "Item": "quick"} for n in range(6)])
+        began = time.monotonic()
+        room.run_until_idle(master=MASTER)
+        assert time.monotonic() - began < 20
+        assert [ann.show(key).fields["Status"] for key in keys] == ["done"] * 3 + [None] + ["done"] * 2
+        assert [bob.show(key).fields["Status"] for key in others] == ["done"] * 6
+        (error,) = ann.dossier("errors")
+        assert error.fields["Messages"] == (keys[3],)
+
+
+def test_a_function_that_takes_its_time_is_waited_for(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> None:
+    with office(sqlite_url, tmp_path, GUILTY) as room:
+        room._interpreter.evaluate = None
+        ann = room._station("ann")
+        keys = ann.create_many("ORDER", [{"No": n, "Item": "is slow" if n == 1 else "quick"} for n in range(3)])
+        room.run_until_idle(master=MASTER)
+        assert [ann.show(key).fields["Status"] for key in keys] == ["done"] * 3
+        assert ann.dossiers() == {}
+        acted = [event.verb for key in keys for event in room.trace(key)]
+        assert acted == ["create", "modify"] * 3
+
+
+SIGNED = """\
+type LETTER
+| To: ________ Seal: __________ |
+field To string required
+field Seal string automatic seal
+"""
+_sealing = threading.Event()
+
+
+@postroom.function
+def seal(others: dict[str, object]) -> str:
+    if others["To"] == "nobody":
+        _sealing.set()
+        time.sleep(1_000)
+    return "sealed"
+
+
+def _with_letters(room: Postroom, folder: Path, more: str = "") -> None:
+    file = folder / "letter.form"
+    file.write_text(SIGNED + more)
+    room.load(file)
+
+
+def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.stations.functions.EVALUATION_SECONDS", 2.0)
+    with office(url, tmp_path, "") as room, office_of(url) as other:
+        _with_letters(room, tmp_path)
+        ann, bob = room._station("ann"), other._station("bob")
+        kept = ann.create("LETTER", To="bob")
+        failures: list[BaseException] = []
+
+        def hang() -> None:
+            try:
+                with office_of(url) as own:
+                    own._station("ann").create("LETTER", To="nobody")
+            except FunctionFailed as error:
+                failures.append(error)
+
+        _sealing.clear()
+        thread = threading.Thread(target=hang, daemon=True)
+        thread.start()
+        assert _sealing.wait(10)
+        began = time.monotonic()
+        bob.create("ORDER", No=1)
+        assert time.monotonic() - began < 1
+        thread.join(20)
+        (failure,) = failures
+        assert "took longer than 2 seconds" in str(failure)
+        assert [each.key for each in ann.messages()] == [kept], "what was refused has changed nothing"
+        assert ann.show(kept).fields["Seal"] == "sealed"
+
+
+def test_a_hanging_function_at_a_counter_stops_only_its_message(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.stations.functions.EVALUATION_SECONDS", 3.0)
+    with office(url, tmp_path, "") as room, office_of(url) as other:
+        for name in ("letters", "orders"):
+            room.create_queue(name)
+        _with_letters(
+            room,
+            tmp_path,
+            "counter one at ann takes LETTER from letters\ncounter two at bob takes ORDER from orders\n",
+        )
+        engine = threading.Thread(target=lambda: room.run(), daemon=True)
+        _sealing.clear()
+        for to in ("bob", "nobody", "cid"):
+            room.queue("letters").send(f"To: {to}")
+        engine.start()
+        assert _sealing.wait(20)
+        began = time.monotonic()
+        room.queue("orders").send("No: 1")
+        while not other._station("bob").mail():
+            assert time.monotonic() - began < 2, "another counter waits for it"
+            time.sleep(0.02)
+        while len(other._station("ann").mail()) < 2:
+            assert time.monotonic() - began < 30
+            time.sleep(0.05)
+        room.stop()
+        engine.join(20)
+        assert "took longer than 3 seconds" in getattr(other.receive("postroom-errors").message, "body", "")

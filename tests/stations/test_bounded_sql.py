@@ -1,0 +1,124 @@
+"""Statements end: in their time, when someone interrupts them, and before they fill the memory. Numbers are exact."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.stations.world import desk, network
+
+from postroom.errors import ArgumentInvalid, FieldRefused, SqlRefused
+from postroom.room import Postroom
+from postroom.stations import sql
+from postroom.stations.station import Station
+
+FORM = """\
+type PART
+| Name: ________ Count: ______ Size: ________ |
+| Marks: ________ |
+field Name string required
+field Count int free
+field Size decimal free
+field Marks list of string free
+"""
+ENDLESS = "SELECT count(*) FROM t a, t b, t c, t d, t e, t f, t g WHERE a.Name || b.Name || c.Name <> d.Name || e.Name"
+
+
+@pytest.fixture
+def room(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> Iterator[Postroom]:
+    with network(sqlite_url, tmp_path, {}, {"ann": "control"}, FORM) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ann(room: Postroom) -> Station:
+    there = desk(room, "ann")
+    there.create_many("PART", [{"Name": f"n{number}", "Count": number} for number in range(300)])
+    there.query("PART", into="t")
+    return there
+
+
+def running(spark: SparkSession) -> list[int]:
+    return list(spark.sparkContext.statusTracker().getActiveJobsIds())
+
+
+def test_a_statement_that_takes_too_long_is_ended_on_spark_too(ann: Station, spark: SparkSession) -> None:
+    told: list[tuple[int, int]] = []
+    began = time.monotonic()
+    with pytest.raises(SqlRefused, match="longer than 2 seconds"):
+        ann.sql(ENDLESS, timeout=2, progress=lambda done, total: told.append((done, total)))
+    assert time.monotonic() - began < 15
+    until = time.monotonic() + 10
+    while running(spark):
+        assert time.monotonic() < until, "the job goes on"
+        time.sleep(0.1)
+    assert told, "someone was told how far it is"
+    assert ann.sql("SELECT max(Count) AS n FROM t").rows == ((299,),), "and the session is of use"
+
+
+def test_an_interrupt_ends_a_statement_and_its_job(ann: Station, spark: SparkSession) -> None:
+    def interrupt() -> None:
+        while not running(spark):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        ann.sql(ENDLESS)
+    until = time.monotonic() + 10
+    while running(spark):
+        assert time.monotonic() < until, "the job goes on"
+        time.sleep(0.1)
+
+
+def test_a_time_that_is_none_and_an_answer_that_is_too_large_are_refused(
+    ann: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for timeout in (0, -1, 1e9):
+        with pytest.raises(ArgumentInvalid, match="timeout"):
+            ann.sql("SELECT 1", timeout=timeout)
+    monkeypatch.setattr("postroom.stations.sql.SQL_BYTES_MAX", 10_000)
+    with pytest.raises(SqlRefused, match="more than 10000 characters"):
+        ann.sql("SELECT repeat('x', 1000) AS x FROM t")
+
+
+def test_whole_numbers_have_64_bits_and_older_ones_are_still_asked(room: Postroom, ann: Station) -> None:
+    large = 12345678901234567890123456
+    for count in (2**63, -(2**63) - 1, str(large)):
+        with pytest.raises(FieldRefused, match="Count: it takes whole numbers from -9223372036854775808 to"):
+            ann.create("PART", Name="n", Count=count)
+    edge = ann.create("PART", Name="n", Count=2**63 - 1)
+    with pytest.raises(FieldRefused):
+        ann.modify(edge, Count=2**63)
+    body = f'{{"Name":"old","Count":{large},"Size":"0.123456789012345678"}}'
+    kept = ann.table("t").kept
+    edition = room.form("PART")
+    rows = list(sql._rows(edition, [*kept, kept[0]._replace(body=body)]))
+    assert [field.dataType.simpleString() for field in sql.schema(edition, rows)][3:5] == [
+        "decimal(38,0)",
+        "decimal(38,18)",
+    ]
+    assert [field.dataType.simpleString() for field in sql.schema(edition, rows[:-1])][3:5] == [
+        "bigint",
+        "decimal(38,10)",
+    ]
+    asked = sql.ask(
+        "SELECT max(Count) AS n, max(Size) AS s FROM t",
+        {"t": edition},
+        lambda _: [kept[0]._replace(body=body)],
+        ann._spark,
+    )
+    assert asked.as_dict()["rows"] == [[str(large), "0.123456789012345678"]]
+
+
+@pytest.mark.parametrize("blanks", [" ", "   ", "\t", "\n", "\u00a0"])
+def test_a_required_field_takes_no_blanks(ann: Station, blanks: str) -> None:
+    with pytest.raises(FieldRefused, match="Name: it is required"):
+        ann.create("PART", Name=blanks)
+    assert len(ann.messages("PART")) == 300
