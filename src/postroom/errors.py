@@ -93,6 +93,7 @@
         ├── BackupExists           backup-exists
         ├── BackupInvalid          backup-invalid
         ├── CommitUnknown          commit-unknown      (happened: unknown)
+        ├── FolderUnsafe           folder-unsafe
         ├── JournalArchived        journal-archived
         ├── JournalDiffers         journal-differs
         ├── JournalTooOld          journal-too-old
@@ -106,6 +107,7 @@
         ├── StoreCorrupt           store-corrupt
         ├── StoreFull              store-full
         ├── StoreNewer             store-newer
+        ├── StoreReplaced          store-replaced      (happened: unknown)
         ├── StoreStopped           store-stopped
         ├── StoreUnavailable       store-unavailable
         └── UrlInvalid             url-invalid
@@ -118,6 +120,7 @@ that the queue verbs answer with; 9x are ours.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from postroom.advice import ADVICE
@@ -145,11 +148,7 @@ class PostroomError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders by their facts; the default would lose the keyword arguments.
-        return (_rebuild, (type(self), self.facts))
-
-
-def _rebuild(kind: type[PostroomError], facts: dict[str, Any]) -> PostroomError:
-    return kind(**facts)
+        return (partial(type(self), **self.facts), ())
 
 
 class ArgumentInvalid(PostroomError):
@@ -701,14 +700,17 @@ class CommitUnknown(StoreError):
     happened = "unknown"
 
 
+class FolderUnsafe(StoreError):
+    code = "folder-unsafe"
+    template = "no room is made in {folder}: {why}. Take another folder, or change its rights"
+
+
 class JournalArchived(StoreError):
     code = "journal-archived"
     template = "what came after line {line} is no stream: up to line {end} it is archived; use startingOffset latest"
 
 
-class JournalDiffers(StoreError):
-    """Whoever verifies a room finds this; nobody else looks."""
-
+class JournalDiffers(StoreError):  # whoever verifies a room finds this; nobody else looks
     code = "journal-differs"
     template = "{count} thing(s) are not as the journal tells them; stop, copy the room, and restore a backup"
 
@@ -767,12 +769,18 @@ class StoreCorrupt(StoreError):
 
 class StoreFull(StoreError):
     code = "store-full"
-    template = "the store has no room for this: {why}. Free space and try again; reading still works"
+    template = "the store has no room for this: {why}. Free space and try again; receiving and reading go on"
 
 
 class StoreNewer(StoreError):
     code = "store-newer"
     template = "the room has schema {found}, this Postroom knows up to {known}; install a newer Postroom"
+
+
+class StoreReplaced(StoreError):
+    code = "store-replaced"
+    template = "{file} was removed or replaced while this process wrote to it: the last change may be lost"
+    happened = "unknown"
 
 
 class StoreStopped(StoreError):
@@ -792,11 +800,7 @@ class UrlInvalid(StoreError):
 
 def every_error() -> tuple[type[PostroomError], ...]:
     """All concrete errors by code; the reference page and the tests walk this."""
-    found: list[type[PostroomError]] = []
-    todo: list[type[PostroomError]] = [PostroomError]
-    while todo:
-        kind = todo.pop()
-        todo.extend(kind.__subclasses__())
-        if kind.code:
-            found.append(kind)
-    return tuple(sorted(found, key=lambda kind: kind.code))
+    found: list[type[PostroomError]] = [PostroomError]
+    for kind in found:
+        found.extend(kind.__subclasses__())  # which the loop then comes to
+    return tuple(sorted((kind for kind in found if kind.code), key=lambda kind: kind.code))

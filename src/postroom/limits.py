@@ -35,6 +35,11 @@ SECRET_CHARS_MAX: Final = 200  # a principal's password
 
 # --- store ---
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
+RESERVE_BYTES: Final = 8 * 1024 * 1024  # of disk space, kept beside a room on SQLite for when the disk is full
+RESERVE_OPEN_BYTES: Final = 256 * 1024  # of them, kept to open the room
+LOOK_SECONDS: Final = 0.05  # between two looks whether a room's file and its reserve are still the same
+RESERVE_SECONDS: Final = 0.5  # between two tries to make the reserve again
+SETTLE_SECONDS: Final = 5.0  # that a store tries to learn what became of a commit that was not confirmed
 KEEPALIVE_SECONDS: Final = 10  # a peer that says nothing for so long is asked whether it is there, a few times
 CONFLICT_RETRIES_MAX: Final = 20  # of a transaction that met another one
 JOURNAL_ROWS_MAX: Final = 1_000_000  # shown at once

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 import threading
@@ -198,6 +200,33 @@ def test_urls_that_name_no_store_are_refused(url: str) -> None:
     with pytest.raises(UrlInvalid) as caught:
         postroom.open(url)
     assert "postgresql://" in str(caught.value)
+
+
+def test_a_commit_that_goes_on_without_its_client_is_settled_before_anyone_is_told(
+    room: Postroom, postgres_url: str
+) -> None:
+    """The server is slow at the commit and does not notice that nobody is there any more."""
+    assert isinstance(room.store, PostgresStore)
+    connection = room.store.session.connection
+    connection.execute(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1); RETURN NULL; END'"
+    )
+    connection.execute(
+        "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON messages DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION slow()"
+    )
+    line = socket.socket(fileno=os.dup(connection.fileno()))
+    cut = threading.Timer(0.5, line.shutdown, (socket.SHUT_RDWR,))
+    cut.start()
+    with pytest.raises(CommitUnknown):
+        room.send("q", "late", idempotency_key="once")
+    with postroom.open(postgres_url) as other:
+        seen = [message.body for message in other.info("q")]
+        sleep(1.5)
+        assert [message.body for message in other.info("q")] == seen == ["late"]
+        other.send("q", "late", idempotency_key="once")
+        assert len(list(other.info("q"))) == 1
+    line.close()
 
 
 def test_sends_to_the_same_queues_in_other_orders_do_not_wait_in_a_circle(postgres_url: str) -> None:

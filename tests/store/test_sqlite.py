@@ -225,7 +225,10 @@ def test_a_room_from_the_future_is_left_alone(room: Postroom, sqlite_url: str) -
         postroom.open(sqlite_url)
 
 
-def test_another_writer_that_does_not_let_go_is_told(room: Postroom, sqlite_url: str) -> None:
+def test_another_writer_that_does_not_let_go_is_told(
+    room: Postroom, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.store.guard.BUSY_SECONDS", 0.05)
     with postroom.open(sqlite_url) as other:
         connection_of(other).set_busy_timeout(50)
         connection_of(room).execute("BEGIN IMMEDIATE")

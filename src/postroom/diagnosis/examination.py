@@ -10,6 +10,7 @@ from postroom.store import schema_of, shown
 CHECKS = (
     Check("store", "", storage.database),
     Check("schema", "", storage.schema),
+    Check("access", "nobody but its owner may open or replace it", storage.access),
     Check("files", "the database has read them, and finds nothing wrong", storage.files),
     Check("messages", "", storage.messages),
     Check("journal", "no gap in the way of any message that was looked at", storage.chains),

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from postroom.diagnosis.finding import Case, Told, note, ok, warning, wrong
 from postroom.limits import EXAMINED_MAX, GROWN_ROWS, SAMPLE_MESSAGES
 from postroom.model.key import key_text
+from postroom.store import file_of
 from postroom.store.messages import State
 from postroom.store.migrations import MIGRATIONS
+from postroom.store.rights import exposed
 from postroom.store.transaction import Transaction
 
 #: What a commit needs to last, and what else may be said.
@@ -42,6 +44,13 @@ def database(case: Case) -> Iterator[Told]:
 def schema(case: Case) -> Iterator[Told]:
     about = case.store.read(lambda tx: tx.session.about())
     yield ok(f"schema {about.schema} of {len(MIGRATIONS)}")
+
+
+def access(case: Case) -> Iterator[Told]:
+    """Whether others than its owner may open or replace a room that is a file."""
+    file = file_of(case.network.url)
+    for said in exposed(file) if file is not None else ():
+        yield warning(said, case.where, "unless that is meant: chmod 600 the files of the room, chmod 700 their folder")
 
 
 def files(case: Case) -> Iterator[Told]:

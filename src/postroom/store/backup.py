@@ -158,7 +158,7 @@ def _beside(file: Path) -> Iterator[Path]:
     except OSError as error:
         raise StoreUnavailable(why=f"{file}: {error.strerror or error}") from error
     finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        for suffix in ("", "-wal", "-shm", "-journal", "-reserve", "-doubt"):
             making.with_name(making.name + suffix).unlink(missing_ok=True)
         with suppress(OSError):
             making.with_name(making.name + "-wake").rmdir()

@@ -21,6 +21,7 @@ from postroom.errors import (
     RoomReentered,
     StoreBusy,
     StoreCorrupt,
+    StoreReplaced,
     StoreStopped,
 )
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
@@ -91,16 +92,27 @@ class Store(ABC):
         return _prepared(partial(self._read, work))
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
-        with self._mutex, self._entered():
-            try:
-                self._begin_reading()
-                return work(self._transaction)
-            except Conflict as conflict:
-                raise StoreBusy(seconds=BUSY_SECONDS, why=str(conflict)) from conflict
-            except Exception as error:
-                self._raise_ours(error)
-            finally:
-                self._rollback()
+        with self._mutex:
+            for _ in range(CONFLICT_RETRIES_MAX):
+                with self._entered():
+                    try:
+                        return self._read_once(work)
+                    except Conflict as conflict:
+                        why = str(conflict)
+            raise StoreBusy(seconds=BUSY_SECONDS, why=why)
+
+    def _read_once(self, work: Callable[[Transaction], T]) -> T:
+        try:
+            self._begin_reading()
+            result = work(self._transaction)
+            self._check_reading()
+            return result
+        except Exception as error:
+            if not isinstance(error, Conflict):
+                self._check_reading()  # what was read may be to blame
+            self._raise_ours(error)
+        finally:
+            self._rollback()
 
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
@@ -202,7 +214,11 @@ class Store(ABC):
         if refusal is not None:
             self._rollback()
             raise refusal from error
+        if isinstance(error, StoreReplaced):
+            self._stop(str(error))
+            raise error
         # Neither yes nor no. Going on would build on sand, so this store takes no more work.
+        self._settle(label)
         self._stop(f"a commit was not confirmed ({error})")
         raise CommitUnknown(label=label, why=str(error)) from error
 
@@ -270,8 +286,18 @@ class Store(ABC):
     @abstractmethod
     def _begin_reading(self) -> None: ...
 
+    def _check_reading(self) -> None:  # noqa: B027  a server needs no such check
+        """A ``Conflict`` if what was read is not one picture of the store."""
+
     @abstractmethod
     def _commit(self) -> None: ...
+
+    @abstractmethod
+    def _settle(self, label: str) -> None:
+        """After a commit that was not confirmed: let it be there for all or for nobody, if that can be done now.
+
+        Never raises. What cannot be settled is left so that others notice.
+        """
 
     @abstractmethod
     def _rollback(self) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, LiteralString
 
 import psycopg
@@ -28,7 +29,7 @@ from postroom.errors import (
     StoreNewer,
     StoreUnavailable,
 )
-from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS
+from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS, RETRY_SECONDS, SETTLE_SECONDS
 from postroom.model.moment import Clock, system_clock
 from postroom.store.archives import REMOVE_DEPARTED
 from postroom.store.base import Conflict, Progress, Store, Waiter
@@ -48,6 +49,7 @@ _LASTING = """
 SELECT name, setting FROM pg_settings
 WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commit')
 """
+_BACKEND = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
 #: A process that stands still in a transaction is cut off before those who wait for its locks give up.
 _IDLE: LiteralString = "idle_in_transaction_session_timeout"
 _SETTINGS: tuple[LiteralString, ...] = (
@@ -197,6 +199,7 @@ class PostgresStore(Store):
         except BaseException as error:
             connection.close()
             raise _ours(error) from error
+        self._backend = connection.info.backend_pid
         super().__init__(PostgresSession(connection, clock, public_url(url)), actor)
 
     @property
@@ -275,6 +278,14 @@ class PostgresStore(Store):
             assert isinstance(ours, (PostroomError, Conflict))
             return ours
         return None
+
+    def _settle(self, label: str) -> None:
+        """The server's part of the connection may still be at it: wait until it has ended, one way or the other."""
+        self.session.connection.close()
+        end = monotonic() + SETTLE_SECONDS
+        with contextlib.suppress(psycopg.Error, StoreUnavailable), contextlib.closing(_connect(self._url)) as other:
+            while other.execute(_BACKEND, (self._backend,)).fetchone() is not None and monotonic() < end:
+                sleep(RETRY_SECONDS / 10)
 
     def _stop(self, why: str) -> None:
         super()._stop(why)

@@ -7,32 +7,41 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+import stat
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import apsw
 
 from postroom import faults
 from postroom.errors import (
+    CommitUnknown,
     PostroomError,
     RoomMissing,
     StoreBusy,
     StoreCorrupt,
     StoreFull,
     StoreNewer,
+    StoreReplaced,
     StoreUnavailable,
     UrlInvalid,
 )
 from postroom.limits import BACKUP_PAGES, BUSY_SECONDS
 from postroom.model.message import Draft, Message, Stored, message_hash
 from postroom.model.moment import Clock, system_clock
-from postroom.store import wakeup
+from postroom.store import guard, rights, wakeup
 from postroom.store.base import Conflict, Progress, Store, Waiter
+from postroom.store.doubt import Doubt
 from postroom.store.journal import line_digest, put_digest
 from postroom.store.migrations import MIGRATIONS, for_sqlite
+from postroom.store.reserve import EMPTYING, Reserve
 from postroom.store.session import About, Row, Session
+from postroom.store.transaction import Transaction
+
+T = TypeVar("T")
 
 _LAST_NUMBER = "SELECT coalesce(max(seq), 0) FROM journal"
 
@@ -153,15 +162,23 @@ class SqliteStore(Store):
         self, file: Path, *, actor: str, create: bool = True, clock: Clock = system_clock, mapped: bool = False
     ) -> None:
         self._wake_directory = file.with_name(file.name + "-wake")
-        connection = _connect(file, create)
-        if mapped:
-            connection.execute(_MAPPED).fetchall()
+        self._doubt = Doubt(file)
+        self._turn = False  # whether we may have the turn of the writers
+        self._picture: guard.Picture | None = None  # what the reader under way sees
+        files = self._files = _Files(file, create)
         try:
-            _migrate(connection, str(file), create)
+            if mapped:
+                files.connection.execute(_MAPPED).fetchall()
+            files.take_turn()
+            _migrate(files.connection, str(file), create)
+            files.reserve.start(files.guard.check_files())
         except BaseException as error:
-            connection.close()
+            files.close()
             raise _ours(error, file) from error
-        super().__init__(SqliteSession(connection, clock, str(file)), actor)
+        files.reserve.end_turn()
+        super().__init__(SqliteSession(files.connection, clock, str(file)), actor)
+        self._finalizer = weakref.finalize(self, files.close)
+        self._settle_others()
 
     def send_one(self, queue: int, draft: Draft) -> int | None:
         with self._mutex:
@@ -175,19 +192,26 @@ class SqliteStore(Store):
                 now = self.session.clock()
                 actor, hash = transaction.journal.actor, message_hash(key, now, None, *draft)
                 digest = put_digest(now, key, queue, actor)
+                self._take_turn("send")
                 found: list[Any] = execute(_OPEN_ONE, (queue,)).fetchall()
                 if not found:
                     execute("ROLLBACK")
                     transaction.keys.give_back(key)
                     return None
+                self._files.guard.forbid_recovery()
                 arrivals, departed = found[0]
                 execute(_PUT_ONE, (now, key, queue, actor, digest, key, queue, arrivals + 1, now, *draft, hash))
                 if faults.armed:
                     _reach_both("send")
+                self._files.guard.check_lock()
                 committing = True
                 execute("COMMIT")
+                self._files.check()
                 if faults.armed:
                     faults.reach("send.committed")
+            except Conflict:
+                self._rollback()
+                return None
             except BaseException as error:
                 self._fail_express("send", error, committing)
             finally:
@@ -202,6 +226,7 @@ class SqliteStore(Store):
             committing = False
             try:
                 execute, now = self.session.execute, self.session.clock()
+                self._take_turn("receive")
                 try:
                     stored = _first(execute(_RECEIVE_ONE, (now, queue)).fetchall())
                 except UnicodeDecodeError:  # the long way reads what is left of it
@@ -209,15 +234,21 @@ class SqliteStore(Store):
                 if stored is None or not stored.sound:
                     execute("ROLLBACK")
                     return None
+                self._files.guard.forbid_recovery()
                 key, actor = stored.key, self._transaction.journal.actor
                 line = (key, stored.last, queue, queue, actor)
                 execute(_TAKE_ONE, (now, *line, line_digest(now, "take", *line), now, key, stored.number, queue))
                 if faults.armed:
                     _reach_both("receive")
+                self._files.guard.check_lock()
                 committing = True
                 execute("COMMIT")
+                self._files.check()
                 if faults.armed:
                     faults.reach("receive.committed")
+            except (Conflict, apsw.FullError):  # the long way has the reserve
+                self._rollback()
+                return None
             except BaseException as error:
                 self._fail_express("receive", error, committing)
             finally:
@@ -225,7 +256,7 @@ class SqliteStore(Store):
             return Message(stored)
 
     def _fail_express(self, label: str, error: BaseException, committing: bool) -> NoReturn:
-        if committing:
+        if committing or isinstance(error, StoreReplaced):
             self._raise_uncommitted(label, error)
         self._rollback()
         self._raise_ours(error)
@@ -237,7 +268,8 @@ class SqliteStore(Store):
     def copy_from(self, file: Path, progress: Progress) -> None:
         with self._mutex, self._entered():
             try:
-                with contextlib.closing(_connect(file, create=False)) as source:
+                self._take_turn("restore")
+                with contextlib.closing(_connect(file)) as source:
                     _copy(source, self.session.connection, progress)
             except BaseException as error:
                 self._raise_ours(error)
@@ -247,7 +279,47 @@ class SqliteStore(Store):
     def waiter(self) -> AbstractContextManager[Waiter]:
         return wakeup.waiting(self._wake_directory)
 
-    def _begin(self, statement: str = "BEGIN IMMEDIATE") -> None:
+    def _once(self, label: str, work: Callable[[Transaction], T]) -> T:
+        try:
+            self._take_turn(label)
+            return super()._once(label, work)
+        except StoreFull as full:
+            if label in EMPTYING and self._files.reserve.give_up():
+                # What is in the log can now be copied into the room's file, and the log be written from its beginning.
+                with contextlib.suppress(apsw.Error):
+                    self.session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                raise Conflict("the disk is full; the reserve was given up") from full
+            raise
+
+    def _take_turn(self, label: str) -> None:
+        files = self._files
+        self._turn = True
+        files.take_turn()
+        files.reserve.admit(label)
+
+    def _leave(self) -> None:
+        if self._turn:
+            self._turn = False
+            self._files.end_turn()
+        super()._leave()
+
+    def _begin(self) -> None:
+        self._start("BEGIN IMMEDIATE")
+        self._files.guard.forbid_recovery()
+
+    def _begin_reading(self) -> None:
+        if self._doubt.told() is not None:
+            self._turn = True
+            self._settle_others()
+        self._picture = self._files.guard.picture()
+        self._start("BEGIN")
+
+    def _check_reading(self) -> None:
+        before, self._picture = self._picture, None
+        if before is not None and not before.lasts(self._files.guard.picture()):
+            raise Conflict("another program part of this process dropped the lock to read")
+
+    def _start(self, statement: str) -> None:
         session = self.session
         try:
             session.execute(statement)
@@ -255,11 +327,44 @@ class SqliteStore(Store):
             raise _ours(error) from error
         session.now = session.clock()
 
-    def _begin_reading(self) -> None:
-        self._begin("BEGIN")
-
     def _commit(self) -> None:
+        self._files.guard.check_lock()
         self.session.execute("COMMIT")
+        self._files.fit()
+        self._files.check()
+
+    def _settle(self, label: str) -> None:
+        self._doubt.note(label)
+        self._rollback()
+        if self._commit_over():
+            self._doubt.clear()
+
+    def _settle_others(self) -> None:
+        """If someone left a commit in doubt, settle it; else nobody may look."""
+        label = self._doubt.told()
+        if label is None:
+            return
+        try:
+            self._files.take_turn()
+            if not self._commit_over():
+                raise CommitUnknown(label=label, why="the disk still refuses to settle it")
+            self._doubt.clear()
+        finally:
+            self._files.end_turn()
+
+    def _commit_over(self) -> bool:
+        """One more commit: after it, the one before is there for all, or was written over and is gone."""
+        execute = self.session.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            self._files.guard.forbid_recovery()
+            execute(_VERSION_STATEMENTS[_version(self.session.connection)])
+            execute("COMMIT")
+            self._files.check()
+        except (apsw.Error, PostroomError, Conflict):
+            self._rollback()
+            return False
+        return True
 
     def _rollback(self) -> None:
         if self.session.connection.in_transaction:
@@ -270,6 +375,8 @@ class SqliteStore(Store):
         return _ours(error)
 
     def _refused_commit(self, error: BaseException) -> PostroomError | Conflict | None:
+        if isinstance(error, Conflict):  # before anything was written
+            return error
         # Only these two are certain: nothing was written, or there was no space for the record of the commit.
         if isinstance(error, (apsw.BusyError, apsw.FullError)):
             ours = _ours(error)
@@ -279,11 +386,18 @@ class SqliteStore(Store):
 
     def _stop(self, why: str) -> None:
         super()._stop(why)
-        self.session.connection.close(True)
+        self._finalizer()
+
+    def _forked(self) -> None:
+        super()._forked()
+        self._finalizer.detach()
+        self._files.forked()
 
     def _rewrite(self) -> None:
+        self._take_turn("scrub")
         self.session.execute("VACUUM")
         self.session.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._files.check()
 
     def _wake_with_commit(self) -> None:
         pass
@@ -314,15 +428,99 @@ def _reach_both(label: str) -> None:
     faults.reach(f"{label}.committing")
 
 
-def _connect(file: Path, create: bool) -> apsw.Connection:
+class _Files:
+    """The files of an open room: SQLite's connection to them, and what we hold beside it."""
+
+    def __init__(self, file: Path, create: bool) -> None:
+        try:
+            _make_sure(file, create)
+            self.reserve = Reserve(file, stat.S_IMODE(file.stat().st_mode) & 0o666)
+            self.reserve.open(create=False)
+        except (apsw.Error, OSError) as error:
+            raise _ours(error, file) from error
+        try:
+            with guard.registry():
+                self._open(file)
+        except BaseException as error:
+            self.reserve.close()
+            raise _ours(error, file) from error
+        self._closed = False
+
+    def _open(self, file: Path) -> None:
+        while True:
+            try:
+                self.connection, self.guard = _connect_guarded(file)
+                break
+            except (apsw.IOError, apsw.FullError):
+                # On a full disk there is no space for the index of the log: the rest of the reserve is for that.
+                if not self.reserve.give_up(whole=True):
+                    raise
+        self.reserve.open(create=True)
+
+    def take_turn(self) -> None:
+        self.reserve.take_turn()
+        self.guard.await_writer()
+
+    def end_turn(self) -> None:
+        if not self._closed:
+            self.guard.allow_recovery()
+            self.reserve.end_turn()
+
+    def check(self) -> None:
+        """Before an answer: what was written is where the next one will look for it."""
+        self.guard.check_committed()
+
+    def fit(self) -> None:
+        """After what may have been a large change."""
+        self.reserve.fit(self.guard.check_files())
+
+    def close(self) -> None:
+        with guard.registry():
+            self.end_turn()
+            self._closed = True
+            if self.guard.replaced:  # what we have in our log must not be copied over what others have written since
+                self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            guard.release(self.guard)
+            self.connection.close(True)
+            guard.tidy()
+            self.reserve.close()
+
+    def forked(self) -> None:
+        """In a child process: its copy of the turn must not outlive the parent's."""
+        self.reserve.close()
+
+
+def _make_sure(file: Path, create: bool) -> None:
+    """There is a file, or may be one."""
+    if not create and not file.exists():
+        raise RoomMissing(url=str(file))
+    if not file.parent.is_dir():
+        raise StoreUnavailable(why=f"the directory {file.parent} does not exist")
+    if not file.exists():
+        rights.make_private(file)
+
+
+def _connect_guarded(file: Path) -> tuple[apsw.Connection, guard.Guard]:
+    held = guard.acquire(file)
     try:
-        if not create and not file.exists():
-            raise RoomMissing(url=str(file))
-        if not file.parent.is_dir():
-            raise StoreUnavailable(why=f"the directory {file.parent} does not exist")
-        connection = apsw.Connection(os.fspath(file))
-    except (apsw.Error, OSError) as error:
-        raise _ours(error, file) from error
+        if not held.has_log:
+            _connect(file).close()  # to turn the log on, SQLite needs the file for itself
+        held.hold_file()
+        connection = _connect(file)
+        try:
+            held.hold_index()
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        guard.release(held)
+        guard.tidy()
+        raise
+    return connection, held
+
+
+def _connect(file: Path) -> apsw.Connection:
+    connection = apsw.Connection(os.fspath(file))
     try:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         _check_ours(connection, file)
@@ -330,15 +528,19 @@ def _connect(file: Path, create: bool) -> apsw.Connection:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for setting in _SETTINGS:
             connection.execute(setting).fetchall()
-    except BaseException as error:
+    except BaseException:
         connection.close()
-        raise _ours(error, file) from error
+        raise
     return connection
 
 
 def copy_file(source: Path, target: Path, progress: Progress) -> None:
     """Copy a room's file with all that is committed, as it is in one moment; the target is a file that is empty."""
-    connection = _connect(source, create=False)
+    try:
+        _make_sure(source, create=False)
+        connection = _connect(source)
+    except (apsw.Error, OSError) as error:
+        raise _ours(error, source) from error
     try:
         into = apsw.Connection(os.fspath(target))
         try:
@@ -409,13 +611,12 @@ def _migrate(connection: apsw.Connection, name: str, create: bool) -> None:
 
 def schema_of(file: Path) -> int:
     """The number of a room's last migration; nothing is migrated, and 0 means that the file is empty."""
-    connection = _connect(file, create=False)
     try:
-        return _version(connection)
-    except apsw.Error as error:
+        _make_sure(file, create=False)
+        with contextlib.closing(_connect(file)) as connection:
+            return _version(connection)
+    except (apsw.Error, OSError) as error:
         raise _ours(error, file) from error
-    finally:
-        connection.close()
 
 
 #: PRAGMA takes no parameters, and statements are constants here.

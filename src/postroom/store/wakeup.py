@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import select
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
@@ -58,31 +59,55 @@ def _make_pipe(directory: Path) -> tuple[Path, int]:
     name = f"{os.getpid()}-{token_hex(8)}"
     hidden, pipe = directory / f".{name}", directory / name
     while True:
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # the last waiter left and took the directory with it
-            os.mkfifo(hidden, 0o600)
-            break
-    reader = os.open(hidden, os.O_RDWR | os.O_NONBLOCK)  # RDWR: a lone reader would see end-of-file after each writer
-    hidden.rename(pipe)
-    return pipe, reader
+            folder = _open_folder(directory)
+            try:
+                os.mkfifo(hidden.name, 0o600, dir_fd=folder)
+                # RDWR: a lone reader would see end-of-file after each writer
+                reader = os.open(hidden.name, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+                os.rename(hidden.name, pipe.name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                os.close(folder)
+            return pipe, reader
+
+
+def _open_folder(directory: Path) -> int:
+    """The directory itself and no link to one, and ours: in another's, names could lead anywhere."""
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if os.fstat(folder).st_uid != os.geteuid():
+        os.close(folder)
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(directory))
+    return folder
 
 
 def wake(directory: Path) -> None:
     """Wake everyone who waits; clear away the pipes of those who died. Never raises: the commit has happened."""
     with contextlib.suppress(OSError):
-        for name in os.listdir(directory):
-            if not name.startswith("."):
-                _wake_one(directory / name)
+        folder = _open_folder(directory)
+        try:
+            for name in os.listdir(folder):
+                if not name.startswith("."):
+                    _wake_one(name, folder)
+        finally:
+            os.close(folder)
 
 
-def _wake_one(pipe: Path) -> None:
+def _wake_one(name: str, folder: int) -> None:
     try:
-        writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        if not _is_pipe_of_ours(os.lstat(name, dir_fd=folder)):
+            return
+        writer = os.open(name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ENXIO:  # nobody reads it any more
             with contextlib.suppress(OSError):
-                pipe.unlink()
+                os.unlink(name, dir_fd=folder)
         return
     with contextlib.suppress(OSError):  # full: it is awake already
-        os.write(writer, b"w")
+        if _is_pipe_of_ours(os.fstat(writer)):
+            os.write(writer, b"w")
     os.close(writer)
+
+
+def _is_pipe_of_ours(found: os.stat_result) -> bool:
+    return stat.S_ISFIFO(found.st_mode) and found.st_uid == os.geteuid()

@@ -1,0 +1,46 @@
+"""Who may touch the files of a room on SQLite: made for their owner alone, in a folder where nobody swaps them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from postroom.errors import FolderUnsafe
+
+PRIVATE = 0o600
+
+
+def make_private(file: Path) -> None:
+    """An empty file for a new room, which only its owner may read; SQLite gives its log the same rights."""
+    for folder in (file.parent, *file.parent.parents):
+        why = unsafe(folder)
+        if why:
+            raise FolderUnsafe(folder=str(folder), why=why)
+    with contextlib.suppress(FileExistsError):  # another process was first
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
+
+
+def unsafe(folder: Path) -> str:
+    """Why others could replace what lies in a folder; empty if they cannot."""
+    found = folder.stat()
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        return "everybody may replace files there"
+    if os.geteuid() != 0 and found.st_uid not in (0, os.geteuid()):
+        return f"it belongs to another user ({found.st_uid}), who may replace files there"
+    return ""
+
+
+def exposed(file: Path) -> Iterator[str]:
+    """What is amiss with the rights of a room that is there, in words."""
+    for name in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-reserve"))):
+        if name.exists():
+            mode = stat.S_IMODE(name.stat().st_mode)
+            if mode & 0o077:
+                yield f"{name.name} has the rights {mode:04o}: others than its owner may open it"
+    for folder in (file.parent, *file.parent.parents):
+        why = unsafe(folder)
+        if why:
+            yield f"{folder}: {why}"

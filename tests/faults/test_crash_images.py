@@ -1,0 +1,176 @@
+"""The power fails at any moment: the room is as it was after one of its commits, and no acknowledged one is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+from tests.faults import counter_workload, sphere_workload, station_workload, workload
+from tests.faults.disk import Files, Images, Recorder, stored, told
+
+import postroom
+from postroom.room import Postroom
+from postroom.store.sqlite import SqliteStore
+from postroom.store.verification import verified
+
+Workload = Callable[[Path, list[str]], object]
+
+
+def queues(folder: Path, urls: list[str]) -> None:
+    """Sends and receives of every kind; the log is copied into the file every few commits, and begun anew."""
+    with opened(urls[0]) as room:
+        room.create_queue("q")
+        room.create_queue("drop", keep_processed=False)
+        for number in range(12):
+            room.send("q", f"{number}\n" + "x" * (number * 40))
+            room.send("drop", f"{number}", idempotency_key=f"k{number}")
+            if number % 3 == 2:
+                room.send_many("q", [f"many {number} {each}" for each in range(8)])
+                room.receive("q", segment=True)
+                room.receive("q", segment=True)
+                room.receive("drop")
+            room.receive("q")
+
+
+@contextlib.contextmanager
+def opened(url: str) -> Iterator[Postroom]:
+    with postroom.open(url) as room:
+        assert isinstance(room.store, SqliteStore)
+        room.store.session.connection.execute("PRAGMA wal_autocheckpoint = 40").fetchall()
+        yield room
+
+
+#: Name → what is done, and in how many rooms. One more line makes images of one more kind of work.
+WORKLOADS: dict[str, tuple[Workload, int]] = {
+    "queues": (queues, 1),
+    "steps": (lambda folder, urls: workload.work(urls[0], folder), 1),
+    "spheres": (lambda folder, urls: sphere_workload.own(urls[0], folder), 1),
+    "hand-overs": (station_workload.work, 3),
+    "counters": (counter_workload.work, 3),
+}
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that needs no disk, and rooms that reserve none: images are written by the thousand."""
+    monkeypatch.setattr("postroom.store.reserve.RESERVE_BYTES", 4096)
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def recorded(folder: Path, name: str) -> Images:
+    work, count = WORKLOADS[name]
+    rooms, around = folder / "rooms", folder / "around"
+    rooms.mkdir()
+    around.mkdir()
+    urls = [str(rooms / f"{number}.db") for number in range(count)]
+    for url in urls:
+        postroom.open(url).close()
+    before = stored(rooms)
+    recorder = Recorder(rooms)
+    with told(recorder), contextlib.redirect_stdout(io.StringIO()):
+        work(around, urls)
+    return Images(before, recorder.events)
+
+
+class Looked:
+    """Opens images with the real store, and says which of the known states they are in."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "image"
+        self.known: dict[str, dict[bytes, list[int]]] = {}  # room → what it holds → after how many commits it did
+
+    def state(self, room: str, files: Files) -> bytes:
+        """All that an image of a room holds; a state that was not seen before must be sound."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        for name, data in files.items():
+            (self._folder / Path(name).name).write_bytes(data)
+        store = SqliteStore(self._folder / Path(room).name, actor="test", create=False)
+        try:
+            execute = store.session.connection.execute
+            tables = [row[0] for row in execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")]
+            held = blake2b()
+            for table in tables:
+                held.update(repr(sorted(execute(f"SELECT * FROM {table}").fetchall(), key=repr)).encode())
+            found = held.digest()
+            if found not in self.known.setdefault(room, {}):
+                assert execute("PRAGMA integrity_check").get == "ok"
+                assert not store.read(verified).differences
+            return found
+        finally:
+            store.close()
+
+    def learn(self, images: Images) -> None:
+        for room in images.rooms():
+            for number, files in enumerate(images.states(room)):
+                self.known.setdefault(room, {}).setdefault(self.state(room, files), []).append(number)
+
+    def violations(self, images: Images, chance: random.Random, share: float) -> tuple[int, list[str]]:
+        """How many images were made, and what was wrong with them. An image seen before is not looked at again."""
+        count, wrong, seen = 0, [], {}
+        for image in images.drawn(chance, share):
+            for room in images.rooms():
+                count += 1
+                files = {name: data for name, data in image.files.items() if name.startswith(room)}
+                print_ = hash(tuple(sorted(files.items())))
+                if print_ not in seen:
+                    seen[print_] = self.state(room, files)
+                numbers = self.known[room].get(seen[print_])
+                least, most = image.least[room], image.most[room]
+                if numbers is None:
+                    wrong.append(f"{room}: after {least} acknowledged commits, a state that never was")
+                elif not any(least <= number <= most for number in numbers):
+                    wrong.append(f"{room}: {least} commits were acknowledged, {max(numbers)} are there")
+        return count, wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        *(pytest.param(name, 0.1, id=f"{name}-slice") for name in ("queues",)),
+        *(
+            pytest.param(name, share, marks=pytest.mark.slow, id=f"{name}-whole")
+            for name, share in {
+                "queues": 30.0,
+                "steps": 17.0,
+                "spheres": 25.0,
+                "hand-overs": 5.0,
+                "counters": 5.0,
+            }.items()
+        ),
+    ],
+)
+def test_after_a_power_failure_every_acknowledged_commit_is_there(memory: Path, name: str, share: float) -> None:
+    images, looked = recorded(memory, name), Looked(memory)
+    looked.learn(images)
+    count, wrong = looked.violations(images, random.Random(name), share)
+    print(f"{name}: {count} images, {sum(map(len, looked.known.values()))} states")
+    assert not wrong, f"{len(wrong)} of {count}: {wrong[:3]}"
+    assert count > 50
+
+
+def test_the_images_would_show_a_store_that_does_not_sync_its_commits(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weaker = [setting.replace("synchronous = FULL", "synchronous = NORMAL") for setting in sqlite_settings()]
+    monkeypatch.setattr("postroom.store.sqlite._SETTINGS", weaker)
+    images, looked = recorded(memory, "queues"), Looked(memory)
+    looked.learn(images)
+    count, wrong = looked.violations(images, random.Random(17), 0.1)
+    assert len(wrong) > count / 10
+    assert any("commits were acknowledged" in each for each in wrong)
+
+
+def sqlite_settings() -> tuple[str, ...]:
+    from postroom.store import sqlite
+
+    return sqlite._SETTINGS
