@@ -62,7 +62,7 @@ procedure last at dan
   destination left on order copy 0 leave
 procedure refuses at cid
   precondition slip : BILL
-  destination lost on slip copy 0 ship nobody
+  destination lost on slip copy 0 ship ?slip.Note
 """
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom import errors, faults
+from postroom import faults
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "postroom"
@@ -132,27 +132,6 @@ def test_faults_refuse_what_does_not_exist() -> None:
         faults.arm("nowhere", "kill")
     with pytest.raises(ValueError, match="no fault action"):
         faults.arm("send.begun", "explode")
-
-
-def test_every_error_has_a_code_a_place_in_the_tree_and_a_test() -> None:
-    kinds = errors.every_error()
-    codes = [kind.code for kind in kinds]
-    assert codes == sorted(set(codes))
-    tests = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
-    drawn = errors.__doc__ or ""
-    for kind in kinds:
-        assert re.search(rf"\b{kind.__name__}\s+{kind.code}\b", drawn), f"{kind.__name__} is not drawn in the tree"
-        assert re.search(rf"\b{kind.__name__}\b|\b{kind.code}:", tests), f"no test raises {kind.__name__}"
-        assert kind.happened in ("no", "yes", "unknown")
-        assert re.fullmatch(r"\d\d", kind.status)
-
-
-def test_errors_keep_their_facts_across_process_borders() -> None:
-    import copy
-
-    original = errors.QueueUnknown(queue="q", nearest="")
-    again = copy.copy(original)
-    assert (type(again), str(again), again.facts) == (errors.QueueUnknown, str(original), original.facts)
 
 
 @pytest.mark.parametrize("file", PROSE, ids=lambda file: str(file.relative_to(ROOT)))

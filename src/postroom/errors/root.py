@@ -1,0 +1,38 @@
+"""What every error has: a code, a text with facts in it, whether anything happened, and what to do."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from postroom.advice import ADVICE
+
+Happened = Literal["no", "yes", "unknown"]
+
+
+class PostroomError(Exception):
+    """The root. Facts given by name fill the template and stay readable as ``error.facts``."""
+
+    code: ClassVar[str] = ""
+    template: ClassVar[str] = ""
+    happened: ClassVar[Happened] = "no"
+    status: ClassVar[str] = "99"
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts: dict[str, Any] = facts
+        said = self.template.format(**facts)
+        super().__init__(said.encode(errors="backslashreplace").decode())  # what it quotes may be no text at all
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return ADVICE.get(self.code, "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process borders by their facts; the default would lose the keyword arguments.
+        return (partial(type(self), **self.facts), ())
+
+
+class ArgumentInvalid(PostroomError):
+    code = "argument-invalid"
+    template = "{argument}: {why}"

@@ -1,0 +1,138 @@
+"""Errors of stores: files, databases, copies, archives."""
+
+from __future__ import annotations
+
+from postroom.errors.root import PostroomError
+
+
+class StoreError(PostroomError):
+    """The disk or the database server said no, or said nothing."""
+
+
+class ArchiveDamaged(StoreError):
+    code = "archive-damaged"
+    template = "the archive {folder} cannot be used: {why}"
+
+
+class ArchiveMissing(StoreError):
+    code = "archive-missing"
+    template = "the archive {folder} is not there ({why}); if it was moved: postroom archive --moved FOLDER"
+
+
+class BackupExists(StoreError):
+    code = "backup-exists"
+    template = "{file} is there already; choose another name, or say that it may be replaced: --replace"
+
+
+class BackupInvalid(StoreError):
+    code = "backup-invalid"
+    template = "{file} is no sound backup of a room: {why}"
+
+
+class CommitUnknown(StoreError):
+    """The commit was sent and no clear answer came back. The change is there in full, or not at all."""
+
+    code = "commit-unknown"
+    template = (
+        "the store did not confirm the commit of {label}: {why}. It happened in full or not at all; "
+        "reopen the room and look, or repeat the call with the same idempotency key"
+    )
+    happened = "unknown"
+
+
+class FolderUnsafe(StoreError):
+    code = "folder-unsafe"
+    template = "no room is made in {folder}: {why}. Take another folder, or change its rights"
+
+
+class JournalArchived(StoreError):
+    code = "journal-archived"
+    template = "what came after line {line} is no stream: up to line {end} it is archived; use startingOffset latest"
+
+
+class JournalDiffers(StoreError):  # whoever verifies a room finds this; nobody else looks
+    code = "journal-differs"
+    template = "{count} thing(s) are not as the journal tells them; stop, copy the room, and restore a backup"
+
+
+class JournalTooOld(StoreError):
+    code = "journal-too-old"
+    template = (
+        "line {line} of the journal was written by an earlier version and says too little to be replayed, and what it "
+        "did not say is no longer stored; "
+        "look at messages and counts with: postroom doctor --deep"
+    )
+
+
+class LeaseHeld(StoreError):
+    code = "lease-held"
+    template = "{lease} is held by {owner} until {until}; only one may hold it"
+
+
+class LeaseLost(StoreError):
+    code = "lease-lost"
+    template = "{lease} was taken over (our number {ours}, now {theirs}); this commit was refused"
+
+
+class RoomForked(StoreError):
+    code = "room-forked"
+    template = "this room was opened in process {opened} and used in {used}; open it again after a fork"
+
+
+class RoomInUse(StoreError):
+    code = "room-in-use"
+    template = "{room} cannot be restored into: {why}"
+
+
+class RoomMissing(StoreError):
+    code = "room-missing"
+    template = (
+        "there is no room at {url}. Make one with a queue description (postroom load FILE.qdl) "
+        "or a queue (postroom queue create NAME)"
+    )
+
+
+class RoomReentered(StoreError):
+    code = "room-reentered"
+    template = "this room is in the middle of a call in this thread; a signal handler must not use it"
+
+
+class StoreBusy(StoreError):
+    code = "store-busy"
+    template = "another process kept the store for longer than {seconds} s: {why}; try again"
+
+
+class StoreCorrupt(StoreError):
+    code = "store-corrupt"
+    template = "the store is damaged: {why}. Stop, copy the file, and restore a backup"
+
+
+class StoreFull(StoreError):
+    code = "store-full"
+    template = "the store has no room for this: {why}. Free space and try again; receiving and reading go on"
+
+
+class StoreNewer(StoreError):
+    code = "store-newer"
+    template = "the room has schema {found}, this Postroom knows up to {known}; install a newer Postroom"
+
+
+class StoreReplaced(StoreError):
+    code = "store-replaced"
+    template = "{file} was removed or replaced while this process wrote to it: the last change may be lost"
+    happened = "unknown"
+
+
+class StoreStopped(StoreError):
+    code = "store-stopped"
+    template = "this room takes no more work: {why}. Open it again"
+
+
+class StoreUnavailable(StoreError):
+    code = "store-unavailable"
+    template = "the store cannot be used: {why}"
+
+
+class UrlInvalid(StoreError):
+    code = "url-invalid"
+    template = "{url!r} is not a room: {why}. Give a path such as ./postroom.db or postgresql://host/database"
