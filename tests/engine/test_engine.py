@@ -490,7 +490,7 @@ def test_a_claimed_message_that_someone_began_to_read_is_left_to_them(room: Post
     load(room, ECHO)
     send(room, "a\nb", "c")
     with postroom.open(url) as other:
-        interrupt(room, lambda: other.receive("in", segment=True))
+        interrupt(room, lambda: other.receive("in", segment=True).message)
         work_off(room)
         assert answers(room) == []
         while not (received := other.receive("in", segment=True)).end_of_message:

@@ -215,7 +215,7 @@ def test_a_migration_killed_between_any_two_statements_leaves_the_old_schema(
     done = forked.run(workload.work, url, tmp_path, folder=tmp_path, seconds=60)
     assert done.said.endswith("finished\n"), done.complaints
     history = History.of(done.said)
-    assert len(history.sent) == 10
+    assert len(history.sent) == 11
     check(url, history)
 
 
