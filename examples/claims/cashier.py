@@ -23,12 +23,12 @@ def pay(room: postroom.Postroom, hold: bool) -> bool:
     waiting = next(iter(room.info("payments", limit=1)), None)
     if waiting is None:
         return False
-    with room.sphere(f"payment {waiting.key}", heartbeat=HEARTBEAT) as sphere:
+    with room.sphere(heartbeat=HEARTBEAT) as sphere:
         payment = sphere.receive("payments")
         sphere.send("bank", payment, compensation=Compensation(payment, queue="returns"))
         sphere.send("LETTERS", payment, when="commit")
         if hold:
-            print(f"{sphere.id} is ordered at the bank", flush=True)
+            print(f"payment {waiting.key} is ordered at the bank", flush=True)
             time.sleep(600)
     return True
 

@@ -40,8 +40,8 @@ class Office:
         if master is None:
             self.room._interpreter.evaluate = evaluate_here
         self._master = master or "local[2]"
-        self.room.load(*(EXAMPLES / name for name in FILES))
         self.at: dict[str, Station] = {name: self.room.add_station(name, "pw") for name in STATIONS}
+        self.room.load(*(EXAMPLES / name for name in FILES))
 
     def run(self) -> None:
         self.room.run_until_idle(master=self._master)

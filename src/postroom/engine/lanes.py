@@ -28,7 +28,8 @@ class _Lane:
 class Lanes:
     """Takes one step after another of whichever chain is ready."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float | None = LANE_SECONDS) -> None:
+        self._seconds = seconds  # after which a step is left apart
         self._lanes: deque[_Lane] = deque()
         self._others_next = False
         self._alone = False  # whether the next chain is to have the stage for itself
@@ -66,7 +67,7 @@ class Lanes:
         if len(taken) < len(self._lanes) or len(taken) >= LANES_MAX or (taken and self._alone):
             return None
         queues = frozenset().union(*(each.busy for each in taken))
-        beside = Beside(queues, any(each.reads for each in taken), None if self._alone else LANE_SECONDS)
+        beside = Beside(queues, any(each.reads for each in taken), None if self._alone else self._seconds)
         chain = begin(beside)
         result = None if chain is None else next(chain, None)
         if chain is None or result is None:

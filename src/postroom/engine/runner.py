@@ -117,7 +117,7 @@ class Runner:
         exchange: str | None = None,
         beside: AbstractContextManager[None] | None = None,
     ) -> Totals:
-        """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the size of steps.
+        """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the steps' size and order.
 
         ``exchange`` is the URL of the store if executors are to read messages and write their answers there. ``beside``
         is entered first: a stop that comes while it is counts.
@@ -186,7 +186,7 @@ class Runner:
         self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
     ) -> Result | None:
         """The next of the steps under way, or the first of new ones; None if there is nothing to do."""
-        lanes = self._lanes.setdefault(stage, Lanes())
+        lanes = self._lanes.setdefault(stage, Lanes(LANE_SECONDS if step_messages is None else None))
         result = lanes.next(lambda beside: self._fresh_steps(stage, spark, totals, step_messages, beside))
         if result is not None and result.blocked is not None:
             queue, goal = result.blocked
