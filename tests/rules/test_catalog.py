@@ -67,6 +67,7 @@ def test_a_module_is_loaded_and_loaded_again_in_its_place(room: Postroom, tmp_pa
         "added": ["collection c"],
         "changed": ["rule r"],
         "kept": ["module shop", "queue a", "queue b"],
+        "passwords": [],
         "removed": [],
     }
     program.write_text(A)
