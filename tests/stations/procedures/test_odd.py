@@ -153,9 +153,9 @@ def test_a_chain_that_is_too_long_is_told_once(
 
 
 def test_enabling_offers_everything_again_also_when_no_engine_ran_between(sqlite_url: str, tmp_path: Path) -> None:
-    text = "procedure p at ann\n  precondition o : ORDER\n  destination d on o copy 0 ship dan\n"
+    text = "procedure p at ann\n  precondition o : ORDER\n  destination d on o copy 0 ship ?o.Status\n"
     with office(sqlite_url, tmp_path, text) as room:
-        key = room._station("ann").create("ORDER", No=1)
+        key = room._station("ann").create("ORDER", No=1, Status="dan")
         run(room)
         room._network.add_station("dan", "control", None)
         room.disable_procedure("p")
