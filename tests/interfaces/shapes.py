@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,10 @@ def check(words: Sequence[str], document: Any) -> None:
 
 def _shape(words: Sequence[str], document: Mapping[str, Any]) -> Any:
     if "error" not in document:
-        for place, word in enumerate(words):
-            for name in (" ".join(words[place : place + 2]), word):
-                if name in COMMANDS:
-                    return COMMANDS[name]
+        command = list(dropwhile(lambda word: word.startswith("-"), words))
+        for name in (" ".join(command[:2]), command[0]):
+            if name in COMMANDS:
+                return COMMANDS[name]
     return SCHEMA["$defs"]["object"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.faults.here import evaluate_here
@@ -173,10 +174,10 @@ def test_follow_prints_what_arrives_until_it_is_interrupted(
     original = postroom.Postroom.receive
     left = iter([True, True])
 
-    def receive(self: postroom.Postroom, *queue: str, wait: float | None = None, **_: object) -> object:
+    def receive(self: postroom.Postroom, *queue: str, wait: float | None = None, **more: Any) -> object:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return original(self, *queue, wait=wait)
+        return original(self, *queue, wait=wait, **more)
 
     monkeypatch.setattr(postroom.Postroom, "receive", receive)
     told = desk("receive", "Big", "--follow")

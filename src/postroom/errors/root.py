@@ -18,6 +18,11 @@ class PostroomError(Exception):
     happened: ClassVar[Happened] = "no"
     status: ClassVar[str] = "99"
 
+    def __init_subclass__(cls) -> None:
+        """Users know them all by one module, in whichever file of it they stand."""
+        if cls.__module__.startswith(f"{__package__}."):
+            cls.__module__ = __package__
+
     def __init__(self, **facts: Any) -> None:
         self.facts: dict[str, Any] = facts
         said = self.template.format(**facts)
