@@ -151,8 +151,9 @@ def test_hierarchy_prints_what_loads_to_the_same(tree: Run, tmp_path: Path) -> N
         "path": ["MASTER-QUE"],
         "level": 1,
         "role": "input",
-        "queue": False,
+        "leaf": False,
         "command": None,
+        "timeout": None,
         "password": True,
     }
 

@@ -28,7 +28,6 @@ from postroom.model.body import Format
 from postroom.model.moment import to_iso
 from postroom.model.spelling import written
 from postroom.queues import status
-from postroom.store.queues import Hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,7 +201,7 @@ def _show_counts(queue: list[str]) -> None:
                     " ".join(count.path),
                     count.unprocessed,
                     count.processed,
-                    _HELD[count.hold] or _lock(count.locked_by),
+                    _HELD[count.hold.label] or _lock(count.locked_by),
                 )
                 for count in accepted.queues
             ],
@@ -498,7 +497,7 @@ def _show_hold(held: Held, state: str) -> None:
         output.say(f"{state}: {', '.join(held.changed)}")
 
 
-_HELD = {Hold.NONE: "", Hold.INPUT: "input held", Hold.FULL: "held", Hold.OUTPUT: "output held"}
+_HELD = {"": "", "input only": "input held", "full": "held", "output only": "output held"}
 
 
 def _lock(holder: str | None) -> str:
