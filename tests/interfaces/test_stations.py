@@ -408,7 +408,7 @@ def test_a_password_is_typed_beside_a_message_on_standard_input(
 def test_copies_have_keys_of_their_own(office: Run) -> None:
     key = created(office, MEETING, "To=Simon", "Subject=x")
     one = office("copy", key, "--json").json
-    assert one == {"key": one["keys"][0], "keys": one["keys"]}
+    assert one == {"status": "00", "key": one["keys"][0], "keys": one["keys"]}
     three = office("copy", key, "3").out.split()
     assert len({key, one["key"], *three}) == 5
     assert "key" not in office("copy", key, "2", "--json").json
@@ -479,7 +479,7 @@ def test_a_message_is_shipped_seen_in_the_mailbox_and_got(office: Run) -> None:
     assert office("locate", keys[1], "--json").json == {"status": "00", "key": keys[1], "place": "Simon"}
     assert [event["verb"] for event in office("trace", keys[1], "--json").json["events"]][:2] == ["create", "ship"]
     back = office("ship", keys[0], "Dennis", "--json").json
-    assert back == {"shipped": [{"key": keys[0], "to": "Dennis", "delivered": True}]}
+    assert back == {"status": "00", "shipped": [{"key": keys[0], "to": "Dennis", "delivered": True}]}
     assert office("ship", keys[1], "Denis").err.startswith(
         "postroom: station-unknown: there is no station Denis (postroom"
     )
