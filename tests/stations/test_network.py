@@ -50,6 +50,7 @@ def test_a_network_shows_its_nodes(room: Postroom, tmp_path: Path) -> None:
     shown = {node.name: (node.stations, node.answers) for node in room.nodes()}
     assert shown == {"control": (1, True), "north": (1, True), "south": (1, True)}
     assert room.stations() == HOMES
+    room._network.close()  # whoever moves a store has closed it
     os.rename(tmp_path / "south.db", tmp_path / "elsewhere.db")
     for suffix in ("-wal", "-shm"):
         (tmp_path / f"south.db{suffix}").unlink(missing_ok=True)

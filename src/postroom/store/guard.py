@@ -234,11 +234,12 @@ _PICTURE = struct.Struct("@16xI12x8s56xI28xI")
 
 def _reopened(handle: int, name: str) -> int:
     """A handle of the file that has the name now: a guard that was kept while no room was open may have an old one."""
+    if handle >= 0 and _identity(handle) == _identity(name):
+        return handle
+    opened = os.open(name, os.O_RDWR | os.O_CLOEXEC)
     if handle >= 0:
-        if _identity(handle) == _identity(name):
-            return handle
         os.close(handle)
-    return os.open(name, os.O_RDWR | os.O_CLOEXEC)
+    return opened
 
 
 def _identity(file: str | int) -> Identity | None:
@@ -250,7 +251,8 @@ def _identity(file: str | int) -> Identity | None:
 
 
 _registry = threading.RLock()
-_guards: dict[Identity | None, Guard] = {}
+#: By the file and its place: one that was moved while it is open has its log under another name.
+_guards: dict[tuple[Identity | None, str], Guard] = {}
 
 
 @contextlib.contextmanager
@@ -262,11 +264,11 @@ def registry() -> Iterator[None]:
 
 def acquire(file: Path) -> Guard:
     """The guard of a file, which holds nothing yet unless another room of this process has it."""
-    known = _identity(os.fspath(file))
-    guard = _guards.get(known)
+    place = os.path.realpath(file)
+    guard = _guards.get((_identity(place), place))
     if guard is None:
         guard = Guard(file)
-        _guards[guard.identity] = guard
+        _guards[guard.identity, place] = guard
     guard.users += 1
     return guard
 
@@ -280,9 +282,9 @@ def release(guard: Guard) -> None:
 
 def tidy() -> None:
     """Close the handles that nobody needs any more."""
-    for identity, guard in list(_guards.items()):
+    for key, guard in list(_guards.items()):
         if guard.users == 0 and guard.close():
-            del _guards[identity]
+            del _guards[key]
 
 
 def _forget() -> None:
