@@ -41,9 +41,9 @@ def desk(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     for name in ("office/meeting.form", "office/holiday.form", "purchasing/purchase.form"):
         shutil.copy(EXAMPLES / name, tmp_path)
     monkeypatch.setenv("POSTROOM_PASSWORD", "pw")
-    assert run("load", "meeting.form", "holiday.form", "purchase.form").code == 0
     for name in ("John", "Mary", "Oscar", "purchasing", "accounts"):
         assert run("station", "add", name).code == 0
+    assert run("load", "meeting.form", "holiday.form", "purchase.form").code == 0
     return run
 
 
@@ -74,7 +74,7 @@ def test_procedures_are_listed(run: Run, tmp_path: Path) -> None:
     )
     assert told.err == "there is no station John yet; make it with: postroom station add John\n"
     (listed,) = run("procedure", "list", "--json").json["procedures"]
-    assert list(listed) == ["name", "station", "state", "where", "since"]
+    assert list(listed) == ["name", "station", "state", "where", "version"]
     assert (listed["name"], listed["station"], listed["state"]) == ("holiday", "John", "enabled")
     assert run("station", "add", "John", stdin="j\n").code == 0
     assert run("procedure", "list").err == ""

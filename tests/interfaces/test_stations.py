@@ -663,7 +663,7 @@ def test_queries_over_nodes_and_sql(fees: Run, spark: SparkSession, monkeypatch:
     assert [line.split()[:2] for line in told.out.splitlines()][:2] == [["key", "place"], [first, "Simon"]]
     counted = fees("query", "FEE", "--scope", "group", "--count", "--json").json
     assert (counted["count"], counted["seq"] > everywhere.json["seq"]) == (3, True)
-    assert fees("table", "list", "--json").json["tables"][0]["query"] == everywhere.json["seq"]
+    assert fees("table", "list", "--json").json["tables"][0]["seq"] == everywhere.json["seq"]
     asked = fees("sql", "SELECT Payer, Paid IS NULL AS unpaid, array('x', 'y') AS l FROM all ORDER BY Fee")
     assert [line.split() for line in asked.out.splitlines()][:2] == [
         ["Payer", "unpaid", "l"],

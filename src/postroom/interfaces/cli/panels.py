@@ -32,7 +32,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "Run": ("run", "compensate"),
-    "Hold, mend, undo": ("disable", "enable", "outbox", "sphere"),
+    "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "mend"),
     "Look after it": ("top", "doctor", "verify", "backup", "restore", "archive", "retention", "sweep"),
 }
 _PANEL = {name: panel for panel, names in PANELS.items() for name in names}
