@@ -199,12 +199,12 @@ PROCEDURES = (
     Step(
         "At a purchase desk three messages belong together.", "sed -n '/^procedure approve/,/Amount:/p' purchase.form"
     ),
-    Step("Load them with the types that they handle.", "postroom load meeting.form holiday.form purchase.form"),
     Step(
         "Five desks.",
         "export POSTROOM_PASSWORD=secret; "
         "for s in John Mary Oscar purchasing accounts; do postroom station add $s; done",
     ),
+    Step("Load them with the types that they handle.", "postroom load meeting.form holiday.form purchase.form"),
     Step("Mary announces a meeting to John.", SHIPPED.format(f"{TYPE} To=John Subject=rooms", "Mary", "John", "Mary")),
     Step(
         "Paper is ordered …",
