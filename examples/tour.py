@@ -274,7 +274,8 @@ def spheres(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
     shell(SPHERES)
 
 
-UNDONE = "$(postroom spheres --state ABORTED | grep -o '[0-9]*[.][0-9]*' | head -1)"
+UNDONE = "$(postroom spheres --state ABORTED | awk 'END { print $1 }')"
+PAYMENT = f"$(postroom sphere show {UNDONE} | awk '/payments/ {{ print $3 }}')"
 CLAIMS = (
     Step("An insurer's claims come as lines …", "head -6 claims.txt"),
     Step("… on queues by region.", "cat claims.qdl"),
@@ -290,8 +291,9 @@ CLAIMS = (
         "All of it runs; a cashier is killed on stage. The desk of the south is on a node of its own.",
         "export POSTROOM_URL=claims.db POSTROOM_PASSWORD=secret; python claims.py --room claims.db --south south.db",
     ),
-    Step("Which payment was undone?", "postroom spheres --state ABORTED"),
-    Step("Its whole story: what it came from, and what it led to.", f"postroom trace {UNDONE} --causes"),
+    Step("Which sphere was undone?", "postroom spheres --state ABORTED"),
+    Step("What had it taken and sent?", f"postroom sphere show {UNDONE}"),
+    Step("The payment's whole story: what it came from, and what it led to.", f"postroom trace {PAYMENT} --causes"),
     Step("Where are the large claims?", "postroom query CLAIM 'Amount=>=5000' --scope global --as Archive"),
     Step("A letter is lines again.", "postroom receive LETTERS --segment; postroom receive LETTERS --segment"),
     Step("Nothing waits at a counter.", "postroom counter list"),
