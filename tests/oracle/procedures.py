@@ -41,7 +41,6 @@ T = TypeVar("T")
 FAILED, CHAIN = "PP0001", "PP0002"
 LOOKS_MAX = 2_000  # of one run
 NEW = "99999"  # the keys of messages that procedures make begin so, until it is known how the engine calls them
-NOBODY = "Nobody"  # no station has this name
 
 
 # --- functions that procedures name ----------------------------------------------------------------------------------
@@ -87,6 +86,7 @@ class Message:
     mail: bool
     position: int
     sender: str | None = None
+    fetched: bool = False  # by a procedure, out of the mailbox, and no person has written on it since
     depth: int = 0
     handled: tuple[str, ...] = ()  # procedures that have left it where it is
     turn: int | None = None  # when it was looked at as it is; None if it was not
@@ -154,7 +154,7 @@ class Oracle:
         message = self.messages[key]
         said = written(self.forms[message.type], message.said, given)
         if said != message.said:
-            message.said = said
+            message.said, message.fetched = said, False
             self._touch(message, depth=0, handled=())
 
     def copy(self, key: str, new: str) -> None:
@@ -378,7 +378,7 @@ class Oracle:
         if operation is Operation.SHIP:
             self._ship(message, procedure.station, where, depth)
             return
-        message.mail = False
+        message.mail, message.fetched = False, message.mail or message.fetched
         failed = [name for name, key, position in self._withdrawn if (key, position) == (message.key, message.position)]
         handled = (*(name for name in message.handled if name != procedure.name), procedure.name)
         self._touch(message, depth=depth, handled=handled)
@@ -390,7 +390,7 @@ class Oracle:
         for kept in self.dossiers.values():
             if message.key in kept:
                 kept.remove(message.key)
-        message.station, message.mail, message.sender = to, True, station
+        message.station, message.mail, message.sender, message.fetched = to, True, station, False
         self._touch(message, depth=depth, handled=())
 
     def _touch(self, message: Message, *, depth: int, handled: tuple[str, ...]) -> None:
@@ -552,11 +552,12 @@ def _known(place: Place, equal: Sequence[set[Place]], bound: set[str]) -> bool:
 
 
 def _comes_from(procedure: Procedure, sketch: Precondition, message: Message) -> bool:
-    origin = message.sender or ("" if message.mail else procedure.station)
+    by_mail = message.mail or message.fetched
+    shipper = message.sender or ("" if by_mail else procedure.station)
     for each in procedure.origins:
         if each.sketch == sketch.name:
-            named = {procedure.station if name == ME else name for name in each.stations}
-            if (origin in named) == each.refused:
+            named = any(name == shipper or (name == ME and not by_mail) for name in each.stations)
+            if named == each.refused:
                 return False
     return True
 
@@ -911,9 +912,7 @@ class _Writer:
         if operation == "leave":
             return operation
         found = self._references(len(self.ranks), _plain)
-        named = pick.one(
-            (*self.stations, *self.stations, *self.stations, NOBODY) if operation == "ship" else ("one", "two")
-        )
+        named = pick.one(self.stations if operation == "ship" else ("one", "two"))
         way = pick.one(("constant", "constant", "field", "call"))
         if way == "constant" or not found:
             return f"{operation} {named}"

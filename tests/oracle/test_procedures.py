@@ -400,8 +400,8 @@ def test_a_procedure_that_is_switched_off_and_on_keeps_its_place() -> None:
 
 
 def test_errors_about_errors_come_to_an_end() -> None:
-    text = f"procedure pX0 at X\n  precondition s0 : {ERROR.name}\n  destination d0 on s0 copy 0 ship Nobody\n"
-    text += "procedure pX1 at X\n  precondition s0 : A\n  destination d0 on s0 copy 0 ship Nobody\n"
+    text = f"procedure pX0 at X\n  precondition s0 : {ERROR.name}\n  destination d0 on s0 copy 0 ship ?s0.Procedure\n"
+    text += "procedure pX1 at X\n  precondition s0 : A\n  destination d0 on s0 copy 0 ship ?s0.R\n"
     with pair(Case(text, ("X",), (), 3)) as made:
         made.do(create("A", R="a"))
         totals, _ = made.run_engine(100)
