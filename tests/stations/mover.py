@@ -19,6 +19,7 @@ def move(url: str, seed: int, stations: list[str], stop: Path) -> None:
     with postroom.open(url, create=False) as room:
         everyone = list(room.stations())
         desks = [room._station(name) for name in stations]
+        print("begun", flush=True)
         while not stop.exists():
             desk = chance.choice(desks)
             try:
