@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from time import sleep
 
 import pytest
@@ -40,7 +42,37 @@ def test_an_owner_that_lives_and_is_not_heard_of(room: Postroom, url: str, told:
         sleep(1)
         (found,) = told(room, "owners")
     assert found.level is Level.WARNING
-    assert f"its owner (process {owner.process.pid}) has not been heard of" in found.what
+    assert f"its owner (process {owner.process.pid}) is stopped, and has not been heard of" in found.what
+
+
+def test_an_owner_in_a_long_call_is_told_from_one_that_is_gone(room: Postroom, url: str, told: Told) -> None:
+    room.compensator(0.2).announce()
+    script = """
+import sys, time, postroom
+room = postroom.open(sys.argv[1])
+sphere = room.sphere("s", heartbeat=0.1)
+print("begun", flush=True)
+sys.stdin.readline()
+print("calls", flush=True)
+sum(range(10**11))  # one call of C, which lets no other thread run
+"""
+    command = [sys.executable, "-c", script, url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        try:
+            assert owner.stdin is not None
+            assert owner.stdout is not None
+            assert owner.stdout.readline() == "begun\n"
+            owner.stdin.write("go\n")
+            owner.stdin.flush()
+            assert owner.stdout.readline() == "calls\n"
+            sleep(1)
+            (found,) = told(room, "owners")
+        finally:
+            owner.kill()
+    assert found.level is Level.NOTE, "it may end by itself"
+    assert f"(process {owner.pid}) runs on this machine, and has not been heard of: a call that keeps" in found.what
+    assert "12 check intervals" in found.what
+    assert "postroom compensate --check SECONDS" in found.do
 
 
 @pytest.mark.parametrize("state", ["COMMITTING", "ABORTING"])

@@ -270,6 +270,38 @@ def test_a_reader_whose_pages_were_written_over_reads_again(room: Postroom, sqli
     room.close()
 
 
+def test_a_reader_of_the_file_alone_is_not_overtaken_by_a_log_that_begins_anew_twice(
+    room: Postroom, sqlite_url: str
+) -> None:
+    """All of the log is in the file. Whoever reads then looks at the file alone, and only its lock keeps the file."""
+    room.send_many("q", [f"{number}" for number in range(50)])
+    assert isinstance(room.store, SqliteStore)
+    connection = room.store.session.connection
+    connection.wal_checkpoint(mode=0)
+    writes = (
+        "import sys, postroom\n"
+        "with postroom.open(sys.argv[1]) as room:\n"
+        "    for _ in range(2):\n"
+        "        room.send_many('q', ['x' * 1000] * 50)\n"  # in a log that begins anew
+        "        if _ == 0: room.store.session.connection.wal_checkpoint(mode=0)\n"  # if nobody keeps the file
+    )
+    counts: list[tuple[int, int]] = []
+
+    def work(tx: object) -> None:
+        before = int(connection.execute("SELECT count(*) FROM journal").get)
+        Path(sqlite_url + "-shm").read_bytes()  # SQLite's lock is gone
+        subprocess.run([sys.executable, "-c", writes, sqlite_url], check=True)
+        connection.execute("PRAGMA shrink_memory").fetchall()  # every page is read again
+        counts.append((before, int(connection.execute("SELECT count(*) FROM journal").get)))
+        assert connection.execute("PRAGMA quick_check").get == "ok"
+
+    room.store.read(work)
+    assert counts[-1][0] == counts[-1][1], "what one reader sees changes under it"
+    assert len(counts) == 1, "and it need not read again"
+    assert len(room.info("q", limit=500).messages) == 150
+    room.close()
+
+
 def test_a_child_that_opens_the_room_again_keeps_its_log_when_the_parent_ends(sqlite_url: str) -> None:
     script = """
 import os, subprocess, sys, postroom

@@ -132,6 +132,8 @@ class _Reader:
         elif event.verb == "give-back":
             _must(key in self.reserved, "given back, and nobody had it")
             self.reserved.discard(key)
+        elif event.verb == "ship" and event.source is None:  # it comes from another node, where it was made
+            _must(key not in self.withdrawn, "what was withdrawn is there again")
         elif event.verb not in ("put", "create", "beat"):
             _must(key not in self.withdrawn, "what was withdrawn is there again")
             _must(event.verb != "reserve" or key not in self.reserved, "two have it")

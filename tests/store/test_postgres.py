@@ -251,3 +251,25 @@ def test_sends_to_the_same_queues_in_other_orders_do_not_wait_in_a_circle(postgr
     assert deadlocks() == before, "each has told of them when it left"
     with postroom.open(postgres_url) as room:
         assert [queue.unprocessed for queue in room.accept().queues] == [240] * 4
+
+
+def test_an_index_that_has_lost_messages_is_named_and_made_anew(postgres_url: str) -> None:
+    """As rot would have it: rows that the index over unprocessed messages does not lead to."""
+    change = "UPDATE pg_index SET indisready = %s WHERE indexrelid = 'messages_chain'::regclass"
+    with postroom.open(postgres_url) as room:
+        room.create_queue("q")
+        room.send_many("q", ["1", "2", "3"])
+        assert room.verify().differences == ()
+    with psycopg.connect(postgres_url, autocommit=True) as superuser:
+        superuser.execute(change, (False,))
+        with postroom.open(postgres_url) as room:
+            room.send("q", "lost")
+            assert "index messages_chain is not valid" in [each.tables for each in room.verify().differences]
+        superuser.execute(change, (True,))
+    with postroom.open(postgres_url) as room:
+        found = [each.tables or "" for each in room.verify().differences if each.what == "the file"]
+        assert len(found) == 1
+        assert found[0].startswith("of 4 message(s) of queue")
+        assert found[0].endswith("index messages_chain leads to 3")
+        assert room.mend().left == ()
+        assert [message.body for message in room.info("q")] == ["1", "2", "3", "lost"]

@@ -7,13 +7,15 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.engine.presence import presence
-from postroom.limits import CHECK_SECONDS, EXAMINED_MAX, OVERDUE_SECONDS
+from postroom.limits import CHECK_SECONDS, EXAMINED_MAX, OVERDUE_SECONDS, RUNNING_CHECKS
 from postroom.model.moment import to_datetime, to_iso
-from postroom.store.owner import described, is_alive
-from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING, Beat, Kept
+from postroom.store.owner import described, is_alive, is_stopped
+from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING, NODE, Beat, Kept, Send
 from postroom.store.transaction import Transaction
 
 COMPENSATE = "postroom compensate --once"
+_KEPT = "a call that keeps the interpreter, such as a long one of C, lets no thread of it beat"
+_LONGER = "let it end; or choose an interval that is longer than such calls take: postroom compensate --check SECONDS"
 
 
 def owners(case: Case) -> Iterator[Told]:
@@ -21,7 +23,9 @@ def owners(case: Case) -> Iterator[Told]:
     found, works = case.store.read(lambda tx: (_orphans(tx), presence(tx).works))
     for kept, why in found:
         what = f"it is {kept.state}, and its owner ({described(kept.owner)}) {why}"
-        if works:
+        if why.endswith(_KEPT):
+            yield note(f"{what}; an engine waits {RUNNING_CHECKS} check intervals for it", f"sphere {kept.id}", _LONGER)
+        elif works:
             yield note(f"{what}; the engine that runs will undo it", f"sphere {kept.id}", COMPENSATE)
         else:
             yield warning(f"{what}; no engine runs that would undo it", f"sphere {kept.id}", COMPENSATE)
@@ -34,8 +38,17 @@ def _orphans(tx: Transaction) -> list[tuple[Kept, str]]:
             if is_alive(kept.owner) is False:
                 found.append((kept, "has ended"))
             elif _is_silent(tx, kept, beats.get(kept.owner)):
-                found.append((kept, "has not been heard of"))
+                found.append((kept, _how(kept.owner)))
     return found
+
+
+def _how(owner: str) -> str:
+    """Why an owner may be silent that is not known to have ended."""
+    if is_stopped(owner):
+        return "is stopped, and has not been heard of"
+    if is_alive(owner):
+        return f"runs on this machine, and has not been heard of: {_KEPT}"
+    return "has not been heard of, on a machine where nobody can look"
 
 
 def _is_silent(tx: Transaction, kept: Kept, beat: Beat | None) -> bool:
@@ -65,14 +78,18 @@ def _unended(tx: Transaction) -> list[tuple[Kept, str]]:
 
 def parked(case: Case) -> Iterator[Told]:
     """Compensations that their queue refuses."""
-    for id, target, why in case.store.read(_parked):
-        what = f"a compensation is parked: {why}"
-        yield warning(what, f"sphere {id}", f"let {target} take messages again; then: {COMPENSATE}")
+    for id, send in case.store.read(_parked):
+        if send.moment == NODE:
+            what, helps = f"what was made at node {send.recipient} is not undone: {send.why}", "postroom node list"
+        else:
+            what = f"a compensation is parked: {send.why}"
+            helps = f"let {send.target or send.recipient} take messages again"
+        yield warning(what, f"sphere {id}", f"{helps}; then: {COMPENSATE}")
 
 
-def _parked(tx: Transaction) -> list[tuple[str, str, str]]:
+def _parked(tx: Transaction) -> list[tuple[str, Send]]:
     return [
-        (kept.id, send.target or send.recipient, send.why)
+        (kept.id, send)
         for kept in tx.spheres.in_state(ABORTING, 0, EXAMINED_MAX)
         for send in tx.spheres.open_sends(kept.id)
         if send.why is not None

@@ -9,18 +9,21 @@ from postroom.model.message import Draft, Message, Stored
 from postroom.queues.results import Received
 from postroom.queues.verbs import Verbs
 from postroom.spheres.entrance import Within
-from postroom.stations import letters
-from postroom.stations.catalog import Forms
+from postroom.stations import letters, mail
 from postroom.stations.names import mailbox
+from postroom.stations.network import Network
+from postroom.stations.recalling import recall
+from postroom.store.afar import MadeAfar
 from postroom.store.queues import MAILBOX, STATION, Queue
 from postroom.store.transaction import Transaction
 from postroom.store.types import check_typed
 
 
 class Entrance:
-    def __init__(self, verbs: Verbs, forms: Forms) -> None:
+    def __init__(self, verbs: Verbs, network: Network) -> None:
         self._verbs = verbs
-        self._forms = forms
+        self._network = network
+        self._forms = network.forms
 
     def find(self, tx: Transaction, queue: tuple[str, ...]) -> Queue:
         return self._verbs.find(tx, queue)
@@ -66,6 +69,9 @@ class Entrance:
 
     def withdraw(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
         if queue.kind in (MAILBOX, STATION):
-            letters.take_back(tx, queue, stored)
+            mail.take_back(tx, queue, stored)
         else:
             tx.messages.remove(queue, stored, "withdraw")
+
+    def recall(self, sphere: str, node: str) -> list[MadeAfar] | str:
+        return recall(self._network, sphere, node)

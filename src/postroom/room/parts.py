@@ -58,7 +58,7 @@ class Parts:
         self._verbs = Verbs(store, User(self._owner, actor), self._doors, again)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
-        self._monitor = Monitor(store, again, Entrance(self._verbs, self._network.forms))
+        self._monitor = Monitor(store, again, Entrance(self._verbs, self._network))
         self._administration = Administration(store)
         gateways = [CommandGateway(absolute(url))]
         self._procedures = Procedures(self._network.forms)

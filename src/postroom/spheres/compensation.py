@@ -34,7 +34,7 @@ from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import still
 from postroom.store.base import Store, Waiter
 from postroom.store.owner import described, is_alive, is_stopped
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTING, Beat
+from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING, Beat
 from postroom.store.transaction import Transaction
 
 _LOOKS = 4  # in a check interval
@@ -282,14 +282,7 @@ class Compensator:
 
     def _compensate(self, id: str) -> bool | None:
         """None if others have done it meanwhile."""
-
-        def work(tx: Transaction) -> bool | None:
-            if outcome.locked(tx, id).state == ABORTED:
-                return None
-            return outcome.compensate(tx, id, self._entrance)
-
-        with self._store.acting(ENGINE):
-            return self._store.transact("compensate", work)
+        return outcome.undo(self._store, id, self._entrance, ENGINE)
 
     def _tidy(self, watched: set[str], beats: dict[str, Beat]) -> None:
         """Heartbeats of those who have ended and own nothing."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from postroom.model.message import Draft, Message, Stored
+from postroom.store.afar import MadeAfar
 from postroom.store.queues import Queue
 from postroom.store.transaction import Transaction
 
@@ -40,3 +41,9 @@ class Entrance(Protocol):
 
     def withdraw(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
         """Let a message disappear that nobody has taken."""
+
+    def recall(self, sphere: str, node: str) -> list[MadeAfar] | str:
+        """Withdraw at another node what was made there in a failed sphere, in a commit of that node.
+
+        Answers with all that was made there, or with why the node cannot do it now. Doing it again changes nothing.
+        """

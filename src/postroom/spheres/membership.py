@@ -204,5 +204,5 @@ def abort(store: Store, entrance: Entrance, id: str, reason: str) -> str:
     check_reason(reason)
     state = store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, id, reason))
     if state != COMMITTED:
-        store.transact("compensate", lambda tx: outcome.compensate(tx, id, entrance))
+        outcome.undo(store, id, entrance)
     return state

@@ -7,6 +7,7 @@ compensation; one that was taken is compensated. What waits for the commit goes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.engine.machine import SPHERES
@@ -17,13 +18,28 @@ from postroom.model.message import Draft, Stored
 from postroom.spheres.conditions import fulfilled
 from postroom.spheres.entrance import Entrance
 from postroom.spheres.participants import Share
-from postroom.spheres.remains import STANDS, name_remains
+from postroom.spheres.remains import name_remains
+from postroom.store.afar import MadeAfar
+from postroom.store.base import Store
 from postroom.store.queues import Queue
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
+from postroom.store.spheres import (
+    ABORTED,
+    ABORTING,
+    ACTIVE,
+    COMMITTED,
+    COMMITTING,
+    MACHINE,
+    NODE,
+    STANDS,
+    UNDO_QUEUE,
+    WITHDRAWN,
+    Send,
+)
 from postroom.store.tokens import Token
 from postroom.store.transaction import Transaction
 
-WITHDRAWN = "withdrawn"  # what became of a send that nobody has had
+#: By node: what was made there in a sphere, or why the node cannot say it now.
+Afar = Mapping[str, Sequence[MadeAfar] | str]
 
 
 def locked(tx: Transaction, id: str) -> Token:
@@ -70,8 +86,24 @@ def begin_abort(tx: Transaction, id: str, reason: str) -> str:
     return token.state
 
 
-def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
-    """Undo all that can be undone now; a sphere is aborted when nothing is left. False if something is."""
+def undo(store: Store, id: str, entrance: Entrance, actor: str | None = None) -> bool | None:
+    """Undo all that can be undone now, at other nodes first; False if something is left, None if nothing was."""
+
+    def look(tx: Transaction) -> list[str]:
+        held = [queue for name in (ABORTING, UNDO_QUEUE) if (queue := tx.queues.named_to_read(name)) is not None]
+        failing = tx.tokens.state(MACHINE, id) == ABORTING
+        return tx.spheres.nodes(id) if failing and all(queue.releases for queue in held) else []
+
+    def work(tx: Transaction) -> bool | None:
+        return compensate(tx, id, entrance, afar) if locked(tx, id).state == ABORTING else None
+
+    afar = {node: entrance.recall(id, node) for node in store.read(look)}
+    with store.acting(actor) if actor else nullcontext():
+        return store.transact("compensate", work)
+
+
+def compensate(tx: Transaction, id: str, entrance: Entrance, afar: Afar) -> bool:
+    """Undo what can be undone in this store; a sphere is aborted when nothing is left. False if something is."""
     token = locked(tx, id)
     if token.state != ABORTING:
         return True
@@ -81,7 +113,10 @@ def compensate(tx: Transaction, id: str, entrance: Entrance) -> bool:
         return False  # an operator wants nothing to be undone now
     keys = [key for send in sends for key in (send.message, send.remembered) if key is not None]
     messages = tx.messages.find_many(keys)
-    left = [send for send in sends if not _undone(tx, send, messages, queues, entrance)]
+    abroad = [send for send in sends if send.moment == NODE]
+    here = [send for send in sends if send.moment != NODE]
+    left = [send for send in abroad if not _recalled(tx, send, afar.get(send.recipient))]
+    left += [send for send in here if not _undone(tx, send, messages, queues, entrance)]
     if not left:
         SPHERES.move(tx, token, ABORTED, queues=queues)
         name_remains(tx, id, queues.get(SYSTEM_ERRORS))
@@ -152,6 +187,27 @@ def _undone(
     if stored is not None:
         tx.messages.remove(queues[UNDO_QUEUE], stored, "withdraw")
     tx.spheres.settle(send, outcome)
+    return True
+
+
+def _recalled(tx: Transaction, send: Send, found: Sequence[MadeAfar] | str | None) -> bool:
+    """Note what became of what was made at another node; False if that is not known."""
+    if found is None:
+        return False
+    if send.recipient not in tx.nodes.all():
+        tx.spheres.settle(send, STANDS)
+        return True
+    if isinstance(found, str):
+        tx.spheres.settle(send, None, found)
+        return False
+    # What was shipped from there was noted here when it came.
+    new = [each for each in found if tx.spheres.sent(each.message) is None]
+    first = tx.spheres.next_send(send.sphere, len(new))
+    for number, each in enumerate(new, first):
+        made = Send(send.sphere, number, "now", each.queue, each.message, None, None, None, None, send.sent)
+        tx.spheres.remember(made._replace(maker=each.maker))
+        tx.spheres.settle(made, each.outcome)
+    tx.spheres.settle(send, "recalled")
     return True
 
 

@@ -6,10 +6,8 @@ from postroom.engine.effects import Document
 from postroom.engine.failures import Failure, error_body, made_error_queue
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.queues import Queue
-from postroom.store.spheres import Send
+from postroom.store.spheres import NODE, STANDS, Send
 from postroom.store.transaction import Transaction
-
-STANDS = "stands"  # what became of a send that nothing undoes
 
 
 def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:
@@ -19,6 +17,7 @@ def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:
     """
     sends = tx.spheres.sends(id)
     found = [(send, _standing(send)) for send in sends if send.maker is not None and send.outcome == STANDS]
+    found += [(send, _lost(send)) for send in sends if send.moment == NODE and send.outcome == STANDS]
     found += [(send, f"the command of {send.recipient} has run") for send in _followed_by_commands(tx, id, sends)]
     for send, why in found:
         tx.spheres.settle(send, send.outcome, why)
@@ -28,6 +27,10 @@ def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:
 
 def _standing(send: Send) -> str:
     return f"{send.maker} made it, someone has taken it, and nobody said what undoes it"
+
+
+def _lost(send: Send) -> str:
+    return f"procedures may have made something of its messages at node {send.recipient}, which was removed"
 
 
 def _followed_by_commands(tx: Transaction, id: str, sends: list[Send]) -> list[Send]:
@@ -43,10 +46,12 @@ def _followed_by_commands(tx: Transaction, id: str, sends: list[Send]) -> list[S
 
 
 def _told(tx: Transaction, send: Send, why: str) -> str:
-    assert send.message is not None, "it was sent at once"
-    stored = tx.messages.find(send.message)
-    document = Document(send.message, "text", None, "")
+    kept = tx.spheres.find(send.sphere)
+    assert kept is not None
+    key = kept.token if send.message is None else send.message  # a node's share is no message
+    stored = tx.messages.find(key)
+    document = Document(key, "text", None, "")
     if stored is not None and stored.sound:
         document = Document(stored.key, stored.format, stored.type, stored.body)
     said = f"sphere {send.sphere} was aborted, and {why}"
-    return error_body(Failure("sphere", "sphere-left", said, send.maker), send.recipient, send.message, document)
+    return error_body(Failure("sphere", "sphere-left", said, send.maker), send.recipient, key, document)

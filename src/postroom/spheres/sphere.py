@@ -95,7 +95,7 @@ class Sphere(Acting):
         self._roll_back()
         self._end()
         if state != ABORTED:
-            self._store.transact("compensate", lambda tx: outcome.compensate(tx, self.id, self._entrance))
+            outcome.undo(self._store, self.id, self._entrance)
 
     def __enter__(self) -> Sphere:
         return self

@@ -28,7 +28,7 @@ from postroom.model.body import Format, check_text
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.model.views import record
-from postroom.stations import filing, letters, mail
+from postroom.stations import filing, mail
 from postroom.stations.catalog import Edition, Forms
 from postroom.stations.counters import Counter, Counters, Kept, Way
 from postroom.stations.filling import asks_functions, created
@@ -413,7 +413,7 @@ class _Handover:
         if self._new:
             filing.file(tx, goal, tx.handling.apply(self._new))
             tx.wake()
-        self._fates.bind(made, letters.take_back if goal.kind == MAILBOX else plainly)
+        self._fates.bind(made, mail.take_back if goal.kind == MAILBOX else plainly)
 
 
 def _is_closed(tx: Transaction, queue: Queue) -> bool:

@@ -10,7 +10,7 @@ import json
 from postroom.errors import StationUnknown, TypeUnknown
 from postroom.model.body import check_text
 from postroom.model.definitions import nearest
-from postroom.model.message import Draft, Stored
+from postroom.model.message import Draft
 from postroom.stations import filing
 from postroom.stations.catalog import Forms
 from postroom.stations.filling import created
@@ -18,7 +18,7 @@ from postroom.stations.mail import queue_of
 from postroom.stations.marks import Marks, properties
 from postroom.stations.names import mailbox
 from postroom.store.queues import MAILBOX, Queue
-from postroom.store.tracking import MAILBOXES, STATIONS
+from postroom.store.tracking import MAILBOXES
 from postroom.store.transaction import Transaction
 
 WRITER = "sender"
@@ -49,16 +49,6 @@ def post(tx: Transaction, forms: Forms, target: Queue, draft: Draft, cause: int 
     filing.file(tx, target, made)
     tx.wake()
     return key
-
-
-def take_back(tx: Transaction, source: Queue, stored: Stored) -> None:
-    """Let a letter disappear that nobody has fetched, or what was made at a station and nobody has touched."""
-    place = MAILBOXES if source.kind == MAILBOX else STATIONS
-    tx.tracking.enter(place)
-    filing.unfile(tx, source, [stored])
-    tx.messages.remove(source, stored, "withdraw")
-    tx.dossiers.leave_many([stored.key])
-    tx.tracking.leave(place, stored, source.id, tx.journal.newest())
 
 
 def _body(tx: Transaction, forms: Forms, draft: Draft, key: int) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from postroom.engine.spheres import Fates, Made, sphere_of
 from postroom.errors import MessageElsewhere, NameTaken, NodeDown, StationUnknown, StoreCorrupt, StoreError
 from postroom.limits import MAIL_MESSAGES, NODE_SECONDS
 from postroom.model.key import key_text
-from postroom.model.message import Stored
+from postroom.model.message import IN_SPHERE, Stored
 from postroom.stations import filing
 from postroom.stations.marks import fetched, sent
 from postroom.stations.names import database, mailbox
@@ -26,6 +27,7 @@ from postroom.store.transaction import Transaction
 from postroom.store.transfers import Parcel
 
 SHIP, GET = "ship", "get"
+PROCEDURE = "procedure "  # so begins the name of one who acts in the journal
 
 
 class Shipped(NamedTuple):
@@ -145,6 +147,16 @@ def fetch(network: Network, station: str, node: str, wanted: Mapping[int, int], 
         deliver(network, network.control, parcels)
 
 
+def take_back(tx: Transaction, source: Queue, stored: Stored) -> None:
+    """Let a letter disappear that nobody has fetched, or what was made at a station and nobody has touched."""
+    place = MAILBOXES if source.kind == MAILBOX else STATIONS
+    tx.tracking.enter(place)
+    filing.unfile(tx, source, [stored])
+    tx.messages.remove(source, stored, "withdraw")
+    tx.dossiers.leave_many([stored.key])
+    tx.tracking.leave(place, stored, source.id, tx.journal.newest())
+
+
 # --- between two stores ---
 
 
@@ -179,6 +191,8 @@ _Actors = Mapping[int, str | None]
 def _arrive(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict[int, int]:
     found: dict[int, int] = {}
     whose = tx.journal.actor
+    made = _made_afar(tx, parcels, actors)
+    fates = Fates(tx, made.values())  # spheres are locked before queues
     for parcel in parcels:
         tx.journal.actor = actors[parcel.stored.key] or whose
         ship = parcel.verb == SHIP
@@ -193,8 +207,23 @@ def _arrive(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict
                 _let_go(tx, stale, parcel.came)
             queue = queue_of(tx, name(parcel.target), kind)
             filing.file(tx, queue, [tx.transfers.arrive(parcel, queue, done)])
+            if key in made:
+                fates.bind([Made(made[key], key, queue, tx.journal.actor)], take_back)
             tx.wake()
         found[key] = done
+    return found
+
+
+def _made_afar(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict[int, str]:
+    """What procedures have made at other nodes of messages of a sphere, and shipped, with the sphere of each."""
+    found: dict[int, str] = {}
+    for parcel in parcels:
+        stored = parcel.stored
+        by_procedure = (actors[stored.key] or "").startswith(PROCEDURE)
+        if IN_SPHERE in stored.properties and parcel.verb == SHIP and parcel.hop == 1 and by_procedure:
+            sphere = sphere_of(stored)
+            if sphere is not None and tx.spheres.sent(stored.key) is None:
+                found[stored.key] = sphere
     return found
 
 

@@ -221,8 +221,11 @@ class Network:
         if present is not None and present[0] == way and not present[1].stopped:
             return present[1]
         self._forget(node)
-        self._open[node] = (way, self._checked(node, way, known.mark))
-        return self._open[node][1]
+        opened = self._checked(node, way, known.mark)
+        kept = self._open.setdefault(node, (way, opened))[1]
+        if kept is not opened:  # another thread was first
+            opened.close()
+        return kept
 
     def _checked(self, name: str, url: str, mark: str) -> Store:
         try:

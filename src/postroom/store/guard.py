@@ -32,6 +32,7 @@ _GET: int = getattr(fcntl, "F_OFD_GETLK", 0)
 _SHARED_FIRST, _SHARED_COUNT = 0x40000002, 510  # of the room's file: held for as long as it is open
 _WRITER = 120  # of the index of the log: who writes
 _RECOVERY = 122  # who makes the index anew from the log
+_FILE_ALONE = 123  # readers for whom the whole log is in the file: nobody may copy more into it
 _OPEN = 128  # whoever can lock it alone takes the index for a dead one's, and empties it
 _PAUSE_SECONDS = 0.0002
 _PAUSE_SECONDS_MAX = 0.02
@@ -59,6 +60,7 @@ def _is_free(handle: int) -> bool:
 _FILE_HELD, _FILE_LEFT = (_lock(kind, _SHARED_FIRST, _SHARED_COUNT) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
 _INDEX_HELD, _INDEX_LEFT = (_lock(kind, _OPEN, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
 _RECOVERY_HELD, _RECOVERY_LEFT = (_lock(kind, _RECOVERY, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
+_ALONE_HELD, _ALONE_LEFT = (_lock(kind, _FILE_ALONE, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
 _WRITER_ASKED = _lock(fcntl.F_WRLCK, _WRITER, 1)
 _TURN_TAKEN, _TURN_OVER = (_lock(kind, 0, 1) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK))
 _ANY_ASKED = _lock(fcntl.F_WRLCK, 0, 0)
@@ -122,6 +124,8 @@ class Guard:
         self.identity = _identity(self._file)
         self._writer = _lock(fcntl.F_WRLCK, _WRITER, 1, os.getpid())
         self._looked = 0.0  # when the room's file was last looked for
+        self._readers = 0  # that hold the file as it is
+        self._counting = threading.Lock()
         self.users = 0
 
     @property
@@ -213,6 +217,31 @@ class Guard:
         """Which state of the log readers see now."""
         return Picture(*_PICTURE.unpack(os.pread(self._index, _PICTURE.size, 0)))
 
+    def begin_reading(self) -> Picture | None:
+        """Before a reader begins: what to compare when it has ended; None if nothing can overtake it.
+
+        If the whole log is in the file, SQLite reads the file alone, and only a lock keeps the file as it is: the log
+        may begin anew any number of times beside it, so that its head says nothing. Then we hold that lock as well.
+        """
+        seen = self.picture()
+        if _SET is None or seen.copied != seen.frames:
+            return seen
+        with self._counting:
+            if self._readers or _try(self._index, _ALONE_HELD):
+                self._readers += 1
+                return None
+        return seen  # someone is about to copy
+
+    def end_reading(self, seen: Picture | None) -> bool:
+        """After a reader, once; whether it was not overtaken."""
+        if seen is not None:
+            return seen.lasts(self.picture())
+        with self._counting:
+            self._readers -= 1
+            if not self._readers and _SET is not None:
+                fcntl.fcntl(self._index, _SET, _ALONE_LEFT)
+        return True
+
 
 class Picture(NamedTuple):
     """What the index of a log says in its head."""
@@ -223,10 +252,11 @@ class Picture(NamedTuple):
     copying: int  # and those that somebody began to copy
 
     def lasts(self, now: Picture) -> bool:
-        """Whether a reader who began here has not been overtaken: its pages were not written over."""
-        if now.salt == self.salt:
-            return now.copying <= self.frames
-        return self.copied == self.frames and now.copying == 0
+        """Whether a reader who began here has not been overtaken: its pages were not written over.
+
+        When a log begins anew, all of it has been copied, and nobody knows how much was added before.
+        """
+        return now.salt == self.salt and now.copying <= self.frames
 
 
 _PICTURE = struct.Struct("@16xI12x8s56xI28xI")

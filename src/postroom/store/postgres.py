@@ -70,6 +70,26 @@ _KEPT_ALIVE = {
 }
 _MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
 
+# The index over messages by queue, state and place: what it leads to, and what there is.
+_INVALID = """
+SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid IN ('messages'::regclass, 'journal'::regclass, 'queues'::regclass)
+    AND NOT (i.indisvalid AND i.indisready AND i.indislive)
+"""
+_BY_ROWS_ALONE = """
+SELECT set_config(name, 'off', true) FROM unnest(ARRAY['enable_indexscan', 'enable_indexonlyscan', 'enable_bitmapscan'])
+AS s (name)
+"""
+_BY_INDEX_ALONE = """
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true),
+    set_config('enable_indexonlyscan', 'on', true)
+"""
+_AS_EVER = "SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_bitmapscan TO DEFAULT"
+_GROUPS = "SELECT queue, state, count(*), sum(position)::bigint FROM messages GROUP BY queue, state"
+_QUEUE_IDS = "SELECT id FROM queues"
+_GROUP = "SELECT count(*), coalesce(sum(position), 0)::bigint FROM messages WHERE queue = %s AND state = %s"
+_REBUILD = "REINDEX TABLE messages"
+
 _WORDS = {
     "max/*scalar*/(": "greatest(",
     "/*for update*/": "FOR NO KEY UPDATE",
@@ -121,6 +141,12 @@ def _adapt(statement: str) -> sql.SQL:
             words = words.replace(ours, theirs)
         found = _adapted[statement] = sql.SQL(words)
     return found
+
+
+def _misled(queue: int, state: int, count: int, places: int, found: int, found_places: int) -> str:
+    """How the index of messages differs from the table, for the messages of a queue in a state."""
+    what = f"of {count} message(s) of queue {queue} in state {state}, index messages_chain leads to {found}"
+    return what if count != found else f"{what}, at other places ({found_places}, not {places}, in sum)"
 
 
 class PostgresSession(Session):
@@ -180,11 +206,21 @@ class PostgresSession(Session):
         said = {row[0]: row[1] for row in self.connection.execute(_LASTING)}
         return About("PostgreSQL", said.pop("server_version"), _version(self.connection), said)
 
-    def damage(self) -> None:
-        return None  # its tools for that are the server's, and need more rights than a room has
+    def damage(self) -> list[str]:
+        """Whether the index that messages are taken by has what the table has; pg_amcheck on the server sees more."""
+        wrong = [f"index {name} is not valid" for (name,) in self.connection.execute(_INVALID)]
+        self.connection.execute(_BY_ROWS_ALONE)
+        by_rows = {(row[0], row[1]): row[2:] for row in self.connection.execute(_GROUPS)}
+        self.connection.execute(_BY_INDEX_ALONE)
+        unprocessed = [(row[0], 1) for row in self.connection.execute(_QUEUE_IDS)]
+        groups = sorted({*by_rows, *unprocessed})
+        by_index = {group: self.connection.execute(_GROUP, group).fetchall()[0] for group in groups}
+        self.connection.execute(_AS_EVER)
+        pairs = [(group, by_rows.get(group, (0, 0)), found) for group, found in by_index.items()]
+        return wrong + [_misled(*group, *told, *found) for group, told, found in pairs if told != found]
 
     def rebuild_indexes(self) -> None:
-        pass  # pg_amcheck finds a damaged one, and REINDEX is the server's
+        self.connection.execute(_REBUILD)
 
     def journal_numbers(self, count: int) -> Sequence[int]:
         return sorted(row[0] for row in self.connection.execute(_MANY_NUMBERS, (count,)))

@@ -77,8 +77,8 @@ class Session(ABC):
         """For whoever examines the store."""
 
     @abstractmethod
-    def damage(self) -> list[str] | None:
-        """What the database itself finds wrong with its files, by reading all of them; None if it cannot look."""
+    def damage(self) -> list[str]:
+        """What is wrong with its files, by reading them: all on SQLite, the index of messages on PostgreSQL."""
 
     @abstractmethod
     def rebuild_indexes(self) -> None:

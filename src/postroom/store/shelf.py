@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -152,9 +152,9 @@ class Shelf:
         for part in self.manifest.parts:
             if part.kind == kind:
                 file = self.folder / part.name
-                if self._guarded(lambda file=file: file_digest(file)) != part.sha256:  # type: ignore[misc]
+                if self._guarded(partial(file_digest, file)) != part.sha256:
                     raise ArchiveDamaged(folder=str(self.folder), why=f"{part.name} is not as it was written")
-                yield rows_of(self._guarded(lambda file=file: _read(file)), self._columns(kind))  # type: ignore[misc]
+                yield rows_of(self._guarded(partial(_read, file)), self._columns(kind))
 
     def _columns(self, kind: str) -> tuple[str, ...]:
         return self.manifest.columns if kind == "lines" else DEPARTED_COLUMNS
@@ -163,9 +163,7 @@ class Shelf:
         found: list[Row] = []
         for part in self.manifest.parts:
             if part.kind == kind and fits(part):
-                table = self._guarded(
-                    lambda part=part: _read(self.folder / part.name, [(column, "=", value)])  # type: ignore[misc]
-                )
+                table = self._guarded(partial(_read, self.folder / part.name, [(column, "=", value)]))
                 found += rows_of(table, self._columns(kind))
         return found
 

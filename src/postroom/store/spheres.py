@@ -14,6 +14,9 @@ ACTIVE, COMMITTING, ABORTING, COMMITTED, ABORTED = STATES = ("ACTIVE", "COMMITTI
 #: What spheres remember, and the heartbeats of their owners.
 UNDO_QUEUE = "COMP.Q"
 ALIVE_QUEUE = "ALIVE.Q"
+#: What became of a send: nobody has had it, or nothing undoes it.
+WITHDRAWN, STANDS = "withdrawn", "stands"
+NODE = "node"  # the moment of a send that stands for all that is made at another node
 
 _ADD = "INSERT INTO spheres (token, id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, ?, 0)"
 _NUMBER = "UPDATE spheres SET sends = sends + ? WHERE id = ? RETURNING sends - ?"
@@ -64,6 +67,7 @@ FROM sends
 """
 _OPEN_SENDS = _SENDS + "WHERE sphere = ? AND outcome IS NULL ORDER BY number DESC"
 _ALL_SENDS = _SENDS + "WHERE sphere = ? ORDER BY number"
+_NODES = "SELECT recipient FROM sends WHERE sphere = ? AND moment = 'node' AND outcome IS NULL ORDER BY number"
 _SENT = _SENDS + "WHERE message = ? AND moment = 'now'"
 _ORIGIN = _SENDS + "WHERE (message = ? AND moment = 'now') OR remembered = ?"
 _OUTCOME = "UPDATE sends SET outcome = ?, why = ? WHERE sphere = ? AND number = ?"
@@ -135,8 +139,8 @@ class Send(NamedTuple):
 
     sphere: str
     number: int
-    moment: str  # now, commit, abort, return
-    recipient: str  # the path of the queue
+    moment: str  # now, commit, abort, return, node
+    recipient: str  # the path of the queue, or the name of the node
     message: int | None  # the primary
     queue: int | None  # where it was put
     remembered: int | None  # in COMP.Q
@@ -259,6 +263,10 @@ class Spheres:
 
     def sends(self, id: str) -> list[Send]:
         return [Send(*row) for row in self._session.rows(_ALL_SENDS, (id,))]
+
+    def nodes(self, id: str) -> list[str]:
+        """Other nodes where something may have been made in a sphere that is not settled."""
+        return [row[0] for row in self._session.rows(_NODES, (id,))]
 
     def sent(self, message: int) -> Send | None:
         """The send by which a message came, if a sphere has sent it."""

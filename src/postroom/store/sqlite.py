@@ -166,7 +166,8 @@ class SqliteStore(Store):
         self._wake_directory = file.with_name(file.name + "-wake")
         self._doubt = Doubt(file)
         self._turn = False  # whether we may have the turn of the writers
-        self._picture: guard.Picture | None = None  # what the reader under way sees
+        self._reads = False  # whether a reader is under way
+        self._picture: guard.Picture | None = None  # what it sees, unless nothing can overtake it
         files = self._files = _Files(file, create)
         try:
             if mapped:
@@ -300,6 +301,8 @@ class SqliteStore(Store):
         files.reserve.admit(label)
 
     def _leave(self) -> None:
+        if self._reads:  # it was interrupted
+            self._end_reading()
         if self._turn:
             self._turn = False
             self._files.end_turn()
@@ -313,13 +316,18 @@ class SqliteStore(Store):
         if self._doubt.told() is not None:
             self._turn = True
             self._settle_others()
-        self._picture = self._files.guard.picture()
+        self._end_reading()
+        self._picture, self._reads = self._files.guard.begin_reading(), True
         self._start("BEGIN")
 
     def _check_reading(self) -> None:
-        before, self._picture = self._picture, None
-        if before is not None and not before.lasts(self._files.guard.picture()):
+        if not self._end_reading():
             raise Conflict("another program part of this process dropped the lock to read")
+
+    def _end_reading(self) -> bool:
+        """Whether what was read, if anything, is what one moment had."""
+        reads, self._reads = self._reads, False
+        return not reads or self._files.guard.end_reading(self._picture)
 
     def _start(self, statement: str) -> None:
         session = self.session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from postroom.store.afar import Afar
 from postroom.store.albums import Albums
 from postroom.store.causes import Causes
 from postroom.store.counts import Counts
@@ -67,6 +68,7 @@ class Transaction:
         self.desks = Desks(session)
         self.tokens = Tokens(session)
         self.spheres = Spheres(session)
+        self.afar = Afar(session)
         self.staging = Staging(session)
         self.handling = Handling(session, self.counts, self.spheres)
         self.handouts = Handouts(session, self.journal, self.queues, self.counts)

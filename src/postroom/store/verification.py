@@ -156,7 +156,7 @@ class _Reading:
 
 def damaged(tx: Transaction) -> tuple[Difference, ...]:
     """What the database finds wrong with its own files, indexes among them."""
-    return tuple(Difference("the file", None, said) for said in tx.session.damage() or ())
+    return tuple(Difference("the file", None, said) for said in tx.session.damage())
 
 
 def _of_lines(broken: Iterable[Broken]) -> Iterator[Difference]:

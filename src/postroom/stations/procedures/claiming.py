@@ -72,6 +72,12 @@ class Look:
         self.with_mail = self.kept.mail > 0 or any(each.mail for each in self.arrivals)
 
     @property
+    def fired(self) -> list[WorkingSet]:
+        """The sets that the step handles, if it ends where it is to end now."""
+        sets = [(each, each.outcome) for each in self.sets if each.arrival < self.until]
+        return [each for each, outcome in sets if outcome is not None and not outcome.failed]
+
+    @property
     def progress(self) -> Reached:
         """How far the station's messages have been looked at."""
         seen = self.arrivals[: self.until]

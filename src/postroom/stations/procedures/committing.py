@@ -9,16 +9,15 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from postroom.engine.spheres import Fates, Made, bound_to
+from postroom.engine.spheres import Fates, Made
 from postroom.engine.stage import Result
 from postroom.model.key import key_number, key_text
-from postroom.model.message import IN_SPHERE, Stored
+from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
 from postroom.stations import filing
 from postroom.stations.catalog import Edition
 from postroom.stations.filling import created
-from postroom.stations.letters import take_back
-from postroom.stations.mail import queue_of, ship_one
+from postroom.stations.mail import queue_of, ship_one, take_back
 from postroom.stations.marks import Marks, fetched, marks, properties, sent
 from postroom.stations.names import database, mailbox
 from postroom.stations.network import CONTROL
@@ -29,6 +28,7 @@ from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
+from postroom.stations.procedures.ties import FatesAfar, Ties, spheres_of
 from postroom.store.batch import Stale
 from postroom.store.handling import Move, New
 from postroom.store.queues import MAILBOX, STATE, STATION, Queue
@@ -42,18 +42,16 @@ TIMER = "ship"  # the kind of a message that is to be shipped later
 
 
 def commit(
-    tx: Transaction, looks: Sequence[Look], node: str, error_form: Edition | None
+    tx: Transaction, looks: Sequence[Look], node: str, error_form: Edition | None, ties: Ties | None = None
 ) -> tuple[Result, list[Parcel]]:
-    """Apply what the looks have found. Answers also with messages that have left for another store."""
+    """Apply what the looks have found. Answers also with messages that have left for another store.
+
+    ``ties`` are those to spheres, if their tokens are in another store.
+    """
     result = Result()
-    step = _Step(tx, node)
+    step = _Step(tx, node, ties)
     for look in looks:
-        fired = [
-            each
-            for each in look.sets
-            if each.outcome is not None and not each.outcome.failed and each.arrival < look.until
-        ]
-        step.add(look, fired)
+        step.add(look, look.fired)
         result.messages += look.until
         result.claimed += len(look.arrivals)
     result.created = step.write()
@@ -76,9 +74,10 @@ def commit(
 class _Step:
     """All that happens to messages in a step, gathered and then written at once."""
 
-    def __init__(self, tx: Transaction, node: str) -> None:
+    def __init__(self, tx: Transaction, node: str, ties: Ties | None) -> None:
         self._tx = tx
         self._node = node
+        self._ties = ties
         self._queues: dict[str, Queue] = {}
         self._sets: list[tuple[Look, WorkingSet]] = []
         self.changes: list[Move | New] = []
@@ -107,23 +106,25 @@ class _Step:
         self._track(made)
         self._file(made)
         self._after(made)
-        new = [each for each in self.changes if isinstance(each, New) and each.key in self._made]
+        new = [each for each in self._stays() if isinstance(each, New) and each.key in self._made]
         fates.bind([Made(self._made[each.key], each.key, each.queue, each.actor) for each in new], take_back)
         for sphere, why in self._votes.items():
             fates.vote(sphere, why, self._queues)
         return sum(type(each) is New for each in self.changes)
 
-    def _fates(self) -> Fates:
+    def _fates(self) -> Fates | FatesAfar:
         """The spheres of all that the step handles, and which of them a procedure votes against."""
-        for _, working in self._sets:
-            for sketch, stored in working.stored.items():
-                sphere = bound_to(self._tx, stored) if IN_SPHERE in stored.properties else None
-                if sphere is not None:
-                    self._bound[stored.key] = sphere
-                    goal = working.goals.get((working.plan.sketches[sketch].name, 0), LEAVE)
-                    if goal.operation is Operation.ABORT:
-                        self._votes[sphere] = goal.where
+        if self._ties is not None:
+            self._bound = dict(self._ties.bound)
+            return FatesAfar(self._tx, self._ties)
+        self._bound, self._votes = spheres_of(self._tx, [working for _, working in self._sets])
         return Fates(self._tx, self._bound.values())
+
+    def _stays(self) -> list[Move | New]:
+        """The changes of this store; what leaves for another one is noted where it comes."""
+        if self._ties is None:
+            return self.changes
+        return [each for each, way in zip(self.changes, self._ways, strict=True) if way.goal.ships is None]
 
     def _lock(self) -> None:
         """Every queue that is taken from or put into, in the order of numbers."""

@@ -35,6 +35,7 @@ from postroom.stations.procedures.committing import TIMER, commit, tell
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.patience import Patience
 from postroom.stations.procedures.plan import Desk
+from postroom.stations.procedures.ties import announce, forget, processed
 from postroom.stations.procedures.working import Evaluate, Exchange, conclude, forms_of, prepared, unknown_station
 from postroom.store.base import Store
 from postroom.store.batch import Stale
@@ -86,7 +87,10 @@ class Interpreter:
         """Forget candidates whose messages have moved on; searches pass over them until then."""
         for node in sorted(self._untidy):
             with suppress(NodeDown):
-                self._network.store(node).transact("sweep", _tidied)
+                store = self._network.store(node)
+                store.transact("sweep", _tidied)
+                if node != CONTROL:
+                    forget(self._network.control, store)
         self._untidy.clear()
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
@@ -354,8 +358,10 @@ class _Steps:
 
     def _commit(self, looks: Sequence[Look], bay: Bay | None) -> tuple[Result, list[Parcel]]:
         form = self._network.control.read(lambda tx: self._procedures.forms.now(tx).get(ERROR.name))
+        ties = None
         if self._apart:
             self._network.control.read(self._unchanged)
+            ties = announce(self._network.control, self._node, looks)
 
         def work(tx: Transaction) -> tuple[Result, list[Parcel]]:
             self._fence(tx)
@@ -365,13 +371,16 @@ class _Steps:
                 self._unchanged(tx)
             if bay is not None:
                 bay.clear(tx)
-            return commit(tx, looks, self._node, form)
+            return commit(tx, looks, self._node, form, ties)
 
         def attempt() -> tuple[Result, list[Parcel]]:
             with self._store.acting(ENGINE):
                 return self._store.transact("procedure", work)
 
-        return self._network.with_keys(self._node, attempt)
+        done = self._network.with_keys(self._node, attempt)
+        if ties is not None:
+            processed(self._network.control, ties)
+        return done
 
     def _unchanged(self, tx: Transaction) -> None:
         if tx.definitions.version() != self._version or tx.nodes.stations() != self._homes:

@@ -19,6 +19,7 @@ from postroom.store.migrations import (
     m0010_undo,
     m0011_confirmation,
     m0012_upkeep,
+    m0013_afar,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -35,6 +36,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0010_undo.STATEMENTS,
     m0011_confirmation.STATEMENTS,
     m0012_upkeep.STATEMENTS,
+    m0013_afar.STATEMENTS,
 )
 
 _SQLITE = {

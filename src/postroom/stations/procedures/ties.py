@@ -1,0 +1,134 @@
+"""What a step of procedures has to do with spheres, also at a node that has not their tokens.
+
+There, two stores are asked. Before the step commits, the control node notes that the sphere has come to the node, and
+hears the votes; with the step's commit, the node notes what was made. Whoever undoes the sphere asks the nodes that are
+noted, and each of them lets nothing be noted after it was asked. So nothing is made that nobody knows of, wherever a
+crash comes in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from postroom.engine.spheres import Made, Withdraw, bound_to, fail
+from postroom.limits import PAGE_ROWS
+from postroom.model.message import IN_SPHERE
+from postroom.stations.procedures.claiming import Look, WorkingSet
+from postroom.stations.procedures.definitions import Operation
+from postroom.stations.procedures.goals import LEAVE
+from postroom.store.afar import MadeAfar
+from postroom.store.base import Store
+from postroom.store.queues import Queue
+from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING, MACHINE, NODE, Send
+from postroom.store.transaction import Transaction
+
+
+def spheres_of(tx: Transaction, sets: Iterable[WorkingSet]) -> tuple[dict[int, str], dict[str, str]]:
+    """By message, the sphere that undoes what is made of it; and by sphere, why a procedure votes against it."""
+    bound: dict[int, str] = {}
+    votes: dict[str, str] = {}
+    for working in sets:
+        for sketch, stored in working.stored.items():
+            sphere = bound_to(tx, stored) if IN_SPHERE in stored.properties else None
+            if sphere is not None:
+                bound[stored.key] = sphere
+                goal = working.goals.get((working.plan.sketches[sketch].name, 0), LEAVE)
+                if goal.operation is Operation.ABORT:
+                    votes[sphere] = goal.where
+    return bound, votes
+
+
+class Ties(NamedTuple):
+    """What the control node says of the spheres of a step at another node."""
+
+    bound: Mapping[int, str]  # by message, the sphere that undoes what is made of it
+    failed: Collection[str]  # what is made in these disappears at once
+
+
+def announce(control: Store, node: str, looks: Sequence[Look]) -> Ties:
+    """Note at the control node that spheres have come to a node, before anything is made there; and vote."""
+    sets = [working for look in looks for working in look.fired]
+    if not any(IN_SPHERE in stored.properties for working in sets for stored in working.stored.values()):
+        return Ties({}, ())
+
+    def work(tx: Transaction) -> Ties:
+        bound, votes = spheres_of(tx, sets)
+        states = {id: _announced(tx, id, node, votes.get(id)) for id in sorted(set(bound.values()))}
+        undecided = {key: id for key, id in bound.items() if states[id] not in (None, COMMITTED)}
+        return Ties(undecided, {id for id, state in states.items() if state not in (ACTIVE, COMMITTING)})
+
+    return control.transact("sphere-send", work)
+
+
+def _announced(tx: Transaction, id: str, node: str, vote: str | None) -> str | None:
+    """The state of a sphere, which is locked; None if there is none."""
+    token = tx.tokens.locked(MACHINE, id)
+    if token is None or token.state not in (ACTIVE, COMMITTING):
+        return None if token is None else token.state
+    if vote is not None:
+        fail(tx, token, vote)
+        return tx.tokens.state(MACHINE, id)
+    if node not in tx.spheres.nodes(id):
+        send = Send(id, tx.spheres.next_send(id), NODE, node, None, None, None, None, None, tx.now)
+        tx.spheres.remember(send)
+    return token.state
+
+
+def processed(control: Store, ties: Ties) -> None:
+    """Tell the control node that procedures are done with messages; a sphere may wait for that."""
+
+    def work(tx: Transaction) -> None:
+        if tx.spheres.processed(ties.bound):
+            tx.wake()
+
+    if ties.bound:
+        control.transact("acknowledge", work)
+
+
+class FatesAfar:
+    """As ``Fates``, at a node that has not the tokens: its rows for spheres are locked before queues."""
+
+    def __init__(self, tx: Transaction, ties: Ties) -> None:
+        self._tx = tx
+        spheres = sorted(set(ties.bound.values()))
+        self._failed = {id for id in spheres if id in ties.failed or tx.afar.reach(id)}
+
+    def bind(self, made: Sequence[Made], withdraw: Withdraw) -> None:
+        """Note what was made; in a sphere that has failed meanwhile it disappears again."""
+        self._tx.afar.note(
+            [MadeAfar(each.sphere, each.key, each.queue.name, each.maker) for each in made if self._lives(each)]
+        )
+        for each in made:
+            stored = None if self._lives(each) else self._tx.messages.find(each.key)
+            if stored is not None and stored.processed is None:
+                withdraw(self._tx, each.queue, stored)
+
+    def _lives(self, made: Made) -> bool:
+        return made.sphere not in self._failed
+
+    def vote(self, sphere: str, reason: str, queues: Mapping[str, Queue] | None = None) -> None:
+        """Votes were heard by the control node."""
+
+
+def forget(control: Store, store: Store) -> None:
+    """Forget at a node the spheres that are committed, and those that the control node has forgotten."""
+    after = ""
+    while some := store.read(partial(_reached, after)):
+        after = some[-1]
+        over = control.read(partial(_over, some))
+        if over:
+            store.transact("sweep", partial(_forget, over))
+
+
+def _reached(after: str, tx: Transaction) -> list[str]:
+    return tx.afar.spheres(after, PAGE_ROWS)
+
+
+def _over(some: Sequence[str], tx: Transaction) -> list[str]:
+    return [id for id in some if tx.tokens.state(MACHINE, id) in (None, COMMITTED)]
+
+
+def _forget(over: Sequence[str], tx: Transaction) -> None:
+    tx.afar.forget(over)

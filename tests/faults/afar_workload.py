@@ -1,0 +1,30 @@
+"""A sphere whose message is handled at another node; for tests that kill it on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.stations.world import desk
+
+import postroom
+from postroom.room import Postroom
+from postroom.stations.procedures.evaluation import evaluate_here
+
+
+@contextmanager
+def working(url: str) -> Iterator[Postroom]:
+    with postroom.open(url) as opened:
+        opened._interpreter.evaluate = evaluate_here
+        opened._runner._stages = (opened._interpreter, opened._handing)
+        yield opened
+
+
+def work(url: str) -> None:
+    """A sphere whose message is handled at another node, and which fails."""
+    with working(url) as room:
+        sphere = room.sphere("s")
+        sphere.mail(desk(room, "North"), "South", "CLAIM", {"Claimant": "Ann", "Amount": 7})
+        print("begun", flush=True)
+        room.run_until_idle()
+        sphere.abort()
