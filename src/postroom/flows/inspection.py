@@ -58,7 +58,9 @@ class TableShown:
     rows: int
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        said = {name: getattr(self, name) for name in self.__slots__}
+        said["row_count"] = said.pop("rows")
+        return said
 
 
 @dataclass(frozen=True, slots=True)
