@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
-from postroom.flows.chart import Chart, domains_of, parked
+from postroom.flows.chart import Chart, domains_of
 from postroom.flows.definitions import Arc, Select, Transform
 from postroom.flows.predicates import predicates
 from postroom.flows.sql import Variables, made, matches
@@ -131,7 +131,7 @@ def _arc(chart: Chart, halves: tuple[Arc, ...], waiting: dict[str, int]) -> ArcS
         str(arc.does),
         arc.durable,
         _state(chart, halves),
-        waiting.get(parked(arc.name), 0),
+        waiting.get(chart.aside(arc), 0) if arc.durable else 0,
     )
 
 
