@@ -670,7 +670,7 @@ def test_queries_over_nodes_and_sql(fees: Run, spark: SparkSession, monkeypatch:
         ["IBM", "true", "x,", "y"],
     ]
     shaped = fees("sql", "SELECT count(*) AS n FROM all", "--json").json
-    assert shaped == {"columns": ["n"], "rows": [[3]]}
+    assert shaped == {"status": "00", "columns": ["n"], "rows": [[3]]}
     assert fees("sql", "DROP TABLE all").err.startswith("postroom: sql-refused: the statement is refused:")
     assert fees("query", "FEE", "--scope", "nowhere").err.startswith("postroom: argument-invalid: scope: 'nowhere'")
     assert fees("query", "FEE", "--scope", "stations=Smon").err.startswith("postroom: station-unknown:")

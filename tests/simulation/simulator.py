@@ -202,6 +202,9 @@ class Client:
         woken, self.woken = self.woken, False
         return woken
 
+    def wake(self) -> None:
+        self.woken = True
+
 
 class World:
     """The scheduler, the clock, the model and the record of one run."""
