@@ -8,7 +8,6 @@ work in the same room, who goes on within a second or so, and an error that name
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 import threading
 import time
@@ -19,12 +18,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.engine.test_poison import allow
-from tests.stations.test_bounded_sql import ENDLESS, FORM
-from tests.stations.world import desk, network
 
 import postroom
 from postroom.engine.dispatch import Outcome
-from postroom.errors import EntryRefused, SqlRefused
+from postroom.errors import EntryRefused
 from postroom.room import Postroom
 from postroom.rules.apart import Apart
 from postroom.store.outbox import Effect
@@ -59,11 +56,11 @@ TABLE = {
     ("procedure", "loops"): f"{HANGING}test_one_hanging_function_fails_its_own_set_while_other_stations_go_on",
     ("procedure", "eats memory"): f"{HANGING}test_a_function_that_ends_its_process_fails_its_own_set_alone",
     ("procedure", "ends its process"): f"{HANGING}test_a_function_that_ends_its_process_fails_its_own_set_alone",
-    ("query", "loops"): f"{HERE}test_a_condition_with_many_wildcards_is_answered_at_once",
+    ("query", "loops"): "tests/stations/test_conditions.py::test_a_pattern_is_looked_for_in_a_long_text_at_once",
     ("query", "eats memory"): "no: a condition makes nothing, and the answer has at most IMAGES_MAX messages",
     ("query", "ends its process"): "no: a condition calls no function",
-    ("sql", "loops"): f"{HERE}test_while_a_statement_loops_others_go_on",
-    ("sql", "eats memory"): f"{HERE}test_a_statement_that_takes_all_memory_ends_its_own_java_alone",
+    ("sql", "loops"): "tests/stations/test_bounded_sql.py::test_a_statement_that_takes_too_long_is_ended_with_its_java",
+    ("sql", "eats memory"): "tests/stations/test_bounded_sql.py::test_a_statement_that_fills_the_memory_ends_alone",
     ("sql", "ends its process"): "tests/stations/test_sql.py::test_nothing_else_is_reached",
     ("command", "loops"): f"{HERE}test_beside_a_bad_command_others_go_on",
     ("command", "eats memory"): f"{HERE}test_beside_a_bad_command_others_go_on",
@@ -206,65 +203,6 @@ def test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
         assert len(errors) == 2
         guilty = "a22" if type == "string" else "a20"  # 4 MiB have room for so many
         assert all(f"arc {guilty}: " in body for body in errors), errors[0][:500]
-
-
-@pytest.fixture
-def office(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> Iterator[Postroom]:
-    with network(sqlite_url, tmp_path, {}, {"ann": "control"}, FORM) as opened:
-        opened.create_queue("b")
-        yield opened
-
-
-def test_a_condition_with_many_wildcards_is_answered_at_once(office: Postroom, sqlite_url: str) -> None:
-    ann = desk(office, "ann")
-    ann.create_many("PART", [{"Name": "a" * 200 + "b"}] * 20)
-    with others(sqlite_url):
-        began = time.monotonic()
-        assert not ann.query("PART", Name="*a" * 60 + "*c", scope="here")
-        assert time.monotonic() - began < 20
-
-
-@pytest.fixture
-def parts(office: Postroom) -> Postroom:
-    """An office with a table."""
-    ann = desk(office, "ann")
-    ann.create_many("PART", [{"Name": f"n{number}", "Count": number} for number in range(300)])
-    ann.query("PART", into="t")
-    return office
-
-
-def test_while_a_statement_loops_others_go_on(parts: Postroom, sqlite_url: str) -> None:
-    ann = desk(parts, "ann")
-    with others(sqlite_url), pytest.raises(SqlRefused, match="longer than 2 seconds"):
-        ann.sql(ENDLESS, timeout=2)
-    assert ann.sql("SELECT max(Count) AS n FROM t").rows == ((299,),)
-
-
-GREEDY = """
-import sys
-import postroom
-from postroom.errors import SqlRefused
-
-with postroom.open(sys.argv[1]) as room:
-    ann = room._station("ann", "local[2]")
-    try:
-        ann.sql("SELECT length(array_join(transform(sequence(1, 2000000000), x -> Name), '')) FROM t", timeout=60)
-    except SqlRefused as error:
-        print("refused:", error)
-    print(ann.sql("SELECT max(Count) AS n FROM t").rows)
-"""
-
-
-@pytest.mark.slow
-def test_a_statement_that_takes_all_memory_ends_its_own_java_alone(parts: Postroom, sqlite_url: str) -> None:
-    """In a process of its own, whose Java may end of it; the next statement has a new one."""
-    with others(sqlite_url):
-        said = subprocess.run(
-            [sys.executable, "-c", GREEDY, sqlite_url], capture_output=True, text=True, timeout=300, check=False
-        )
-    refused, answer = said.stdout.splitlines()
-    assert refused.startswith("refused: "), said.stderr
-    assert answer == "((299,),)"
 
 
 BAD = {
