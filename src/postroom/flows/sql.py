@@ -366,7 +366,8 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
     if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
         left, right = (made(each, wanted, variables) for each in (expression.left, expression.right))
         joined = _joined(left, right, wanted)
-        variables.risks.append(joined)
+        # What is null if one of its parts is stands for them: else the text would grow with the square of their number.
+        variables.risks[:] = [*(risk for risk in variables.risks if risk not in (left, right)), joined]
         return joined
     if isinstance(expression, Use):
         known = variables[expression.name]
