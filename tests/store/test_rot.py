@@ -379,6 +379,19 @@ def test_mending_sets_aside_what_is_damaged_and_tells_it(url: str) -> None:
         assert room.verify().differences == ()
 
 
+@pytest.mark.parametrize("word", ["seq", "version"])
+def test_a_table_whose_description_is_damaged_is_named(tmp_path: Path, word: str) -> None:
+    with postroom.open(tmp_path / "room.db") as room:
+        room.create_queue("q")
+        assert room.verify().differences == ()
+    data = (tmp_path / "room.db").read_bytes()
+    made = data.index(b"CREATE TABLE epochs (seq")
+    place = data.index(word.encode(), made) + 1
+    (tmp_path / "room.db").write_bytes(data[:place] + bytes([data[place] ^ 0x80]) + data[place + 1 :])
+    with postroom.open(tmp_path / "room.db") as room:
+        assert "the description of table epochs is damaged" in [each.tables for each in room.verify().differences]
+
+
 def test_an_error_of_a_program_in_a_sound_room_stays_what_it_is(room: Postroom) -> None:
     def work(tx: object) -> None:
         raise KeyError("a mistake")
