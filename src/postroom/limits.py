@@ -181,4 +181,5 @@ EFFECTS_AT_ONCE: Final = 8  # commands that run at a time
 COMMAND_SECONDS: Final = 60.0  # that a command may take, unless its TIMEOUT says otherwise
 COMMAND_SECONDS_MAX: Final = 86_400  # that a TIMEOUT may say
 COMMAND_OUTPUT_BYTES_MAX: Final = 64 * 1024  # of what a command says, kept in the journal
+COMMAND_BYTES_MAX: Final = 4 * 1024**3  # of memory of one process of a command
 COMMAND_OPEN_FILES_MAX: Final = 1_024  # of one command

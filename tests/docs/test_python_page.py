@@ -83,3 +83,10 @@ def test_every_limit_says_what_for() -> None:
     for name, value, what_for in rows:
         assert value, name
         assert what_for.strip(), f"{name}: a comment behind it says what for"
+
+
+def test_a_name_is_one_thing() -> None:
+    """Two classes of one name cannot be told apart where a signature names one of them."""
+    told = re.findall(r"^### (\w+)$", PAGE, re.MULTILINE)
+    assert sorted(told) == sorted(set(told))
+    assert {"Held", "Retained", "Sent", "SphereSent"} <= set(told)

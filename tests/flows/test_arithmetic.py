@@ -269,3 +269,18 @@ def test_numbers_of_two_types_are_compared_as_the_wider_one() -> None:
     wide: Type = Scalar("float")
     assert widened(2**53 + 1, Scalar("int"), wide) == widened(2**53, Scalar("int"), wide)
     assert widened(Decimal("0.10"), Scalar("decimal"), wide) == 0.1
+
+
+@pytest.mark.parametrize("type", ["string", "(string)", "{string}"])
+def test_what_no_body_has_room_for_is_not_made(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where arcs one behind another each make it longer. Spark agrees: see the tests of isolation."""
+    monkeypatch.setattr("postroom.flows.arithmetic.BODY_BYTES_MAX", 100)
+    parsed = parse_type(type)
+    text = {"string": '"x"', "(string)": '("x")', "{string}": '{"x"}'}[type]
+    value = parse_event(text, parsed, "S")
+    double = parse_expression("v + v")
+    while len(canonical(value, parsed)) <= 50:
+        value = make(double, parsed, {"v": (value, parsed)})
+    assert len(canonical(value, parsed)) < 110
+    with pytest.raises(NoValue):
+        make(double, parsed, {"v": (value, parsed)})

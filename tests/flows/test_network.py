@@ -109,7 +109,7 @@ def test_every_way_from_a_source_to_its_consumers_is_fused(spark: SparkSession) 
     assert sorted(delivered) == sorted(plain(known, STORED))
     (failed,) = [row for row in rows if row.failure is not None]
     assert (failed.n, failed.arc, failed.space, failed.body) == (5, "capital", "Capital", None)
-    assert failed.failure == "arc capital: a number is too large for its type, or divided by zero"
+    assert failed.failure == "arc capital: a value is too large for its type, or divided by zero"
 
 
 def test_deliveries_of_one_event_are_in_the_order_of_the_ways(spark: SparkSession) -> None:

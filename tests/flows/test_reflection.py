@@ -421,12 +421,48 @@ def test_names_of_arcs_are_per_domain(room: Postroom, load: Load, run: Callable[
     [
         "arc big : A -> B merge",
         "domain y space C : [n: int] arc big : A -> C merge domain x arc big : A -> C merge",
-        "domain y space C : [n: int] space D : [n: int] arc big : C -> D merge durable",
     ],
 )
-def test_a_name_is_there_once_in_a_domain_and_once_for_durable_arcs(load: Load, more: str) -> None:
+def test_a_name_is_there_once_in_a_domain(load: Load, more: str) -> None:
     with pytest.raises(FlowInvalid, match="name-twice"):
         load(f"domain x space A : [n: int] space B : [n: int] arc big : A -> B merge durable {more}")
+
+
+DURABLE = """domain x allow * : disableArc, enableArc, deleteArc space A : [n: int] space B : [n: int]
+    arc big : A -> B merge durable
+    domain y allow * : disableArc, enableArc space C : [n: int] space D : [n: int]
+    arc big : C -> D select [n: > 0] durable"""
+
+
+def test_durable_arcs_of_one_name_in_two_domains_keep_each_its_own(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    def numbers(space: str) -> list[int]:
+        return [json.loads(each.body)["n"] for each in room.info(space)]
+
+    def switch(action: str, *domains: str) -> None:
+        for domain in domains:
+            room.publish(f"meta:{domain}", f'{action}: ["big"]')
+
+    load(DURABLE)
+    switch("DisableArc", "x", "y")
+    room.publish_many("A", ["[1]", "[2]"])
+    room.publish_many("C", ["[7]", "[8]"])
+    run()
+    assert (numbers("arc:big"), numbers("arc:y:big")) == ([1, 2], [7, 8])
+    assert [arc.kept for arc in room.graph().arcs] == [2, 2]
+    load(DURABLE)  # each has the queue that it had
+    switch("EnableArc", "x")
+    room.publish("A", "[3]")
+    run()
+    assert (numbers("B"), numbers("D"), numbers("arc:y:big")) == ([1, 2, 3], [], [7, 8])
+    switch("DeleteArc", "x")  # also if the other is gone
+    room.publish("C", "[9]")
+    run()
+    switch("EnableArc", "y")
+    run()
+    assert numbers("D") == [7, 8, 9]
+    assert room.verify().differences == ()
 
 
 def test_an_arc_of_another_domain_is_none_of_its_business(room: Postroom, load: Load) -> None:

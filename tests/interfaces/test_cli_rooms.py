@@ -80,9 +80,9 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
     assert run("verify", "--json").json == {
         "status": "00",
         "lines": 4,
-        "messages": 2,
+        "message_count": 2,
         "departed": 0,
-        "queues": 1,
+        "queue_count": 1,
         "differences": [],
         "archived": 0,
         "older": 0,

@@ -171,7 +171,7 @@ def test_sweep_removes_what_nothing_holds(shop: Run, tmp_path: Path) -> None:
     assert shop("sweep").out == "0 message(s) removed\n"
     processed(tmp_path)
     assert shop("why", key).out == "nothing holds it: the next sweep removes it (postroom sweep)\n"
-    assert shop("sweep", "--json").json == {"status": "00", "removed": 2, "kinds": {"messages": 2}}
+    assert shop("sweep", "--json").json == {"status": "00", "removed_count": 2, "kinds": {"messages": 2}}
     assert shop("why", key).err.startswith("postroom: message-gone:")
     assert "take" in shop("trace", key).out
 

@@ -78,3 +78,13 @@ def test_every_name_of_a_shape_is_in_the_vocabulary_and_no_document_escapes() ->
     assert shapes.problems({"status": "00", "key": "k", "place": "p", "at": "x"}, shape, "d")
     with pytest.raises(AssertionError, match="begins with its status"):
         shapes.check(["locate"], {"key": "k", "place": "p"})
+
+
+def test_a_number_of_things_is_no_list_of_them() -> None:
+    """Names that were both, and those that `run` and `top` still use for numbers, as the guides show them."""
+    names = shapes.SCHEMA["$defs"]["names"]
+    types = {name: [str(one.get("type")) for one in each.get("anyOf", ())] for name, each in names.items()}
+    both = {name for name, some in types.items() if {"integer", "array"} <= set(some)}
+    assert both == {"kept", "messages", "steps", "waiting"}
+    assert {name for name in names if name.endswith("_count")} >= {"aborted_count", "queue_count", "row_count"}
+    assert all(names[name]["type"] == "integer" for name in names if name.endswith("_count"))

@@ -203,10 +203,10 @@ def test_what_a_queue_refuses_is_parked_and_follows_later(
     assert run("enable", "flights").code == 0
     assert run("compensate", "--once", "--json").json == {
         "status": "00",
-        "spheres": 0,
-        "aborted": 0,
-        "compensated": 1,
-        "parked": 0,
+        "sphere_count": 0,
+        "aborted_count": 0,
+        "compensated_count": 1,
+        "parked_count": 0,
     }
     assert run("receive", "flights").out == "cancel the seat\n"
     assert outcomes(run, "trip-1") == [("flights", "compensated")]
@@ -296,8 +296,8 @@ def test_the_engine_runs_until_it_is_told_to_stop(
     assert engine.returncode == 0
     assert err == "stopping; what is in hand is finished first\n"
     told = json.loads(out)
-    assert told.pop("spheres") in (0, 1), "as the last look found them"
-    assert told == {"status": "00", "aborted": 1, "compensated": 1, "parked": 0}
+    assert told.pop("sphere_count") in (0, 1), "as the last look found them"
+    assert told == {"status": "00", "aborted_count": 1, "compensated_count": 1, "parked_count": 0}
 
 
 def test_the_engine_of_the_room_compensates_beside_its_work(run: Run, agency: Postroom, tmp_path: Path) -> None:

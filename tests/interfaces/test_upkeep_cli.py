@@ -38,7 +38,7 @@ def test_a_sweep_says_what_it_would_remove(run: Run) -> None:
         "kinds": {"messages": 0, "receipts": 1},
     }
     assert run("sweep").out == "0 message(s) removed\n1 of receipts removed\n"
-    assert run("sweep", "--json").json == {"status": "00", "removed": 0, "kinds": {"messages": 0, "receipts": 0}}
+    assert run("sweep", "--json").json == {"status": "00", "removed_count": 0, "kinds": {"messages": 0, "receipts": 0}}
 
 
 def test_archives_are_made_listed_and_moved(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

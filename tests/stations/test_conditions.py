@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
@@ -11,7 +12,7 @@ import pytest
 from postroom.errors import FormInvalid
 from postroom.model.body import json_text
 from postroom.model.types import FieldValue, Kind, plain
-from postroom.stations.conditions import Sketch, parse, sketch
+from postroom.stations.conditions import Condition, Sketch, parse, sketch
 from postroom.stations.forms import FormField, Rule
 from postroom.stations.language import parse as forms
 from postroom.stations.reading import Asked, Plan
@@ -164,3 +165,10 @@ def test_a_condition_is_shown_as_it_could_be_written() -> None:
     for field, said in ((number, ">= 3"), (number, "1..5"), (name, '<> "rm 211"'), (name, "a*"), (name, r'"6\" \\ 2"')):
         (condition,) = parse(field, said)
         assert parse(field, str(condition)) == (condition,)
+
+
+@pytest.mark.parametrize("pattern", [f"*{'?' * 1_000}x*", "*a" * 900 + "*x*", f"*{'a' * 1_500}x*"])
+def test_a_pattern_is_looked_for_in_a_long_text_at_once(pattern: str) -> None:
+    began = time.monotonic()
+    assert not Condition("~", pattern).holds("a" * 500_000)
+    assert time.monotonic() - began < 10

@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from postroom.flows.types import NUMBERS, Bag, List, Scalar, Tuple, Type, Union
-from postroom.flows.values import INTEGERS, Tagged, canonical_text, fitting_decimal, in_order
+from postroom.flows.values import INTEGERS, Tagged, canonical, canonical_text, fitting_decimal, in_order
 from postroom.limits import BODY_BYTES_MAX
 
 #: Enough for every exact sum, product and remainder of two decimals.
@@ -56,12 +56,19 @@ def calculated(sign: str, left: tuple[Any, Type], right: tuple[Any, Type], type:
         return _days(sign, left[0], right[0])
     ours, theirs = (widened(value, given, type) for value, given in (left, right))
     if isinstance(type, Bag | List):
-        return in_order([*ours, *theirs], type.of) if isinstance(type, Bag) else (*ours, *theirs)
+        return joined(ours, theirs, type)
     if str(type) == "string":
         return _text(ours, theirs)
     if sign in "/%" and not theirs:
         raise NoValue
     return _SIGNS[str(type)](sign, ours, theirs)
+
+
+def joined(left: Sequence[Any], right: Sequence[Any], type: Bag | List) -> tuple[Any, ...]:
+    """The elements of two bags or lists; what no body has room for is none."""
+    if len(canonical(tuple(left), type)) + len(canonical(tuple(right), type)) > BODY_BYTES_MAX:
+        raise NoValue
+    return in_order([*left, *right], type.of) if isinstance(type, Bag) else (*left, *right)
 
 
 def _days(sign: str, left: date, right: Any) -> Any:

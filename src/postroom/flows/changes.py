@@ -19,7 +19,7 @@ from postroom.flows.chart import (
     domains_of,
     key_of,
     meta_of,
-    parked,
+    with_queues,
 )
 from postroom.flows.definitions import Arc, Domain, Space
 from postroom.flows.graph import Graph
@@ -47,7 +47,7 @@ def changed(
     Whoever publishes an event in a meta-space puts it there: ``told_in`` is that domain. A space whose messages nobody
     has received yet goes only with ``part_with``; they stay readable under its name.
     """
-    kept = typed(wanted)
+    kept = with_queues(typed(wanted), old.kept)
     checks.check([each.statement for each in kept.values()], old.graph)
     return _Change(tx, old, Chart(old.version, kept), by, part_with).write(note, told_in)
 
@@ -178,7 +178,7 @@ class _Change:
             elif name in old.flowing and name not in new.flowing and name in new.graph.spaces:
                 self._tx.epochs.close(queue.id, seq)
         for name in new.durable.keys() - old.durable.keys():
-            self._tx.epochs.open(queues[parked(name)].id, seq)  # what an earlier arc of this name kept is not its own
+            self._tx.epochs.open(queues[name].id, seq)  # what an earlier arc of this name kept is not its own
 
     # --- events ---
 
@@ -213,7 +213,7 @@ class _Change:
 def _places(chart: Chart) -> dict[str, str]:
     """The queues that a graph has, with their kinds."""
     found = {name: META_SPACE if name.startswith(f"{META}:") else SPACE for name in chart.graph.spaces}
-    return found | {parked(name): PARKED for name in chart.durable}
+    return found | dict.fromkeys(chart.durable, PARKED)
 
 
 def _spaces(one: Chart, other: Chart) -> list[Space]:

@@ -30,6 +30,7 @@ class Kept:
     origin: str = FILE
     disabled: str = ""  # who has disabled an arc, if someone has
     rows: Rows = ()  # of a table
+    aside: str = ""  # the queue of a durable arc, if that of its name was another's
 
 
 def key_of(statement: Statement) -> str:
@@ -41,9 +42,33 @@ def key_of(statement: Statement) -> str:
     return f"{type(statement).__name__.lower()} {statement.name}"
 
 
-def parked(arc: str) -> str:
-    """The queue of what a durable arc will deliver when it is enabled."""
-    return f"arc:{arc}"
+def parked(arc: Arc) -> str:
+    """The queue of what a durable arc will deliver when it is enabled, unless one of another domain has it."""
+    return f"arc:{arc.name}"
+
+
+def with_queues(wanted: Mapping[str, Kept], old: Mapping[str, Kept]) -> dict[str, Kept]:
+    """Statements with a queue for each durable arc. An arc keeps the one it had, whatever becomes of others."""
+    kept = {key: replace(each, aside=_had(each, old.get(key))) for key, each in wanted.items() if _is_durable(each)}
+    if len({each.statement.name for each in kept.values() if isinstance(each.statement, Arc)}) == len(kept):
+        return {**wanted, **kept}
+    graph = Graph.of(each.statement for each in wanted.values())
+    taken: dict[str, str] = {}
+    for key in sorted(kept, key=lambda key: not _is_durable(old.get(key))):  # those that had one come first
+        arc = kept[key].statement
+        assert isinstance(arc, Arc)
+        whose = graph.key(arc)
+        if taken.setdefault(kept[key].aside or parked(arc), whose) != whose:
+            kept[key] = replace(kept[key], aside=f"arc:{whose}")
+    return {**wanted, **kept}
+
+
+def _is_durable(kept: Kept | None) -> bool:
+    return kept is not None and isinstance(kept.statement, Arc) and kept.statement.durable
+
+
+def _had(kept: Kept, before: Kept | None) -> str:
+    return before.aside if before is not None and _is_durable(before) else kept.aside
 
 
 @dataclass(frozen=True)
@@ -91,19 +116,25 @@ class Chart:
 
     @cached_property
     def durable(self) -> dict[str, Arc]:
+        """The durable arcs, by the queues of what they will deliver."""
         found = [arc for arcs in self.outgoing.values() for arc in arcs]
-        return {arc.name: arc for arc in found if arc.durable}
+        return {self.aside(arc): arc for arc in found if arc.durable}
+
+    def aside(self, arc: Arc) -> str:
+        """The queue of what a durable arc will deliver when it is enabled."""
+        halves = [self.kept[key].aside for key in self.halves(arc) if key in self.kept]
+        return next(filter(None, halves), parked(arc))
 
     @cached_property
     def places(self) -> frozenset[str]:
         """The queues that arcs deliver to."""
-        return frozenset(self.graph.spaces) | {parked(name) for name in self.durable}
+        return frozenset(self.graph.spaces) | self.durable.keys()
 
     @cached_property
     def keeping(self) -> frozenset[str]:
         """The places where events stay: consumers' spaces, those that retain, and the queues of disabled arcs."""
         spaces = {name for name, space in self.graph.spaces.items() if space.retain or name not in self.flowing}
-        return frozenset(spaces | {parked(name) for name, arc in self.durable.items() if self.is_disabled(arc)})
+        return frozenset(spaces | {queue for queue, arc in self.durable.items() if self.is_disabled(arc)})
 
     def living(self, now: Chart) -> frozenset[str]:
         """The places of this graph that a newer one still has, with the same type."""
@@ -130,7 +161,7 @@ class Chart:
         spaces, arcs = dict(self.graph.spaces), {}
         for of_space in self.outgoing.values():
             for arc in of_space:
-                aside = parked(arc.name)
+                aside = self.aside(arc) if arc.durable else ""
                 if arc.durable:
                     source = spaces[arc.source]
                     spaces[aside] = replace(source, name=aside, retain=False)
@@ -191,6 +222,8 @@ def definition(key: str, kept: Kept) -> Definition:
     }
     if kept.disabled:
         body["disabled"] = kept.disabled
+    if kept.aside:
+        body["aside"] = kept.aside
     if kept.rows and not (isinstance(statement, Table) and statement.collection):
         body["rows"] = [list(row) for row in kept.rows]
     return Definition(KIND, key, body, statement.position)
@@ -201,7 +234,7 @@ def _kept(found: Definition) -> Kept:
     position = found.position or Position(found.name, 1)
     statement = _statement(body["domain"], body["text"], position)
     rows = tuple(tuple(row) for row in body.get("rows", ()))
-    return Kept(statement, body["origin"], body.get("disabled", ""), rows)
+    return Kept(statement, body["origin"], body.get("disabled", ""), rows, body.get("aside", ""))
 
 
 def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:

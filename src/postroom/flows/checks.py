@@ -90,7 +90,7 @@ def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:
 
 
 def _arcs_twice(graph: Graph) -> Found:
-    """An arc's name is its own in each domain that it belongs to; a durable one has a queue of its name."""
+    """An arc's name is its own in each domain that it belongs to."""
     known: dict[tuple[str, str], Arc] = {}
     for key, (first, *more) in graph.arcs.items():
         for arc in more:
@@ -100,10 +100,6 @@ def _arcs_twice(graph: Graph) -> Found:
             other = known.setdefault((domain, first.name), first)
             if other is not first:
                 yield first.position, f"{first.name} is already at {other.position}"
-        if first.durable:
-            other = known.setdefault(("", first.name), first)
-            if other is not first:
-                yield first.position, f"a durable arc {first.name} is already at {other.position}"
 
 
 def arc_ends(graph: Graph, _: Sequence[Statement]) -> Found:

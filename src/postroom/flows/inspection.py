@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
-from postroom.flows.chart import Chart, domains_of, parked
+from postroom.flows.chart import Chart, domains_of
 from postroom.flows.definitions import Arc, Select, Transform
 from postroom.flows.predicates import predicates
 from postroom.flows.sql import Variables, made, matches
@@ -58,7 +58,9 @@ class TableShown:
     rows: int
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        said = {name: getattr(self, name) for name in self.__slots__}
+        said["row_count"] = said.pop("rows")
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def _arc(chart: Chart, halves: tuple[Arc, ...], waiting: dict[str, int]) -> ArcS
         str(arc.does),
         arc.durable,
         _state(chart, halves),
-        waiting.get(parked(arc.name), 0),
+        waiting.get(chart.aside(arc), 0) if arc.durable else 0,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from postroom.flows.arithmetic import NoValue, calculated, called, widened, wider
+from postroom.flows.arithmetic import NoValue, calculated, called, joined, widened, wider
 from postroom.flows.functions import FUNCTIONS
 from postroom.flows.inference import arithmetic, constant_value, is_number, places, result_places, type_of
 from postroom.flows.patterns import (
@@ -135,8 +135,7 @@ def make(expression: Expression, wanted: Type, bound: Values) -> Any:
     if isinstance(expression, Made):
         return _made(expression, wanted, bound)
     if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
-        both = [*make(expression.left, wanted, bound), *make(expression.right, wanted, bound)]
-        return in_order(both, wanted.of) if isinstance(wanted, Bag) else tuple(both)
+        return joined(make(expression.left, wanted, bound), make(expression.right, wanted, bound), wanted)
     value, given = evaluate(expression, bound)
     return widened(value, given, wanted)
 

@@ -32,7 +32,7 @@ _DELIVERY = "struct<place: int, arc: string, space: string, body: string, failur
 _NAMES = (pa.int32(), pa.string(), pa.string())
 _NULL = "NULL"
 #: Why an arc delivers nothing of an event that it can make nothing of.
-NO_VALUE = "a number is too large for its type, or divided by zero"
+NO_VALUE = "a value is too large for its type, or divided by zero"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ a worker works out. No text grows faster than the pattern it is of.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
@@ -34,6 +34,7 @@ from postroom.flows.patterns import (
 )
 from postroom.flows.types import BOOLEAN, DATE, DECIMAL, INT, STRING, Bag, List, Scalar, Tuple, Type, Union, accepts
 from postroom.flows.values import DECIMAL_DIGITS, DECIMAL_PLACES, as_json, label
+from postroom.limits import BODY_BYTES_MAX
 
 Sql = str
 
@@ -364,7 +365,10 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
         return _made(expression, wanted, variables)
     if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
         left, right = (made(each, wanted, variables) for each in (expression.left, expression.right))
-        return _joined(left, right, wanted)
+        joined = _joined(left, right, wanted)
+        # What is null if one of its parts is stands for them: else the text would grow with the square of their number.
+        variables.risks[:] = [*(risk for risk in variables.risks if risk not in (left, right)), joined]
+        return joined
     if isinstance(expression, Use):
         known = variables[expression.name]
         return widened(known.value, known.type, wanted)
@@ -413,8 +417,12 @@ def _several(type: Bag | List, elements: list[Sql]) -> Sql:
 
 
 def _joined(left: Sql, right: Sql, type: Bag | List) -> Sql:
-    both = f"concat({left}, {right})"
-    return _ordered(both, type.of) if isinstance(type, Bag) else both
+    """Elements of both; what no body has room for is null, and is not made."""
+    two = _name()
+    length = f"length(to_json({two}.a, {_OPTIONS})) + length(to_json({two}.b, {_OPTIONS}))"
+    both = f"concat({two}.a, {two}.b)"
+    both = f"IF({length} <= {BODY_BYTES_MAX}, {_ordered(both, type.of) if isinstance(type, Bag) else both}, NULL)"
+    return f"get(transform(array({_struct({'a': left, 'b': right})}), {two} -> {both}), 0)"
 
 
 def _ordered(elements: Sql, type: Type) -> Sql:
@@ -462,7 +470,7 @@ class _Native:
         if name == "part":
             return all(isinstance(each, Constant) for each in expression.arguments[1:])
         wanted = _NATIVE_FOR.get(name)
-        return name in FUNCTIONS and (wanted is None or given[0] in wanted)
+        return name in (*FUNCTIONS, "concat") and (wanted is None or given[0] in wanted)
 
 
 #: Of functions for several types, those for which Spark does as we do.
@@ -529,14 +537,37 @@ def _evaluated(expression: Expression, variables: Variables) -> Sql:
     if isinstance(expression, Call):
         if expression.function == "part":
             return _part(expression, variables)
+        if expression.function == "concat":
+            return _text(expression.arguments, variables)
         return FUNCTIONS[expression.function](*[_evaluated(each, variables) for each in expression.arguments])
     assert isinstance(expression, Arithmetic)
-    left, right = _evaluated(expression.left, variables), _evaluated(expression.right, variables)
     if type == STRING:
-        return f"concat({left}, {right})"
+        return _text(list(_texts(expression)), variables)
+    left, right = _evaluated(expression.left, variables), _evaluated(expression.right, variables)
     if type_of(expression.left, variables.types) == DATE:
         return f"CAST(datediff({left}, {right}) AS BIGINT)"
     return f"{_WHOLE[expression.sign]}({left}, {right})"
+
+
+def _texts(expression: Expression) -> Iterator[Expression]:
+    """What a sum of texts consists of."""
+    if isinstance(expression, Arithmetic):
+        yield from _texts(expression.left)
+        yield from _texts(expression.right)
+    else:
+        yield expression
+
+
+def _text(parts: Sequence[Expression], variables: Variables) -> Sql:
+    """Texts in a row; what no body has room for is null, and is not made: Java would end of it."""
+    found = [_evaluated(each, variables) for each in parts]
+    if all(isinstance(each, Constant | Use) for each in parts):
+        length = " + ".join(f"length({each})" for each in found)
+        return f"IF({length} <= {BODY_BYTES_MAX}, concat({', '.join(found)}), NULL)"
+    some, so_far, each = _name(), _name(), _name()  # a name for them, so that the text of each stands here once
+    length = f"aggregate({some}, 0L, ({so_far}, {each}) -> {so_far} + length({each}))"
+    fits = f"IF({length} <= {BODY_BYTES_MAX}, array_join({some}, ''), NULL)"
+    return f"get(transform(array(array({', '.join(found)})), {some} -> {fits}), 0)"
 
 
 def _part(expression: Call, variables: Variables) -> Sql:
@@ -557,7 +588,6 @@ def _whole_number(given: Expression) -> int:
 _WHOLE = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "%": "try_mod"}
 FUNCTIONS: Mapping[str, Callable[..., Sql]] = {
     "abs": lambda value: f"TRY_CAST(abs(CAST({value} AS DECIMAL(20,0))) AS BIGINT)",
-    "concat": lambda *texts: f"concat({', '.join(texts)})",
     "count": lambda value: f"CAST(size({value}) AS BIGINT)",
     "date": lambda value: f"CAST({value} AS DATE)",
     "day": lambda value: f"CAST(dayofmonth(CAST({value} AS DATE)) AS BIGINT)",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from postroom.engine.pipeline import WatchingStage
 from postroom.engine.stage import Result, Share, Turn
 from postroom.engine.step import releases
-from postroom.flows.chart import Chart, Charts, parked
+from postroom.flows.chart import Chart, Charts
 from postroom.flows.clients import Clients
 from postroom.flows.definitions import Table
 from postroom.flows.presence import end_lapsed
@@ -40,7 +40,7 @@ class FlowStage(WatchingStage):
             return None
         now = self._charts.now(tx)
         free = {each.name for each in flowing if each.name not in waiting and _releases(tx, each)}
-        aside = {parked(name): arc for name, arc in now.durable.items()}
+        aside = now.durable
         sources = _oldest(tx, [each for each in flowing if each.name not in aside and each.name in free])
         firsts = [first for first in map(tx.epochs.first, sources) if first is not None]
         epoch = tx.epochs.at(min(firsts, default=END))
@@ -51,7 +51,7 @@ class FlowStage(WatchingStage):
         missed = [
             each
             for each in flowing
-            if each.name in aside and _is_enabled(met, aside[each.name].name) and tx.epochs.first(each) is not None
+            if each.name in aside and _is_enabled(met, each.name) and tx.epochs.first(each) is not None
         ]
         if any(each.name in free for each in missed):
             return self._share(met, now, {each.name: (each.since, each.end) for each in missed if each.name in free})
@@ -80,8 +80,8 @@ def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:
     return list(found.values())
 
 
-def _is_enabled(chart: Chart, name: str) -> bool:
-    arc = chart.durable.get(name)
+def _is_enabled(chart: Chart, queue: str) -> bool:
+    arc = chart.durable.get(queue)
     return arc is not None and not chart.is_disabled(arc)
 
 

@@ -15,7 +15,7 @@ from postroom.engine.tryout import Tried, begins
 from postroom.errors import TryExpired
 from postroom.flows import catalog
 from postroom.flows.changes import typed
-from postroom.flows.chart import Chart, Charts
+from postroom.flows.chart import Chart, Charts, with_queues
 from postroom.flows.definitions import Statement
 from postroom.flows.tables import Rows
 from postroom.limits import TRY_SECONDS
@@ -81,7 +81,8 @@ def tried(
     """
 
     def work(tx: Transaction) -> tuple[Chart, list[Stored]]:
-        chart = Chart(0, typed(catalog.proposed(tx, charts.now(tx), proposed, rows)))
+        now = charts.now(tx)
+        chart = Chart(0, with_queues(typed(catalog.proposed(tx, now, proposed, rows)), now.kept))
         after = begins(since)
         found = [
             stored

@@ -19,7 +19,7 @@ from time import monotonic, sleep
 from typing import IO, Any
 
 from postroom.engine.dispatch import Outcome
-from postroom.limits import COMMAND_OPEN_FILES_MAX, COMMAND_OUTPUT_BYTES_MAX, COMMAND_SECONDS
+from postroom.limits import COMMAND_BYTES_MAX, COMMAND_OPEN_FILES_MAX, COMMAND_OUTPUT_BYTES_MAX, COMMAND_SECONDS
 from postroom.store.outbox import Effect
 
 
@@ -94,7 +94,10 @@ class CommandGateway:
 
 
 def _limit(pid: int, seconds: float) -> None:
-    """No core files, no runaway processor time, no flood of open files. Linux can set these from outside."""
+    """No core files, no runaway processor time, no flood of open files, no more memory than a worker's.
+
+    Linux can set these from outside.
+    """
     prlimit = getattr(resource, "prlimit", None)
     if prlimit is None:
         return
@@ -102,3 +105,6 @@ def _limit(pid: int, seconds: float) -> None:
         prlimit(pid, resource.RLIMIT_CORE, (0, 0))
         prlimit(pid, resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
         prlimit(pid, resource.RLIMIT_NOFILE, (COMMAND_OPEN_FILES_MAX, COMMAND_OPEN_FILES_MAX))
+        _, most = prlimit(pid, resource.RLIMIT_DATA)
+        memory = COMMAND_BYTES_MAX if most == resource.RLIM_INFINITY else min(COMMAND_BYTES_MAX, most)
+        prlimit(pid, resource.RLIMIT_DATA, (memory, memory))

@@ -76,7 +76,7 @@ class JournalFace(Parts):
         """The next entries after a number, a page at a time."""
         return self.store.read(lambda tx: tx.journal.after(seq))
 
-    def why(self, key: str) -> retention.Held:
+    def why(self, key: str) -> retention.Retained:
         """Which slices hold a message, and whether it may go."""
         return retention.why(self.store, key)
 

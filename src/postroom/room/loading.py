@@ -24,6 +24,7 @@ from postroom.queues import checks as checks_of_queues
 from postroom.queues import description, hierarchy
 from postroom.rules import catalog, checks, language, verification
 from postroom.rules.definitions import AnyDefinition, Program, QueueDefinition
+from postroom.rules.indexing import Filling
 from postroom.stations import language as form_language
 from postroom.stations import loading as office_loading
 from postroom.stations.language import Office
@@ -125,6 +126,7 @@ def load(
 ) -> Loaded:
     """Load definition files in one transaction."""
     sources = read(files)
+    filling = Filling(store)
 
     def then(tx: Transaction) -> Loaded | None:
         """Flows before rules: a rule may send to a space. Counters come last: they may take from any queue."""
@@ -137,7 +139,7 @@ def load(
                 flow_catalog.load_within(tx, Charts(), sources.flow, sources.rows, sources.files, by, drop=drop)
             )
         if sources.program:
-            done.append(catalog.load_within(tx, sources.program, sources.files, drop=drop))
+            done.append(catalog.load_within(tx, sources.program, sources.files, filling, drop=drop))
         if sources.office.count:
             done.append(office_loading.load_counters(tx, sources.office, sources.files))
         return reduce(Loaded.then, done) if done else None

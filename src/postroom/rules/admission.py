@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -71,17 +71,28 @@ def admit(
     try:
         said = parts((evaluator or saxon()).run(target.door, batch(shown)), plan.mark) if shown else []
     except QueryFailed as error:
-        return [Failure("system", error.code, error.what) if each is None else each for each in found]
+        why = f"{error.what}{_suspects(target)}"
+        return [Failure("system", error.code, why) if each is None else each for each in found]
     for number, part in zip(todo, said, strict=True):
         told = answer(part, plan.mark)
         if told.failed is not None:
-            found[number] = Failure("application", told.failed[1], told.failed[2])
+            _, code, why = told.failed
+            if not code.startswith("PR"):  # our own say whose it is
+                why += _suspects(target, candidates[number].explicit)
+            found[number] = Failure("application", code, why)
         else:
             properties = {name: value_of(name, kind, text, target) for name, kind, text in told.properties}
             found[number] = finish(
                 plan, target, properties, candidates[number].system, tuple(told.entries), candidates[number].document
             )
     return [each if each is not None else Failure("system", "PR0000", "no answer") for each in found]
+
+
+def _suspects(target: Target, explicit: Collection[str] = ()) -> str:
+    """The names of what is evaluated for a message, and of what its sender set: one of them is guilty."""
+    names = [f"property {each.name}" for each in target.properties if each.computed or each.name in explicit]
+    names += [f"the index of {name}" for name in target.indexes]
+    return f" ({', '.join(names)})" if names else ""
 
 
 def attributes(name: str, value: Any) -> str:

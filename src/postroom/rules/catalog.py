@@ -12,7 +12,7 @@ from postroom.model.definitions import Definition, Loaded, compared
 from postroom.model.xmltext import without_declaration
 from postroom.rules import checks, compiler
 from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
-from postroom.rules.indexing import fill
+from postroom.rules.indexing import Filling
 from postroom.rules.plan import Plan
 from postroom.rules.translation import property_type
 from postroom.rules.verification import Verified
@@ -94,32 +94,36 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
 
 def load(store: Store, new: Sequence[AnyDefinition], files: Sequence[str], *, drop: bool = False) -> Loaded:
     """Make these modules part of the room, in the place of what they were; in one transaction."""
+    filling = Filling(store)
     while True:
         # Compiling takes its time: not while everyone else waits for the store.
         version, program = store.read(lambda tx: (tx.definitions.version(), check(tx, new)))
 
         def work(tx: Transaction, version: int = version, program: Program = program) -> Loaded | None:
-            tx.session.take_time()  # slices are filled here
+            tx.session.take_time()  # indexes are filled here
             tx.definitions.lock()
             if tx.definitions.version() != version:
                 return None
-            return _Load(tx, read(tx), program, drop).write(files)
+            return _Load(tx, read(tx), program, filling, drop).write(files)
 
         loaded = store.transact("load-rules", work)
         if loaded is not None:
             return loaded
 
 
-def load_within(tx: Transaction, new: Sequence[AnyDefinition], files: Sequence[str], *, drop: bool = False) -> Loaded:
+def load_within(
+    tx: Transaction, new: Sequence[AnyDefinition], files: Sequence[str], filling: Filling, *, drop: bool = False
+) -> Loaded:
     """The same inside of a transaction that changes more."""
-    return _Load(tx, read(tx), check(tx, new), drop).write(files)
+    return _Load(tx, read(tx), check(tx, new), filling, drop).write(files)
 
 
 class _Load:
-    def __init__(self, tx: Transaction, old: Program, new: Program, drop: bool) -> None:
+    def __init__(self, tx: Transaction, old: Program, new: Program, filling: Filling, drop: bool) -> None:
         self._tx = tx
         self._old = old
         self._new = new
+        self._filling = filling
         self._drop = drop
 
     def write(self, files: Sequence[str]) -> Loaded:
@@ -135,7 +139,7 @@ class _Load:
         self._set_doors(after)
         for name in self._new.slicings:
             tx.slices.slicing(name)
-        fill(tx, before, after)
+        self._filling.fill(tx, before, after, self._new)
         tx.wake()
         return compared(version, was, {each.name: each.body for each in wanted})
 

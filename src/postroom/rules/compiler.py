@@ -76,7 +76,8 @@ def _reachable(program: Program) -> dict[str, None]:
 def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Target:
     defined = program.queues.get(queue)
     properties = tuple(
-        PlannedProperty(each.name, each.type, each.inherited, each.fixed) for each in program.properties_of(queue)
+        PlannedProperty(each.name, each.type, each.inherited, each.fixed, each.value_for(queue) is not None)
+        for each in program.properties_of(queue)
     )
     slicings = [(slicing.name, slicing.property) for slicing in program.slicings_of(queue)]
     slicings += [(each.name, each.property) for each in program.slicings.values() if each.property in SYSTEM]

@@ -53,6 +53,7 @@ class PlannedProperty:
     type: str
     inherited: bool
     fixed: bool
+    computed: bool = False  # in this queue, by an expression
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from postroom.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Retained:
     """Why a message is still there."""
 
     key: str
@@ -39,10 +39,10 @@ class Held:
         }
 
 
-def why(store: Store, key: str) -> Held:
+def why(store: Store, key: str) -> Retained:
     """Which slices hold a message."""
 
-    def work(tx: Transaction) -> Held:
+    def work(tx: Transaction) -> Retained:
         number = key_number(key)
         stored = tx.messages.find(number)
         if stored is None:
@@ -51,7 +51,7 @@ def why(store: Store, key: str) -> Held:
             raise MessageGone(key=key)
         queue = tx.queues.named_to_read(stored.queue)
         assert queue is not None
-        return Held(
+        return Retained(
             key, stored.queue, stored.processed is not None, tuple(tx.slices.holds(number)), queue.keep == Keep.ALL
         )
 

@@ -60,10 +60,10 @@ class Checked:
 
     def as_dict(self) -> dict[str, int]:
         return {
-            "spheres": self.spheres,
-            "aborted": self.aborted,
-            "compensated": self.compensated,
-            "parked": self.parked,
+            "sphere_count": self.spheres,
+            "aborted_count": self.aborted,
+            "compensated_count": self.compensated,
+            "parked_count": self.parked,
         }
 
 

@@ -10,7 +10,7 @@ from postroom.model.body import Format
 from postroom.model.message import Draft, Value, cause_number
 from postroom.spheres import outcome, sending
 from postroom.spheres.entrance import Entrance
-from postroom.spheres.sending import Order, Sent
+from postroom.spheres.sending import Order, SphereSent
 from postroom.store.base import Store
 from postroom.store.transaction import Transaction
 
@@ -46,7 +46,7 @@ class Sender:
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
         cause: str | None = None,
-    ) -> Sent:
+    ) -> SphereSent:
         """Send a message: ``now``, visible at once, or when the outcome is known, on ``commit`` or on ``abort``.
 
         ``compensation`` undoes a message that is sent now: a body, or a ``Compensation`` with a queue of its own. It is
@@ -67,7 +67,7 @@ class Sender:
         when: str = "now",
         compensation: Any = None,
         cause: str | None = None,
-    ) -> Sent:
+    ) -> SphereSent:
         """Put a form into a station's mailbox, written by another station.
 
         ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
@@ -77,10 +77,10 @@ class Sender:
             sending.letter(writer.name, to, type, fields or {}, compensation, when), cause_number(None, cause)
         )
 
-    def _fire(self, made: Order, cause: int | None) -> Sent:
+    def _fire(self, made: Order, cause: int | None) -> SphereSent:
         order = replace(made, cause=self._cause if cause is None else cause)
 
-        def work(tx: Transaction) -> Sent:
+        def work(tx: Transaction) -> SphereSent:
             outcome.require_state(tx, self.id, *self._states)
             return sending.send(tx, self.id, order, self._entrance)
 

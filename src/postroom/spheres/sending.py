@@ -31,7 +31,7 @@ class Compensation:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SphereSent:
     """What a send of a sphere has stored."""
 
     key: str | None  # of the message, if it was sent at once
@@ -94,7 +94,7 @@ def order(
     )
 
 
-def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
+def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> SphereSent:
     """Store a message and what undoes it, or what waits for the outcome."""
     number = _next(tx, id)
     recipient = entrance.find(tx, order.queue) if order.box is None else entrance.box(tx, order.box)
@@ -102,7 +102,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
     if order.cause is not None:
         tx.causes.require(order.cause)
     if order.when != "now":
-        return Sent(None, key_text(_later(tx, id, number, order.draft, order.when, recipient.name, order.cause)))
+        return SphereSent(None, key_text(_later(tx, id, number, order.draft, order.when, recipient.name, order.cause)))
     target = recipient if order.target is None else entrance.find(tx, order.target)
     kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
     if order.compensation is not None:
@@ -114,7 +114,7 @@ def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> Sent:
         undo = remember(tx, id, order.compensation, "now", target.name, key, kept_in)
     goal = None if undo is None else target.name
     tx.spheres.remember(Send(id, number, "now", queue.name, key, queue.id, undo, goal, kept_in, tx.now))
-    return Sent(key_text(key), None if undo is None else key_text(undo))
+    return SphereSent(key_text(key), None if undo is None else key_text(undo))
 
 
 def take_back(tx: Transaction, id: str, message: Message) -> None:

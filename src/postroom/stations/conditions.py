@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NoReturn
 
 from postroom.errors import BodyMismatch, FormInvalid
@@ -195,16 +196,21 @@ def _looks_like(pattern: str, value: str) -> bool:
         return False
     at, end = len(first), len(value) - len(last)
     for part in middle:
-        while at + len(part) <= end and not _fits(part, value, at):
-            at += 1
-        if at + len(part) > end:
+        found = _signs(part).search(value, at, end)
+        if found is None:
             return False
-        at += len(part)
+        at = found.end()
     return True
 
 
 def _fits(part: str, value: str, at: int) -> bool:
-    return all(sign in ("?", value[at + place]) for place, sign in enumerate(part))
+    return _signs(part).match(value, at) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _signs(part: str) -> re.Pattern[str]:
+    """Signs in a row, as many as they are: nothing in it can be matched in two ways."""
+    return re.compile("".join("." if sign == "?" else re.escape(sign) for sign in part), re.DOTALL)
 
 
 def _fail(field: str, column: int, what: str, rule: str) -> NoReturn:

@@ -70,9 +70,9 @@ class Verified:
     def as_dict(self) -> dict[str, Any]:
         return {
             "lines": self.lines,
-            "messages": self.messages,
+            "message_count": self.messages,
             "departed": self.departed,
-            "queues": self.queues,
+            "queue_count": self.queues,
             "differences": [each.as_dict() for each in self.differences],
             "archived": self.archived,
             "older": self.older,

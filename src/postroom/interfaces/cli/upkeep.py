@@ -79,7 +79,8 @@ def sweep(
     with opened() as it:
         found = it.sweepable() if dry_run else it.sweep_by_kind()
     if settings.json:
-        output.as_json({"status": "00", "would_remove" if dry_run else "removed": sum(found.values()), "kinds": found})
+        count = "would_remove" if dry_run else "removed_count"
+        output.as_json({"status": "00", count: sum(found.values()), "kinds": found})
         return
     did = "would be removed" if dry_run else "removed"
     output.say(f"{found.pop('messages')} message(s) {did}")
@@ -186,7 +187,7 @@ def restore(
         found = it.restore(file, replace=replace, progress=progress)
         room = it.store.session.place
     if settings.json:
-        output.as_json({"status": "00", "room": room, "lines": found.lines, "messages": found.messages})
+        output.as_json({"status": "00", "room": room, "lines": found.lines, "message_count": found.messages})
     else:
         output.say(f"{room}: {found.lines} line(s) of the journal, {found.messages} message(s), verified")
 

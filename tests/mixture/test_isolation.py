@@ -1,0 +1,241 @@
+"""Wherever users' text or data is evaluated, one that loops, eats memory or ends its process stops only itself.
+
+The table has a cell for each place and harm. A cell is a test of this file, the test of another file that covers it, or
+the reason why the place's language cannot say such a thing; what is open is said. A test of a cell has someone else at
+work in the same room, who goes on within a second or so, and an error that names what was guilty.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.engine.test_poison import allow
+
+import postroom
+from postroom.engine.dispatch import Outcome
+from postroom.errors import EntryRefused
+from postroom.room import Postroom
+from postroom.rules.apart import Apart
+from postroom.store.outbox import Effect
+
+PLACES = ("send", "load", "try", "step", "arc", "procedure", "query", "sql", "command")
+HARMS = ("loops", "eats memory", "ends its process")
+HERE = "tests/mixture/test_isolation.py::"
+HANGING = "tests/stations/procedures/test_hanging.py::"
+TABLE = {
+    ("send", "loops"): "tests/rules/test_apart.py::"
+    "test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waiting",
+    ("send", "eats memory"): f"{HERE}test_a_value_that_takes_too_much_refuses_its_message",
+    # No function of XQuery ends a process; what comes nearest is a recursion without end.
+    ("send", "ends its process"): f"{HERE}test_a_value_that_takes_too_much_refuses_its_message",
+    ("load", "loops"): "tests/rules/test_indexing.py::"
+    "test_a_path_that_takes_too_long_refuses_its_rule_and_keeps_no_writer_waiting",
+    ("load", "eats memory"): "no: of stored messages only paths are evaluated, and each value is cut as it comes; "
+    "compiling evaluates nothing",
+    ("load", "ends its process"): "no: a path of an index calls no function",
+    ("try", "loops"): "tests/rules/test_apart.py::test_a_dry_run_of_a_rule_that_takes_too_long_ends",
+    ("try", "eats memory"): f"{HERE}test_a_dry_run_tells_what_takes_too_much",
+    ("try", "ends its process"): f"{HERE}test_a_dry_run_tells_what_takes_too_much",
+    ("step", "loops"): "tests/engine/test_poison.py::test_while_a_message_loops_those_of_other_queues_go_on",
+    ("step", "eats memory"): f"{HERE}test_while_a_message_takes_too_much_those_of_other_queues_go_on",
+    ("step", "ends its process"): f"{HERE}test_while_a_message_takes_too_much_those_of_other_queues_go_on",
+    # No sign or function repeats anything; but arcs one behind another that join tables multiply rows.
+    ("arc", "loops"): "open: a job of arcs has no deadline",
+    ("arc", "eats memory"): f"{HERE}test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty",
+    # No function of the language ends a job; another one stands in for it.
+    ("arc", "ends its process"): "tests/flows/test_share.py::"
+    "test_an_event_that_ends_its_job_loses_only_the_arc_that_is_guilty",
+    ("procedure", "loops"): f"{HANGING}test_one_hanging_function_fails_its_own_set_while_other_stations_go_on",
+    ("procedure", "eats memory"): f"{HANGING}test_a_function_that_ends_its_process_fails_its_own_set_alone",
+    ("procedure", "ends its process"): f"{HANGING}test_a_function_that_ends_its_process_fails_its_own_set_alone",
+    ("query", "loops"): "tests/stations/test_conditions.py::test_a_pattern_is_looked_for_in_a_long_text_at_once",
+    ("query", "eats memory"): "no: a condition makes nothing, and the answer has at most IMAGES_MAX messages",
+    ("query", "ends its process"): "no: a condition calls no function",
+    ("sql", "loops"): "tests/stations/test_bounded_sql.py::test_a_statement_that_takes_too_long_is_ended_with_its_java",
+    ("sql", "eats memory"): "tests/stations/test_bounded_sql.py::test_a_statement_that_fills_the_memory_ends_alone",
+    ("sql", "ends its process"): "tests/stations/test_sql.py::test_nothing_else_is_reached",
+    ("command", "loops"): f"{HERE}test_beside_a_bad_command_others_go_on",
+    ("command", "eats memory"): f"{HERE}test_beside_a_bad_command_others_go_on",
+    ("command", "ends its process"): f"{HERE}test_beside_a_bad_command_others_go_on",
+}
+ROOT = Path(__file__).parents[2]
+MEMORY = (
+    "let $a := array {for $i in 1 to 1000000000 return concat('item ', $i * count(/x))} return count($a?*[. = 'y'])"
+)
+RECURSION = "let $f := function($g, $n) {1 + $g($g, $n + 1)} return $f($f, count(/x))"
+QUEUES = "".join(f"create queue {name} kind basic mode persistent\n" for name in "ab")
+
+
+def test_every_cell_has_a_test_that_is_there_or_a_reason() -> None:
+    assert set(TABLE) == {(place, harm) for place in PLACES for harm in HARMS}
+    for cell, said in TABLE.items():
+        if not said.startswith(("no: ", "open: ")):
+            file, name = said.split("::")
+            found = {each.name for each in ast.walk(ast.parse((ROOT / file).read_text())) if hasattr(each, "name")}
+            assert name in found, cell
+
+
+@contextmanager
+def others(url: str, queue: str = "b", most: float = 2.0) -> Iterator[None]:
+    """Someone else sends and receives in the same room meanwhile, and never waits for long."""
+    waits: list[float] = []
+    over = threading.Event()
+
+    def work() -> None:
+        with postroom.open(url, actor="other") as other:
+            while not over.is_set():
+                began = time.monotonic()
+                other.send(queue, "<z/>", format="xml")
+                other.receive(queue)
+                waits.append(time.monotonic() - began)
+                time.sleep(0.05)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert waits
+    assert max(waits) < most, f"someone else waited {max(waits):.1f} s"
+
+
+def loaded(room: Postroom, folder: Path, text: str, name: str = "p.demaq") -> Path:
+    file = folder / name
+    file.write_text(text)
+    room.load(file)
+    return file
+
+
+@pytest.mark.parametrize(("value", "code"), [(MEMORY, "PR0005"), (RECURSION, "SXLM0001")], ids=["memory", "recursion"])
+def test_a_value_that_takes_too_much_refuses_its_message(
+    room: Postroom, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, code: str
+) -> None:
+    monkeypatch.setattr("postroom.rules.door.Apart", lambda: Apart(1.5))
+    loaded(room, tmp_path, f"{QUEUES}create property p as xs:string queue a value string({value})")
+    with others(url), pytest.raises(EntryRefused, match=r"queue a refuses .*property p") as refused:
+        room.send("a", "<x/>", format="xml")
+    assert refused.value.facts["reason"] == code
+    assert not list(room.info("a"))
+
+
+@pytest.mark.parametrize("value", [MEMORY, RECURSION], ids=["memory", "recursion"])
+def test_a_dry_run_tells_what_takes_too_much(
+    room: Postroom, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setattr("postroom.rules.tryout.TRYOUT_SECONDS", 0.5)
+    loaded(room, tmp_path, QUEUES)
+    room.send_many("a", ["<x/>"] * 3, format="xml")
+    proposed = tmp_path / "new.demaq"
+    proposed.write_text(f"create rule guilty for a if (/x) then do enqueue <y>{{{value}}}</y> into b")
+    with others(url):
+        found = list(room.try_out(proposed))
+    assert len(found) == 3
+    assert all("guilty" in str(each) and ("PR0005" in str(each) or "SXLM0001" in str(each)) for each in found)
+
+
+@pytest.mark.parametrize("harm", ["memory", pytest.param("recurse", marks=pytest.mark.slow)])
+def test_while_a_message_takes_too_much_those_of_other_queues_go_on(
+    sqlite_url: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    allow(monkeypatch, seconds=3.0)
+    value = MEMORY if harm == "memory" else RECURSION
+    program = f"""{QUEUES}create queue c kind basic mode persistent create queue d kind basic mode persistent
+    create rule guilty for a if (/x) then do enqueue <y>{{{value}}}</y> into b
+    create rule good for c if (/x) then do enqueue <y/> into d"""
+    with postroom.open(sqlite_url) as room, postroom.open(sqlite_url) as office:
+        loaded(room, tmp_path, program)
+        room.send("c", "<x/>", format="xml")
+        room.run_until_idle(master="local[2]")  # whatever has to start has started
+        office.receive("d")
+        engine = threading.Thread(target=lambda: room.run(master="local[2]"))
+        engine.start()
+        try:
+            key = office.send("a", "<x/>", format="xml").key
+            time.sleep(1)  # it has been taken
+            waits = [answered(office) for _ in range(4)]
+            error = office.receive("postroom-errors", wait=60).message
+        finally:
+            room.stop()
+            engine.join(60)
+        assert max(waits) < 2.5, waits
+        assert error is not None
+        assert error.cause == key
+        assert "<rule>guilty</rule>" in error.body
+        assert room.verify().differences == ()
+
+
+def answered(office: Postroom) -> float:
+    began = time.monotonic()
+    office.send("c", "<x/>", format="xml")
+    assert office.receive("d", wait=30).message is not None
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize(("type", "first"), [("string", '"x"'), ("(int)", "(1)")], ids=["texts", "lists"])
+def test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
+    sqlite_url: str, tmp_path: Path, spark: SparkSession, type: str, first: str
+) -> None:
+    """Each arc doubles what it is given: behind thirty of them it would be a gigabyte, of which Java ends."""
+    arcs = 30
+    graph = f"domain d space T : [t: {type}] arc other : S0 -> T merge\n"
+    graph += "".join(f"space S{number} : [t: {type}]\n" for number in range(arcs + 1))
+    graph += "".join(
+        f"arc a{number} : S{number} -> S{number + 1} transform [t: t] => [t: t + t]\n" for number in range(arcs)
+    )
+    with postroom.open(sqlite_url) as room:
+        loaded(room, tmp_path, graph, "g.flow")
+        for _ in range(2):
+            room.publish("S0", f"[{first}]")
+        room.run_until_idle(master="local[2]")
+        assert len(list(room.info("T"))) == 2
+        assert not list(room.info(f"S{arcs}"))
+        errors = [message.body for message in room.info("postroom-errors")]
+        assert len(errors) == 2
+        guilty = "a22" if type == "string" else "a20"  # 4 MiB have room for so many
+        assert all(f"arc {guilty}: " in body for body in errors), errors[0][:500]
+
+
+BAD = {
+    "loops": ("while True: pass", "killed after its time limit of 2 s"),
+    "eats memory": ("x = []\nwhile True: x.append(bytearray(1 << 24))", "exit 1"),
+    "ends its process": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "exit -9"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_beside_a_bad_command_others_go_on(
+    room: Postroom, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_ATTEMPTS_MAX", 1)
+    monkeypatch.setattr("postroom.gateways.command.COMMAND_BYTES_MAX", 1 << 28)
+    script, (text, outcome) = tmp_path / "bad.py", BAD[harm]
+    script.write_text(text)
+    program = f'01 INPUT-QUEUE (BAD) COMMAND LINE IS "{sys.executable} {script}" TIMEOUT IS 2 SECONDS\n'
+    program += '01 INPUT-QUEUE (GOOD) COMMAND LINE IS "true"\n01 INPUT-QUEUE (PLAIN)\n99\n'
+    loaded(room, tmp_path, program, "t.qdl")
+    done: list[tuple[str, str, float]] = []
+    began = time.monotonic()
+
+    def told(effect: Effect, outcome: Outcome, again: bool) -> None:
+        done.append((effect.payload["path"], outcome.result["outcome"], time.monotonic() - began))
+        if len(done) == 2:
+            room.stop()
+
+    room.send("BAD", "x")
+    room.send("GOOD", "x")
+    with others(url, "PLAIN"):
+        room.run(report=told)
+    by_path = {path: (said, seconds) for path, said, seconds in done}
+    assert by_path["BAD"][0] == outcome
+    assert by_path["GOOD"][0] == "exit 0"
+    assert by_path["GOOD"][1] < 2.0
