@@ -79,8 +79,8 @@ def sweep(
     with opened() as it:
         found = it.sweepable() if dry_run else it.sweep_by_kind()
     if settings.json:
-        count = "would_remove" if dry_run else "removed_count"
-        output.as_json({"status": "00", count: sum(found.values()), "kinds": found})
+        name = "would_remove" if dry_run else "removed_count"
+        output.as_json({"status": "00", name: sum(found.values()), "kinds": found})
         return
     did = "would be removed" if dry_run else "removed"
     output.say(f"{found.pop('messages')} message(s) {did}")
