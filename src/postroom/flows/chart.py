@@ -128,7 +128,7 @@ class Chart:
     @cached_property
     def places(self) -> frozenset[str]:
         """The queues that arcs deliver to."""
-        return frozenset(self.graph.spaces) | self.durable.keys()
+        return frozenset({*self.graph.spaces, *self.durable})
 
     @cached_property
     def keeping(self) -> frozenset[str]:
