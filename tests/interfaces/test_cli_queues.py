@@ -197,7 +197,7 @@ def test_receive_names_no_queue_that_refuses(run: Run, tmp_path: Path, monkeypat
 
 def test_an_unknown_queue_is_told_with_what_may_have_been_meant(run: Run) -> None:
     run("queue", "create", "orders")
-    far = "; list the queues with: postroom accept\n"
+    far = "; list the queues with: postroom count\n"
     assert run("receive", "desk").err == f"postroom: queue-unknown: there is no queue desk{far}"
     assert run("receive", "ODERS").err.endswith("there is no queue ODERS; did you mean orders?\n")
     assert run("receive", "your desk").err.endswith(f"there is no queue 'your desk'{far}")

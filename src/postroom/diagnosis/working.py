@@ -42,7 +42,7 @@ def waiting(case: Case) -> Iterator[Told]:
         yield warning("the time of a message in an echo queue has come, and no engine runs", "", RUN)
     for name, since in late if works else ():
         what = f"its next message has waited since {since}, though the engine runs"
-        yield warning(what, name, f"postroom info {quote(name)} --limit 1; postroom doctor shows what is on hold")
+        yield warning(what, name, f"postroom peek {quote(name)} --limit 1; postroom doctor shows what is on hold")
 
 
 def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:

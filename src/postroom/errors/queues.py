@@ -56,5 +56,5 @@ class QueueOwned(QueueError):
 class QueueUnknown(QueueError):
     code = "queue-unknown"
     template = "there is no queue {queue}{nearest}"
-    listing: ClassVar[str] = "; list the queues with: postroom accept"  # for a name that is like no other
+    listing: ClassVar[str] = "; list the queues with: postroom count"  # for a name that is like no other
     status = "20"

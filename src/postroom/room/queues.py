@@ -112,13 +112,21 @@ class QueuesFace(Parts):
         """
         return self._verbs.receive(queue, segment=segment, wait=wait, bind=self._monitor.bind, deliver=deliver)
 
-    def accept(self, *queue: str) -> Accepted:
+    def count(self, *queue: str) -> Accepted:
         """Count messages; without a name, in every queue of the room."""
         return self._verbs.accept(queue)
 
-    def info(self, *queue: str, limit: int | None = None) -> Listing:
-        """Unprocessed messages, oldest first; nothing is released."""
+    def accept(self, *queue: str) -> Accepted:
+        """The same as ``count``: an alias, the name that Multics gave it."""
+        return self.count(*queue)
+
+    def peek(self, *queue: str, limit: int | None = None) -> Listing:
+        """Read unprocessed messages, oldest first, without receiving them."""
         return self._verbs.info(queue, limit)
+
+    def info(self, *queue: str, limit: int | None = None) -> Listing:
+        """The same as ``peek``: an alias, the name that Multics gave it."""
+        return self.peek(*queue, limit=limit)
 
     def history(self, *queue: str, limit: int | None = None) -> Listing:
         """Processed messages, in the order of their processing."""
@@ -161,13 +169,21 @@ class QueueHandle:
         """Receive the next message, or its next segment; takes what ``Postroom.receive`` takes."""
         return self._room.receive(*self.names, **options)
 
-    def accept(self) -> Accepted:
+    def count(self) -> Accepted:
         """Count messages."""
-        return self._room.accept(*self.names)
+        return self._room.count(*self.names)
+
+    def accept(self) -> Accepted:
+        """The same as ``count``: an alias."""
+        return self.count()
+
+    def peek(self, limit: int | None = None) -> Listing:
+        """Read unprocessed messages, oldest first, without receiving them."""
+        return self._room.peek(*self.names, limit=limit)
 
     def info(self, limit: int | None = None) -> Listing:
-        """Unprocessed messages, oldest first."""
-        return self._room.info(*self.names, limit=limit)
+        """The same as ``peek``: an alias."""
+        return self.peek(limit)
 
     def history(self, limit: int | None = None) -> Listing:
         """Processed messages, in the order of their processing."""

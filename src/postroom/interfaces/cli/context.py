@@ -54,7 +54,7 @@ def _known_queues(incomplete: str) -> list[str]:
 
     try:
         with open_room(settings.room, create=False) as room:
-            queues = room.accept().queues
+            queues = room.count().queues
     except PostroomError:
         return []
     names = {name for count in queues for name in (count.queue, *count.path)}

@@ -137,7 +137,7 @@ def unsubscribe(
 ) -> None:
     """End a client's subscriptions.
 
-    With the last of them goes its space; what it has not received stays readable with: postroom info CLIENT
+    With the last of them goes its space; what it has not received stays readable with: postroom peek CLIENT
 
     \b
     Examples:

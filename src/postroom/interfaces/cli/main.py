@@ -68,7 +68,9 @@ def postroom(
 for command in (
     queues.send,
     queues.receive,
+    queues.count,
     queues.accept,
+    queues.peek,
     queues.info,
     queues.history,
     queues.disable,

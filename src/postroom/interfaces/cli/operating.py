@@ -142,7 +142,7 @@ def _drawn(picture: Picture) -> RenderableType:
     shown = max(3, shutil.get_terminal_size().lines - 1 - used)
     more = len(busiest) - shown
     grids = [output.grid(headings, rows[:shown]) for headings, rows in parts]
-    lines = [*_headlines(picture), *([f"and {more} queue(s) more; postroom accept lists all"] if more > 0 else [])]
+    lines = [*_headlines(picture), *([f"and {more} queue(s) more; postroom count lists all"] if more > 0 else [])]
     return Group(*(Text(line) for line in lines), *grids)
 
 

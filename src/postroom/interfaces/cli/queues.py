@@ -1,4 +1,4 @@
-"""Commands on queues: send, receive, accept, info, history, disable, enable, hierarchy, queue …"""
+"""Commands on queues: send, receive, count, peek, history, disable, enable, hierarchy, queue …"""
 
 from __future__ import annotations
 
@@ -174,20 +174,30 @@ def _follow_state(it: Postroom, queue: list[str], wait: float | None) -> None:
         output.note("")
 
 
-def accept(queue: OptionalQueueArgument = None) -> None:
-    """Count the messages of a queue, a level or the room.
+def count(queue: OptionalQueueArgument = None) -> None:
+    """Count the messages of a queue, a level or the room. Alias: accept.
 
     \b
     Examples:
+      postroom count
+      postroom count MASTER-QUEUE SUBQ-3
+    """
+    _show_counts(queue or [])
+
+
+def accept(queue: OptionalQueueArgument = None) -> None:
+    """The same as count: an alias, the name that Multics gave it.
+
+    \b
+    Example:
       postroom accept
-      postroom accept MASTER-QUEUE SUBQ-3
     """
     _show_counts(queue or [])
 
 
 def _show_counts(queue: list[str]) -> None:
     with opened() as it:
-        accepted = it.accept(*queue)
+        accepted = it.count(*queue)
     if settings.json:
         output.as_json(accepted.as_dict())
     elif not accepted.queues:
@@ -208,15 +218,25 @@ def _show_counts(queue: list[str]) -> None:
         )
 
 
-def info(queue: QueueArgument, limit: LimitOption = None) -> None:
-    """Show unprocessed messages; nothing is released.
+def peek(queue: QueueArgument, limit: LimitOption = None) -> None:
+    """Show unprocessed messages without receiving them. Alias: info.
 
     \b
     Example:
-      postroom info MASTER-QUEUE --limit 10
+      postroom peek MASTER-QUEUE --limit 10
     """
     with opened() as it:
-        _show(it.info(*queue, limit=limit), "no unprocessed message")
+        _show(it.peek(*queue, limit=limit), "no unprocessed message")
+
+
+def info(queue: QueueArgument, limit: LimitOption = None) -> None:
+    """The same as peek: an alias, the name that Multics gave it.
+
+    \b
+    Example:
+      postroom info MASTER-QUEUE
+    """
+    peek(queue, limit)
 
 
 def history(queue: QueueArgument, limit: LimitOption = None) -> None:
@@ -324,7 +344,7 @@ def queue_create(
 
 @queue_app.command("list")
 def queue_list() -> None:
-    """List the queues of the room with their counts, as postroom accept does.
+    """List the queues of the room with their counts, as postroom count does.
 
     \b
     Example:
@@ -388,7 +408,7 @@ def _refuse_message(it: Postroom, words: list[str]) -> None:
     """Raise if a queue is followed by words that are not below it: they were meant as the message."""
     if len(words) == 1 or _is_there(it, words):
         return
-    known = {name for count in it.accept().queues for name in (count.queue, "/".join(count.path))}
+    known = {name for count in it.count().queues for name in (count.queue, "/".join(count.path))}
     for place in range(len(words) - 1, 0, -1):
         if "/".join(words[:place]) in known:
             queue = " ".join(map(written, words[:place]))
@@ -398,7 +418,7 @@ def _refuse_message(it: Postroom, words: list[str]) -> None:
 
 def _is_there(it: Postroom, words: list[str]) -> bool:
     try:
-        it.accept(*words)
+        it.count(*words)
     except QueueLocked:
         pass  # by someone who reads a message of it
     except (ArgumentInvalid, QueueUnknown):
