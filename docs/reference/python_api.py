@@ -18,7 +18,7 @@ INTRODUCTION = """\
 `as_dict()`: the document that the command prints with `--json`. The guides show the verbs at work:
 [queues](../guide/queues.md#from-python), [rules](../guide/rules.md#json-and-forms-from-python),
 [flows](../guide/flows.md#from-python), [stations](../guide/stations.md#from-python),
-[procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#the-face)."""
+[procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#from-python)."""
 
 
 def page(made: str) -> str:
