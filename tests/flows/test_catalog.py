@@ -76,7 +76,7 @@ def test_a_subscription_follows_the_type_of_its_space(room: Postroom, load: Load
 def test_what_is_on_its_way_keeps_its_goal(room: Postroom, load: Load) -> None:
     load(GRAPH)
     room.publish("NYSE", '["IBM", 80]')
-    with pytest.raises(EventsOnTheWay, match=r"Big cannot go or get another type: 1 event\(s\) in NYSE"):
+    with pytest.raises(EventsOnTheWay, match=r"Big cannot be removed or get another type: 1 event\(s\) in NYSE"):
         load("domain trading space NYSE : [issue: string, price: int]")
     load("domain trading space NYSE : [issue: string, price: int]", drop=True)
 

@@ -19,7 +19,7 @@ class PasswordMissing(QueueError):
 
 class PasswordNeeded(QueueError):
     code = "password-needed"
-    template = "{what}, and the present password was not given; give it, or say as the operator that it may: {word}"
+    template = "{what}, and the current password was not given; give it, or override as the operator: {word}"
     status = "40"
 
 

@@ -45,7 +45,7 @@ class Client:
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
         """Publish one event: a Gryphon literal, JSON text, or what JSON is made of.
 
-        One that does not fit the space's type is refused. In a meta-space, an event that the domain allows changes
+        An event that does not fit the space's type is refused. In a meta-space, an event that the domain allows changes
         the graph: ``client.publish("meta:trading", {"DisableArc": {"arcName": "big"}})``.
         """
         self._store.read(self._charts.now).space(space)  # a queue that is none has no events

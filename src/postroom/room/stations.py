@@ -51,7 +51,7 @@ class StationsFace(Parts):
         return self._network.shown()
 
     def add_station(self, name: str, password: str, node: str = CONTROL) -> Station:
-        """Make a station on a node. A name that is registered already must give its own password."""
+        """Add a station on a node. A name that is registered already must give its own password."""
         if self._registry.knows(name):
             self._registry.verify(name, password)
             self._network.add_station(name, node, None)

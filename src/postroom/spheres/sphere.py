@@ -120,7 +120,7 @@ class Sphere(Acting):
             while not self._store.read(self._look):
                 left = ends - monotonic()
                 if left <= 0:
-                    raise SphereAborted(sphere=self.id, reason=f"its commit took longer than {self._within:g} s")
+                    raise SphereAborted(sphere=self.id, reason=f"its commit exceeded {self._within:g} s")
                 waiter.wait(min(left, RETRY_SECONDS))
 
     def _look(self, tx: Transaction) -> bool:
@@ -144,7 +144,7 @@ class Sphere(Acting):
                     raise
                 why = str(refusal)
             if monotonic() > ends:
-                raise SphereAborted(sphere=self.id, reason=f"its commit took longer than {self._within:g} s: {why}")
+                raise SphereAborted(sphere=self.id, reason=f"its commit exceeded {self._within:g} s: {why}")
             sleep(RETRY_SECONDS)
             self._store.read(self._look)
 

@@ -102,7 +102,7 @@ def ask(
     try:
         return Run(session, work).result(seconds, progress)
     except TimeoutError:
-        why = f"it took longer than {seconds:g} seconds, and was ended; postroom sql --timeout gives it more"
+        why = f"it exceeded the limit of {seconds:g} seconds and was cancelled; postroom sql --timeout sets it"
         raise SqlRefused(why=why) from None
     except PySparkException as error:
         raise SqlRefused(why=one_line(error)) from error

@@ -208,7 +208,7 @@ def password_at_hand() -> bool:
 
 def typed_password(level: str) -> str:
     """The present password of a level, from the environment or the terminal."""
-    return password_source(f"present password of {level}")()
+    return password_source(f"current password of {level}")()
 
 
 def known_password(prompt: str) -> str | Callable[[], str]:

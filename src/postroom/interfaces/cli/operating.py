@@ -42,10 +42,10 @@ def top(
 ) -> None:
     """Watch the room at work.
 
-    Queues, what waits, the engine and its last steps, errors, spheres, outbox.
+    Shows queues, waiting messages, the engine and its last steps, errors, spheres, outbox.
 
-    "in/s" and "out/s" are messages per second since the picture before. On a terminal the picture is drawn anew until
-    Ctrl-C; in a pipe one is printed, or with --every one after another. With --json it is always one.
+    "in/s" and "out/s" are messages per second since the previous picture. On a terminal the picture is redrawn until
+    Ctrl-C; in a pipe one is printed, or with --every a series. With --json it is always one.
 
     \b
     Examples:
@@ -154,9 +154,9 @@ def doctor(
 ) -> None:
     """Say what is wrong with the room or machine, and what to do.
 
-    Looks at Python, packages, Java and disk space; at the database, its settings and its schema; at messages and the
-    journal; at the engine and what waits for it; at queues on hold, errors, locks, nodes and spheres. Nothing is
-    changed, and a room of an older version is not upgraded. Exits with 1 if there is a warning or something wrong.
+    Checks Python, packages, Java and disk space; the database, its settings and its schema; messages and the journal;
+    the engine and its waiting messages; queues on hold, errors, locks, nodes and spheres. Nothing is changed, and a
+    room of an older version is not upgraded. Exits with 1 if there is a warning or something wrong.
 
     \b
     Examples:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from postroom.queues.results import Held, Listing, Received
     from postroom.room import Postroom
 
-queue_app = Commands(help="Make, remove and set up single queues.")
+queue_app = Commands(help="Create, remove and configure single queues.")
 
 
 class Processed(StrEnum):
@@ -66,18 +66,18 @@ def send(
     idempotency_key: Annotated[
         str | None,
         typer.Option(
-            "--idempotency-key", metavar="TEXT", help="Repeat safely: the same key sends once.", show_default=False
+            "--idempotency-key", metavar="TEXT", help="Makes a retry safe: the same key sends once.", show_default=False
         ),
     ] = None,
     cause: Annotated[
         str | None,
-        typer.Option("--cause", metavar="KEY", help="The message that this one follows from.", show_default=False),
+        typer.Option("--cause", metavar="KEY", help="The message that caused this one.", show_default=False),
     ] = None,
 ) -> None:
     """Send a message to a queue.
 
-    The body is --body, or what comes on standard input. On a terminal, type lines and end with one that starts with
-    a full stop. With --also, those that can take the message get it, and the others are named (exit code 1).
+    The body is --body, or standard input. On a terminal, type lines and end with one that starts with a full stop. With
+    --also, the queues that can accept the message get it, and the others are listed (exit code 1).
 
     \b
     Examples:
@@ -119,13 +119,13 @@ def receive(
     wait: Annotated[
         float | None, typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for a message.", show_default=False)
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on receiving, until Ctrl-C or --wait is over.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep receiving, until Ctrl-C or --wait is over.")] = False,
     or_fail: Annotated[bool, typer.Option("--or-fail", help="Exit with 3 if there is nothing to receive.")] = False,
 ) -> None:
     """Receive the next message of a queue or level.
 
-    Below a level, the first non-empty queue is taken, left to right. The message goes to standard output; the
-    queues found empty on the way are named on standard error.
+    Below a level, it receives from the first non-empty queue, left to right. The message goes to standard output; empty
+    queues on the way are listed on standard error.
 
     \b
     Examples:
@@ -253,16 +253,16 @@ def history(queue: QueueArgument, limit: LimitOption = None) -> None:
 def disable(
     queue: QueueArgument,
     input_only: Annotated[
-        bool, typer.Option("--input-only", help="Only stop the inflow; messages can still be received (ANSI).")
+        bool, typer.Option("--input-only", help="Only stop sends; messages can still be received (ANSI).")
     ] = False,
     output_only: Annotated[
-        bool, typer.Option("--output-only", help="Only stop the outflow; messages are accepted and wait (ANSI).")
+        bool, typer.Option("--output-only", help="Only stop receives; messages are accepted and wait (ANSI).")
     ] = False,
 ) -> None:
     """Put a queue or level on hold.
 
-    It then neither accepts nor releases messages. Receivers that wait go on when it is enabled. The password of the
-    level named comes from $POSTROOM_PASSWORD, else from the terminal, else from a line of standard input.
+    It then neither accepts nor releases messages. Waiting receivers continue when it is enabled. The password of the
+    named level is read from $POSTROOM_PASSWORD, else from the terminal, else from a line of standard input.
 
     \b
     Example:
@@ -289,7 +289,7 @@ def enable(queue: QueueArgument) -> None:
 def hierarchy() -> None:
     """Print the tree of queues as a description.
 
-    What is printed loads to the same tree. Passwords are printed as their hashes, because only hashes are kept.
+    Loading the output gives the same tree. Passwords are printed as hashes, because only hashes are stored.
 
     \b
     Example:
@@ -321,13 +321,13 @@ def hierarchy() -> None:
 def queue_create(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
     discard_processed: Annotated[
-        bool, typer.Option("--discard-processed", help="Forget a message once it was received.")
+        bool, typer.Option("--discard-processed", help="Delete each message after it was received.")
     ] = False,
     with_password: Annotated[
         bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")
     ] = False,
 ) -> None:
-    """Make a queue without a description file.
+    """Create a queue without a description file.
 
     \b
     Example:
@@ -357,7 +357,7 @@ def queue_list() -> None:
 def queue_remove(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
 ) -> None:
-    """Remove a queue that was made by name and has no unprocessed messages.
+    """Remove a queue that has no unprocessed messages and is in no description.
 
     \b
     Example:
@@ -373,7 +373,7 @@ def queue_mode(
     processed: Annotated[Processed, typer.Argument(help="What to do with processed messages.", show_default=False)],
     queue: QueueArgument,
 ) -> None:
-    """Keep processed messages, or discard them (also those kept until now).
+    """Keep or discard processed messages (also those kept until now).
 
     \b
     Example:
@@ -391,15 +391,15 @@ def queue_mode(
 def queue_password(queue: QueueArgument) -> None:
     """Set the password of a queue or level.
 
-    The one it has, or else that of the nearest level above, is asked for first. From standard input: that one on its
-    line, then the new one.
+    Its current password, or else that of the nearest level above, is asked for first. On standard input: one line with
+    the current one, then the new one.
 
     \b
     Example:
       postroom queue password orders
     """
     with opened() as it:
-        old = password_source("present password, or that of the level above")() if it.has_password(*queue) else None
+        old = password_source("current password, or that of the level above")() if it.has_password(*queue) else None
         it.set_password(*queue, password=new_password("new password"), old=old)
     output.as_json({"status": status.DONE}) if settings.json else output.say("password set")
 
