@@ -36,7 +36,7 @@ from postroom.store.transaction import Transaction
 
 
 class Sphere(Acting):
-    """What an owner can do with its sphere. Made by ``room.sphere``."""
+    """A sphere, for its owner. Created by ``room.sphere``."""
 
     def __init__(self, store: Store, entrance: Entrance, hearts: Hearts, heart: Heart, id: str, within: float) -> None:
         super().__init__(store, entrance, id, (ACTIVE,))
@@ -62,7 +62,7 @@ class Sphere(Acting):
     # --- its end ---
 
     def commit(self) -> None:
-        """End well: conditions are met, participants prepared, and everything takes effect. Otherwise it is aborted."""
+        """Commit: wait for the conditions, prepare all participants, let everything take effect; or else abort."""
         if self._lost:
             raise SphereAborted(sphere=self.id, reason="an abort of it has begun")
         shares = self._shares()
@@ -83,7 +83,7 @@ class Sphere(Acting):
         self._finish()
 
     def abort(self, reason: str = "its owner aborted it") -> None:
-        """End badly: all that was sent is undone. Compensations whose queue takes nothing now follow later."""
+        """Abort: undo everything that was sent. Compensations whose queue accepts nothing now are retried later."""
         check_reason(reason)
         try:
             state = self._store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, self.id, reason))

@@ -29,7 +29,7 @@ SHIP, GET = "ship", "get"
 
 
 class Shipped(NamedTuple):
-    """A message that was shipped, and whether it is there."""
+    """A message that was shipped, and whether it has arrived."""
 
     key: str
     to: str

@@ -33,7 +33,7 @@ WHERE q.name NOT IN ('COMMITTED', 'ABORTED') ORDER BY s.started LIMIT 1
 
 
 class Archive(NamedTuple):
-    """A folder with lines of the journal."""
+    """A folder with entries of the journal."""
 
     id: int
     folder: str

@@ -43,7 +43,7 @@ _ACTOR = "restore"
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """A backup, and what it holds."""
+    """A backup, and how much it contains."""
 
     file: str
     size: int
