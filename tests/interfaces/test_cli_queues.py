@@ -231,7 +231,7 @@ def test_receive_in_an_empty_room_explains_what_to_do_next(run: Run, tmp_path: P
 
 
 def test_single_queues_are_made_set_up_and_removed(run: Run) -> None:
-    assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").out == "made orders\n"
+    assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").out == "created orders\n"
     assert run("queue", "create", "orders").code == 1
     assert run("queue", "mode", "discard", "orders").out == "discard: orders\n"
     assert run("queue", "mode", "discard", "orders", "--json").json == {"status": "15", "changed": []}

@@ -609,7 +609,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
 def test_damaged_messages_are_named(fees: Run, tmp_path: Path) -> None:
     key = fees("next", "--json").json["message"]["key"]
     _damage(tmp_path, "IBM", "HAL")
-    assert fees("query", "FEE").err == f"left out, because they no longer say what was written: {key}\n"
+    assert fees("query", "FEE").err == f"left out, because they are damaged: {key}\n"
     assert fees("query", "FEE", "--count").out == "3\n"
     assert fees("query", "FEE", "--json").json["damaged"] == [key]
 

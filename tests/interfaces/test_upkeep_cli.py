@@ -46,7 +46,7 @@ def test_archives_are_made_listed_and_moved(run: Run, tmp_path: Path, monkeypatc
     run("queue", "create", "q")
     key = run("send", "q", "--body", "x").out.strip()
     assert run("archive").err == "nothing is archived\n"
-    assert run("archive", "--before", "1d", "old").err == "no line is so old\n"
+    assert run("archive", "--before", "1d", "old").err == "no entry is that old\n"
     made = run("archive", "--before", "0s", "old", "--json").json["archives"]
     assert [(each["first"], each["last"], each["lines"]) for each in made] == [(1, 2, 2)]
     assert f"{tmp_path}/old/journal-000000000001-000000000002" in run("archive").out
@@ -64,7 +64,7 @@ def test_archives_are_made_listed_and_moved(run: Run, tmp_path: Path, monkeypatc
 def test_a_backup_is_written_and_restored(run: Run, tmp_path: Path) -> None:
     run("queue", "create", "q")
     run("send", "q", "--body", "x")
-    assert run("backup", "b.db").out == f"{tmp_path}/b.db: 2 line(s) of the journal, 1 message(s), verified\n"
+    assert run("backup", "b.db").out == f"{tmp_path}/b.db: 2 journal entries, 1 message(s), verified\n"
     assert run("backup", "b.db").err.startswith("postroom: backup-exists: ")
     assert run("backup", "b.db", "--replace", "--json").json["messages"] == 1
     assert run("restore", "b.db").err.startswith("postroom: room-in-use: ")

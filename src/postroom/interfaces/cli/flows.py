@@ -122,7 +122,7 @@ def subscribe(
     durably = " durable" if made.durable else ""
     output.say(f"arc {made.arc} : {made.space} -> {made.client} select {made.pattern}{durably}")
     if turned:
-        output.note(f"{space} passes its events on from now; whoever received from it subscribes, or it says retain")
+        output.note(f"{space} now passes its events on: subscribe to get them, or declare it with retain")
 
 
 def _is_stored(graph: GraphShown, name: str) -> bool:
@@ -303,7 +303,7 @@ def principal_add(
     if settings.json:
         output.as_json({"status": "00", "principal": name, **({"token": made} if made else {})})
     else:
-        output.say(made or (f"{name} has another password now" if known else f"{name} is registered"))
+        output.say(made or (f"the password of {name} was changed" if known else f"{name} is registered"))
 
 
 @principal_app.command("list")

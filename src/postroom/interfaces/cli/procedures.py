@@ -127,7 +127,7 @@ def waiting(
     if len(found) == limit:
         output.note(f"the oldest {limit}; see more with --limit")
     if unseen:
-        output.note(f"{unseen} message(s) have not been looked at yet; postroom run does so")
+        output.note(f"{unseen} message(s) were not processed yet; do so with: postroom run")
 
 
 def _has(messages: Mapping[str, str]) -> str:

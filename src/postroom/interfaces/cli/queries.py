@@ -85,7 +85,7 @@ def query(
         _show(answer)
     tell_damaged(answer)
     if into is not None:
-        output.note(f"{len(answer)} kept as {into}; ask them with: postroom sql")
+        output.note(f"{len(answer)} saved as {into}; query them with: postroom sql")
 
 
 def _conditions(words: list[str]) -> dict[str, str]:

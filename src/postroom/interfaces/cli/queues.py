@@ -339,7 +339,7 @@ def queue_create(
     password = new_password(f"password for {name}") if with_password else None
     with opened(create=True) as it:
         it.create_queue(name, keep_processed=not discard_processed, password=password)
-    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"made {name}")
+    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"created {name}")
 
 
 @queue_app.command("list")
@@ -384,7 +384,7 @@ def queue_mode(
     if settings.json:
         output.as_json({"status": status.DONE if changed else status.ALREADY, "changed": changed})
     else:
-        output.say(f"{processed.value}: {', '.join(changed)}" if changed else f"already so: {processed.value}")
+        output.say(f"{processed.value}: {', '.join(changed)}" if changed else f"already set: {processed.value}")
 
 
 @queue_app.command("password")

@@ -199,7 +199,7 @@ def _tell(story: Story) -> None:
     if not story.complete:
         output.note(f"there are more than these {len(story.messages)} messages; trace one of them to see more")
     for node in story.silent:
-        output.note(f"node {node} did not answer: what is known there alone is missing")
+        output.note(f"node {node} did not answer: its part of the history is missing")
 
 
 def _in_tree(told: Told, traced: str) -> str:
@@ -339,7 +339,7 @@ def verify(
         messages = f"{found.messages} message(s) in {found.queues} queue(s), {found.departed} gone"
         output.say(f"verified: {found.lines} journal entries, {messages}")
         if found.uncovered:
-            output.note(f"{found.uncovered} line(s) are older than digests; their times and names are not checked")
+            output.note(f"{found.uncovered} entries are older than digests; their times and names are not checked")
         if found.older:
             output.note(
                 f"{found.older} line(s) of an earlier version do not say all; for the rest the room was believed"

@@ -379,7 +379,7 @@ def _show(found: Answer, nothing: str) -> None:
 
 def tell_damaged(found: Answer) -> None:
     if found.damaged:
-        output.note(f"left out, because they no longer say what was written: {', '.join(found.damaged)}")
+        output.note(f"left out, because they are damaged: {', '.join(found.damaged)}")
 
 
 def summary(image: Image) -> str:

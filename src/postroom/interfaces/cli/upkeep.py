@@ -133,7 +133,7 @@ def archive(
             [(each.folder, each.first, each.last, each.lines, to_iso(to_datetime(each.until))) for each in found],
         )
     else:
-        output.note("no line is so old" if before else "nothing is archived")
+        output.note("no entry is that old" if before else "nothing is archived")
 
 
 def backup(
@@ -157,7 +157,7 @@ def backup(
     if settings.json:
         output.as_json({"status": "00", **made.as_dict()})
     else:
-        output.say(f"{made.file}: {made.lines} line(s) of the journal, {made.messages} message(s), verified")
+        output.say(f"{made.file}: {made.lines} journal entries, {made.messages} message(s), verified")
 
 
 def restore(
@@ -187,7 +187,7 @@ def restore(
     if settings.json:
         output.as_json({"status": "00", "room": room, "lines": found.lines, "messages": found.messages})
     else:
-        output.say(f"{room}: {found.lines} line(s) of the journal, {found.messages} message(s), verified")
+        output.say(f"{room}: {found.lines} journal entries, {found.messages} message(s), verified")
 
 
 def _age(text: str, argument: str) -> timedelta:
