@@ -95,7 +95,7 @@ def test_a_client_subscribes_receives_leaves_and_goes(desk: Run, tmp_path: Path)
     events = [json.loads(each["body"]) for each in desk("info", "meta:trading", "--json").json["messages"]]
     assert [event["broker"] for event in events if "DisableArc" in event["action"]] == ["north"]
     assert desk("unsubscribe", "--as", "me").out == "unsubscribed: arc me_NYSE : NYSE -> me\n"
-    assert desk("subscriptions").err.startswith("nobody has subscribed")
+    assert desk("subscriptions").err.startswith("there are no subscriptions")
     assert desk("unsubscribe", "--as", "me").code == 1
 
 

@@ -29,7 +29,7 @@ def test_trace_locate_and_show(run: Run) -> None:
     assert shown.out.endswith("\nhello\n")
     assert run("show", key, "--json").json["body"] == "hello"
     run("queue", "mode", "discard", "q")
-    assert "no longer kept" in run("locate", key).err
+    assert "processed and deleted" in run("locate", key).err
     assert run("locate", key, "--json").json == {"status": "00", "key": key, "place": None}
     assert run("trace", "00009.00009").err.startswith("postroom: message-unknown:")
     assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
@@ -107,7 +107,7 @@ def test_a_load_that_changes_a_password_needs_the_present_one_and_says_what_it_c
     refused = run("load", "t.qdl", stdin="OLD\n")
     assert refused.err == (
         "postroom: password-needed: the load would change the password of A, and the current password was not given; "
-        "give it, or say as the operator that it may: load --change-passwords, or change_passwords=True\n"
+        "give it, or override as the operator: load --change-passwords, or change_passwords=True\n"
     )
     monkeypatch.setenv("POSTROOM_PASSWORD", "WRONG")
     assert run("load", "t.qdl").err.startswith("postroom: password-wrong: wrong password for A (it came from $POSTROOM")

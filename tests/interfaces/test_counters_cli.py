@@ -55,7 +55,7 @@ def test_counters_are_loaded_listed_shown_and_removed(desk: Run, tmp_path: Path)
     assert desk("counter", "show", "back", "--json").json == {"status": "00", **back}
     assert desk("counter", "show", "front").out.splitlines() == [
         "counter front at Simon takes CLAIM from claims",
-        f"written: desk.form:6:1, since version {front['since']}",
+        f"written: desk.form:6:1, since version {front['version']}",
         "waiting: 1 message(s)",
         "state:   open",
     ]

@@ -151,7 +151,9 @@ def test_stations_are_added_listed_and_removed(run: Run) -> None:
         "status": "00",
         "stations": [{"name": "Dennis", "node": "control"}],
     }
-    assert run("station", "add", "Dennis", stdin="d\n").err.startswith("postroom: station-taken: Dennis is a station")
+    assert run("station", "add", "Dennis", stdin="d\n").err.startswith(
+        "postroom: station-taken: station Dennis already exists"
+    )
     assert run("station", "add", "Eve", "--node", "nort", stdin="e\n").err.startswith("postroom: node-unknown:")
     assert run("station", "add", "a b", stdin="e\n").err.startswith("postroom: argument-invalid: principal")
     assert run("station", "add", "Eve").err.startswith("postroom: argument-invalid: password")
@@ -670,7 +672,7 @@ def test_queries_over_nodes_and_sql(fees: Run, spark: SparkSession, monkeypatch:
         ["IBM", "true", "x,", "y"],
     ]
     shaped = fees("sql", "SELECT count(*) AS n FROM all", "--json").json
-    assert shaped == {"columns": ["n"], "rows": [[3]]}
+    assert shaped == {"status": "00", "columns": ["n"], "rows": [[3]]}
     assert fees("sql", "DROP TABLE all").err.startswith("postroom: sql-refused: the statement is refused:")
     assert fees("query", "FEE", "--scope", "nowhere").err.startswith("postroom: argument-invalid: scope: 'nowhere'")
     assert fees("query", "FEE", "--scope", "stations=Smon").err.startswith("postroom: station-unknown:")
