@@ -42,7 +42,7 @@ def check_story(room: Postroom, key: str) -> None:
     assert story.complete
     assert story.messages[0].key == key
     makers = {each.events[0].by.split()[0] for each in story.messages}
-    assert makers == {"front", "rule", "arc", "counter", "procedure", "cashier", "compensation"}
+    assert makers == {"front", "rule", "arc", "counter", "procedure", "cashier"}
     (payment,) = [each for each in story.messages if each.events[0].by.startswith("procedure")]
     types = {told(story, cause).type for cause in payment.causes}
     assert types == {"CLAIM", "REPORT", "APPROVAL"}, "a payment is made of three messages"
@@ -51,6 +51,11 @@ def check_story(room: Postroom, key: str) -> None:
     (undo,) = [told(story, effect) for effect in orders[0].effects]
     assert [event.target for event in undo.events][:2] == ["COMP.Q", "returns"]
     assert undo.events[1].by == "compensation engine"
+    (paid,) = [each for each in story.messages if each.events[0].target == "payments"]
+    assert [(event.verb, event.by) for event in paid.events][1:3] == [
+        ("reserve", "cashier"),
+        ("give-back", "compensation engine"),
+    ], "the payment itself is in its queue again"
     (claim,) = [each for each in story.messages if each.type == "CLAIM" and each.depth > 0]
     assert claim.place == "Archive"
     assert sum(each.place == "OUT_0000" for each in story.messages) == 1, "one letter"
