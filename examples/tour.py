@@ -58,12 +58,12 @@ def queues(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
 REQUEST = "<requestID>{}</requestID><customerID>{}</customerID><items><item name='{}' quantity='{}'/></items>"
 ASK = f'postroom send crm --format xml --body "<offerRequest>{REQUEST}</offerRequest>"'
 RULES = (
-    Step("Rules say what follows from a message: XQuery that answers with actions.", "grep -A2 cleanupR trade.demaq"),
+    Step("A rule says what follows from a message: XQuery that returns actions.", "grep -A2 cleanupR trade.demaq"),
     Step("A file of rules is a program. This one is the procurement of the 2007 paper.", "postroom load trade.demaq"),
     Step("Master data is a collection.", "postroom collection load crm pricelist.xml"),
     Step("A customer asks for an offer …", ASK.format("r1", "c1", "acetone", 10)),
     Step("… another for what may not be exported …", ASK.format("r2", "c2", "phosgene", 1)),
-    Step("… and one for a quantity that nobody can reckon with.", ASK.format("r3", "c3", "xylene", "many")),
+    Step("… and one for a quantity that is no number.", ASK.format("r3", "c3", "xylene", "many")),
     Step("Messages with the same request number are a slice.", "postroom slice requestMsgs r1"),
     Step("A queue can have a schema.", "postroom send invoices --format xml --body '<invoice/>'", 1),
     Step("The engine evaluates rules on Spark. Starting it takes half a minute.", "postroom run --until-idle --json"),
@@ -72,8 +72,8 @@ RULES = (
     Step("Its slice still waits for the answer that did not come …", "postroom slice requestMsgs r3"),
     Step("… so it is kept.", "postroom why 00001.00003"),
     Step("The first request is done with.", "postroom why 00001.00001"),
-    Step("What nothing holds may go; the journal remembers.", "postroom sweep; postroom trace 00001.00001"),
-    Step("What did a rule become?", "postroom explain joinOrder --no-plan | head -6"),
+    Step("Messages in no slice are deleted; the journal stays.", "postroom sweep; postroom trace 00001.00001"),
+    Step("How is a rule executed?", "postroom explain joinOrder --no-plan | head -6"),
     Step("A new rule, tried on the messages that are still there. Nothing is changed.", "postroom try new.demaq"),
     Step(
         "A wrong one is refused with its place.",
@@ -114,13 +114,13 @@ FLOWS = (
     Step("Events flow on Spark.", "postroom run --until-idle --json"),
     Step("What was big?", "postroom peek Big"),
     Step("And what did the desk get?", "postroom receive desk"),
-    Step("Whatever changes the graph is an event, too.", "postroom peek meta:trading | tail -3"),
+    Step("Every change of the graph is an event, too.", "postroom peek meta:trading | tail -3"),
     Step("And an event changes the graph: the operator has a password.", f"{REGISTER}; postroom principal list"),
     Step("It disables an arc.", OPERATOR.format("'DisableArc: [\"big\"]'")),
     Step("Nobody else may.", "postroom publish meta:trading 'DeleteArc: [\"big\"]'", 1),
     Step("But everyone may ask.", "postroom publish meta:trading 'RequestDeleteArc: [1, \"big\"]'"),
     Step("The graph, as it is now:", "postroom graph"),
-    Step("What became of an arc?", "postroom explain capital --no-plan"),
+    Step("How is an arc executed?", "postroom explain capital --no-plan"),
 )
 TRADES = """{"issue": "HP", "price": 20, "volume": 300}
 ["APL", 90, 10]
@@ -141,7 +141,7 @@ def flows(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
 
 TYPE = "'MEETING ANNOUNCEMENT'"
 STATIONS = (
-    Step("A message type is drawn: this is Figure 2 of the 1982 text.", "postroom load meeting.form"),
+    Step("A message type has a text layout: this is Figure 2 of the 1982 text.", "postroom load meeting.form"),
     Step("Its form, empty:", f"postroom form {TYPE}"),
     Step("Stations are on nodes; each node has a store of its own.", "postroom node add north north.db"),
     Step("Another one.", "postroom node add south south.db"),
@@ -155,7 +155,7 @@ STATIONS = (
     Step("The system has written the key, the date and who it is from.", "postroom show 00002.00001"),
     Step("A required field is fixed.", "postroom modify 00002.00001 To=Oscar", 1),
     Step("Ship it: it leaves Dennis' database and waits in a mailbox.", "postroom ship 00002.00001 Simon"),
-    Step("Whoever has shipped it cannot touch it any more.", "postroom modify 00002.00001 Response=no", 1),
+    Step("Its sender can no longer change it.", "postroom modify 00002.00001 Response=no", 1),
     Step("Simon gets his mail, from another store, and answers.", "postroom get --as Simon"),
     Step("He may write where it is free.", "postroom modify 00002.00001 'Response=I shall come' --as Simon | tail -2"),
     Step("Where has it been?", "postroom locate 00002.00001; postroom trace 00002.00001 | cut -c30-110"),
@@ -252,15 +252,18 @@ SPHERES = (
         "What was sent is visible at once. Airline and hotel take theirs; the car hirer is at lunch.",
         "postroom receive flights; postroom receive hotels",
     ),
-    Step("What would undo them is remembered, and the letter waits for the commit.", "postroom peek COMP.Q"),
+    Step("Their compensations are stored, and the letter waits for the commit.", "postroom peek COMP.Q"),
     Step("The agency is killed. It can tell nobody.", "kill -KILL $agency; wait $agency 2> killed.txt", 137),
     Step("Its sphere is still active …", "postroom spheres --state ACTIVE"),
     Step("… until the compensation engine sees that its owner has ended.", "postroom compensate --once --check 2"),
     Step("Airline and hotel get a cancellation, each once.", "postroom receive flights; postroom receive hotels"),
-    Step("The car hirer never saw its message. It is gone, and nothing is to be cancelled.", "postroom receive cars"),
+    Step(
+        "The car hirer's message was unread. It is withdrawn, with no cancellation.",
+        "postroom receive cars",
+    ),
     Step("What became of each?", "postroom sphere show trip-1"),
-    Step("The way of the token, in the journal …", "postroom trace 00001.00001"),
-    Step("… and that of the message that disappeared.", "postroom trace 00001.00007"),
+    Step("The history of the token, from the journal …", "postroom trace 00001.00001"),
+    Step("… and that of the message that was withdrawn.", "postroom trace 00001.00007"),
     Step("Another trip …", AGENCY.format("trip-2")),
     Step("… is answered in time. The agency commits.", "postroom send answers --body yes; wait $agency"),
     Step("Now the letter is sent.", "postroom receive letters"),

@@ -54,7 +54,7 @@ class Answer(Sequence[Image]):
     ) -> None:
         self.seq = seq  # the query's number; a local one has none
         self.kept = kept
-        self.damaged = tuple(damaged)  # keys of messages that no longer say what was written
+        self.damaged = tuple(damaged)  # keys of damaged messages
         self._editions = editions
 
     def __len__(self) -> int:
