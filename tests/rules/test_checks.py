@@ -101,7 +101,7 @@ CASES = [
         "only-actions",
         f"{RULE} do enqueue . into b else\n  <x/>",
         "3:3",
-        "'<x/>' is a value; a rule answers with actions",
+        "'<x/>' is a value; a rule returns actions",
     ),
     ("only-actions", f"{RULE} (do enqueue . into b, 1)", "2:56", "'1' is a value"),
     ("queue-known", f"{RULE}\n  do enqueue <x/> into bb", "3:24", "no queue bb; did you mean b?"),

@@ -49,7 +49,7 @@ class Draft(NamedTuple):
         """
         if isinstance(body, Message):
             if body.corrupt:
-                raise TextInvalid(why=f"message {body.key} no longer says what was sent")
+                raise TextInvalid(why=f"message {body.key} does not match its hash")
             body, format, type = body.body, format or body.format, type or body.type
         if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
             check_text(body)

@@ -128,7 +128,7 @@ def take_back(tx: Transaction, id: str, message: Message) -> None:
 def _next(tx: Transaction, id: str) -> int:
     number = tx.spheres.next_send(id)
     if number >= SPHERE_SENDS_MAX:
-        raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
+        raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, the maximum")
     return number
 
 

@@ -136,7 +136,7 @@ class Sphere(Acting):
             try:
                 if self._store.transact("sphere-committed", lambda tx: outcome.conclude(tx, self.id, self._entrance)):
                     return
-                why = "someone who takes part is not done"
+                why = "a participant is not done"
             except SphereOver:
                 raise
             except PostroomError as refusal:

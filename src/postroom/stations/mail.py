@@ -266,5 +266,5 @@ def own(tx: Transaction, queue: Queue, station: str, key: int) -> Stored:
             key=key_text(key), station=station, where="find it with: postroom locate " + key_text(key)
         )
     if not stored.sound:
-        raise StoreCorrupt(why=f"message {key_text(key)} no longer says what was written")
+        raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
     return stored

@@ -96,7 +96,7 @@ def ask(
         frame = session.sql(statement)
         for _, kind in _parts(frame._jdf.queryExecution().analyzed()):
             if kind in _FORBIDDEN:
-                raise SqlRefused(why=f"it comes down to {kind}, which a query may not use")
+                raise SqlRefused(why=f"it uses {kind}, which a query must not use")
         return _collected(frame, run)
 
     try:
@@ -107,7 +107,7 @@ def ask(
     except PySparkException as error:
         raise SqlRefused(why=one_line(error)) from error
     except Py4JError as error:  # Java gave up: too deep, or too large
-        raise SqlRefused(why=f"Spark cannot work it out ({one_line(error)[:200]})") from error
+        raise SqlRefused(why=f"Spark cannot evaluate it ({one_line(error)[:200]})") from error
 
 
 def _check_size(statement: str, seconds: float) -> None:

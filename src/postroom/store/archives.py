@@ -73,7 +73,7 @@ class Archives:
         if row is None:
             return None
         if row[0] is None:
-            raise StoreCorrupt(why="the newest archive does not say what it comes to")
+            raise StoreCorrupt(why="the newest archive has no state at its end")
         return bytes(row[0])
 
     # --- reading ---

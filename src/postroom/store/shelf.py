@@ -153,7 +153,7 @@ class Shelf:
             if part.kind == kind:
                 file = self.folder / part.name
                 if self._guarded(lambda file=file: file_digest(file)) != part.sha256:  # type: ignore[misc]
-                    raise ArchiveDamaged(folder=str(self.folder), why=f"{part.name} is not as it was written")
+                    raise ArchiveDamaged(folder=str(self.folder), why=f"{part.name} was changed")
                 yield rows_of(self._guarded(lambda file=file: _read(file)), self._columns(kind))  # type: ignore[misc]
 
     def _columns(self, kind: str) -> tuple[str, ...]:

@@ -148,9 +148,7 @@ def trace(
     """
     with opened() as it:
         if causes and values:
-            raise ArgumentInvalid(
-                argument="--values", why="it tells of one message, --causes of many: give one of them"
-            )
+            raise ArgumentInvalid(argument="--values", why="it shows one message, --causes many: give one of them")
         if values:
             _tell_values(key, it.trace_values(key))
             return
