@@ -132,7 +132,7 @@ def test_messages_of_a_queue_are_taken_by_rules_or_by_arcs(room: Postroom, load:
 def test_a_graph_with_more_ways_than_a_plan_can_hold_is_refused(load: Load) -> None:
     layers = [f"space S{n} : [n: int]" for n in range(18)]
     layers += [f"arc {which}{n} : S{n} -> S{n + 1} merge" for n in range(17) for which in "ab"]
-    with pytest.raises(FlowInvalid, match=r"more than 50000 arcs on all ways that lead from S0 \[ways\]"):
+    with pytest.raises(FlowInvalid, match=r"more than 50000 arcs on all paths from S0 \[ways\]"):
         load("domain d " + " ".join(layers))
 
 

@@ -329,7 +329,7 @@ def test_output_that_took_longer_than_its_time_is_told(room: Postroom, monkeypat
     def slow(received: Received) -> None:
         room._verbs.settle()
 
-    with pytest.raises(OutputFailed, match="given to others again"):
+    with pytest.raises(OutputFailed, match="others can receive it again"):
         room.receive("q", deliver=slow)
     assert bodies(room) == ["one", "two", "three"]
     check(room)
