@@ -42,4 +42,5 @@ def exact(kind: Kind, said: str) -> str:
 def _month(name: str) -> int | None:
     from dateutil.parser import parserinfo  # only where someone writes a month
 
-    return parserinfo().month(name)
+    found: int | None = parserinfo().month(name)
+    return found

@@ -15,6 +15,7 @@ import threading
 from functools import cache
 from typing import NamedTuple
 
+_LINUX: bool = sys.platform == "linux"
 _CLOCK_SECONDS = 2  # two readings of the machine's start that differ by less are of the same clock
 
 
@@ -91,7 +92,7 @@ def _other_clock(found: str, start: str) -> bool:
 
 def _seen(pid: int, thread: int | None = None) -> _Seen | None:
     """What the system says of a process or thread; None if it has ended, as a zombie has in every way that matters."""
-    if sys.platform == "linux":
+    if _LINUX:
         return _seen_on_linux(pid, thread)
     return None if thread is not None else _seen_elsewhere(pid)
 
