@@ -1,7 +1,8 @@
-"""Runs the tests in two processes at once, because one alone leaves a core idle.
+"""Runs the tests in parts, two at a time, because one process alone leaves a core idle.
 
-``python tests/side_by_side.py -m "not slow"``: the words are for pytest. Each half has a Spark session, a PostgreSQL
-server and folders of its own. ``--coverage`` measures which branches are taken, and makes Python half as fast.
+``python tests/side_by_side.py -m "not slow"``: the words are for pytest. Each part has a Spark session, a PostgreSQL
+server and folders of its own, and is printed when it has ended. A test that hangs ends its part, and shows where.
+``--coverage`` measures which branches are taken, and makes Python half as fast.
 """
 
 from __future__ import annotations
@@ -11,40 +12,98 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from collections import deque
 from pathlib import Path
-from typing import IO
+from time import monotonic
 
 ROOT = Path(__file__).parents[1]
-#: One half: tests that mostly wait for programs they start. The other half is whatever is not named here.
-FIRST = ("tests/docs", "tests/faults")
-HALVES = (FIRST, tuple(f"--ignore={folder}" for folder in FIRST))
-
-
+#: The longest first, so that both lanes end at about the same time. What is not named here is the last part.
+PARTS = (
+    ("tests/docs",),
+    ("tests/faults",),
+    ("tests/stations",),
+    ("tests/rules", "tests/oracle"),
+    ("tests/flows", "tests/examples"),
+    ("tests/interfaces",),
+    ("tests/engine", "tests/conformance"),
+)
+REST = tuple(f"--ignore={folder}" for part in PARTS for folder in part)
+LANES = 2
+HANGING_SECONDS = 600
 COVERAGE = "--coverage"
 
 
-def started(half: tuple[str, ...], words: list[str], output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+class Parts:
+    """What is still to be run, what is running, and how it went."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._left = deque([*PARTS, REST])
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self.told: list[str] = []
+        self.failed = False
+
+    def work(self) -> None:
+        """One part after another, as long as there are any."""
+        while True:
+            with self._lock:
+                if not self._left:
+                    return
+                part = self._left.popleft()
+            self._run(part)
+
+    def end(self) -> None:
+        with self._lock:
+            self._left.clear()
+            for run in self._running:
+                run.terminate()
+
+    def _run(self, part: tuple[str, ...]) -> None:
+        name = "the rest" if part is REST else " ".join(part)
+        began = monotonic()
+        with tempfile.TemporaryFile() as said:
+            with self._lock:
+                run = subprocess.Popen(self._command(part), cwd=ROOT, env=_environment(), stdout=said, stderr=said)
+                self._running.add(run)
+            print(f"{name}: begun", flush=True)
+            code = run.wait()
+            with self._lock:
+                self._running.discard(run)
+                self.failed = self.failed or code != 0
+                self.told.append(
+                    f"{name}: {'passed' if code == 0 else 'FAILED'} in {(monotonic() - began) / 60:.1f} min"
+                )
+                said.seek(0)
+                sys.stdout.buffer.write(said.read())
+                print(self.told[-1], flush=True)
+
+    def _command(self, part: tuple[str, ...]) -> list[str]:
+        measured = ["-m", "coverage", "run"] if COVERAGE in self._words else []
+        bounds = ["-o", f"faulthandler_timeout={HANGING_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"]
+        words = [word for word in self._words if word != COVERAGE]
+        return [sys.executable, *measured, "-m", "pytest", *part, *bounds, *words]
+
+
+def _environment() -> dict[str, str]:
     # Hundreds of short programs are started: none shall compile what another has compiled.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-    measured = ["-m", "coverage", "run"] if COVERAGE in words else []
-    command = [sys.executable, *measured, "-m", "pytest", *half, *(word for word in words if word != COVERAGE)]
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def main(words: list[str]) -> int:
-    """Run both to their end. What the second half says is seen at once, what the first says follows whole."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that neither goes on without us
-    with tempfile.TemporaryFile() as said:
-        runs = [started(half, words, output) for half, output in zip(HALVES, (said, None), strict=True)]
-        try:
-            codes = [run.wait() for run in reversed(runs)]
-        finally:
-            for run in runs:
-                run.terminate()  # does nothing to one that has ended
-            said.seek(0)
-            sys.stdout.buffer.write(said.read())
-            sys.stdout.flush()
-    return int(any(codes))
+    parts = Parts(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that none goes on without us
+    lanes = [threading.Thread(target=parts.work, daemon=True) for _ in range(LANES)]
+    try:
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+    finally:
+        parts.end()
+    print("\n".join(parts.told))
+    return int(parts.failed)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,17 @@ def test_the_wait_ends_when_its_time_is_up(room: Postroom) -> None:
     assert 0.25 < monotonic() - started < 5
 
 
+def test_another_thread_ends_a_wait(room: Postroom) -> None:
+    with room.store.waiter() as waiter:
+        woken: list[bool] = []
+        thread = threading.Thread(target=lambda: woken.append(waiter.wait(30)))
+        thread.start()
+        waiter.wake()
+        thread.join(RECHECK_SECONDS / 2)
+        assert woken == [True]
+        assert not waiter.wait(0), "it was woken once"
+
+
 def test_one_message_wakes_many_and_one_gets_it(url: str) -> None:
     with postroom.open(url) as room:
         room.create_queue("q")

@@ -69,6 +69,14 @@ def test_a_gap_in_the_journal(room: Postroom, told: Told, where: str, deep: bool
     assert (found.level, found.do[:26]) == (Level.WRONG, "postroom trace 00001.00001")
 
 
+def test_a_line_that_no_longer_says_which_message_it_is_about(room: Postroom, told: Told) -> None:
+    room.create_queue("q").send("x")
+    room.receive("q")
+    change(room, "UPDATE journal SET message = NULL WHERE verb = 'take'")
+    found = told(room, "journal", deep=True)
+    assert "line 3 of the journal is about no message" in [each.what for each in found]
+
+
 def test_counts_that_are_off(room: Postroom, told: Told) -> None:
     room.create_queue("q").send("x")
     room.receive("q")

@@ -204,8 +204,10 @@ def test_a_room_that_executors_cannot_reach_is_no_fault_of_an_event(
     room.publish_many("In", events(10))
     away = "postgresql://nobody:secret@127.0.0.1:1/nowhere"
 
-    def elsewhere(spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str) -> Flow:
-        return flow_of(spark, chart, living, space, away)
+    def elsewhere(
+        spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str, **options: Any
+    ) -> Flow:
+        return flow_of(spark, chart, living, space, away, **options)
 
     monkeypatch.setattr("postroom.flows.share.flow_of", elsewhere)
     with pytest.raises(StoreUnavailable, match=r"an executor could not use the room: .*127\.0\.0\.1") as raised:

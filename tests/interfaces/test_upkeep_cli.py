@@ -68,7 +68,7 @@ def test_a_backup_is_written_and_restored(run: Run, tmp_path: Path) -> None:
     assert run("backup", "b.db").err.startswith("postroom: backup-exists: ")
     assert run("backup", "b.db", "--replace", "--json").json["messages"] == 1
     assert run("restore", "b.db").err.startswith("postroom: room-in-use: ")
-    assert run("restore", "b.db", "--room", "r.db").out.startswith(f"{tmp_path}/r.db: 3 line(s)")
+    assert run("restore", "b.db", "--room", "r.db").out.startswith(f"{tmp_path}/r.db: 3 journal entries")
     assert run("restore", "b.db", "--room", "r.db", "--replace", "--json").json["lines"] == 3
     assert run("receive", "q", "--room", "r.db").out == "x\n"
     assert run("restore", "nothing.db", "--room", "n.db").err.startswith("postroom: argument-invalid: ")

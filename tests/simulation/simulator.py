@@ -28,6 +28,7 @@ from postroom import faults
 from postroom.errors import PostroomError
 from postroom.queues import verbs
 from postroom.room import Postroom
+from postroom.store import guard
 from postroom.store.base import Waiter
 from postroom.store.sqlite import SqliteStore
 
@@ -49,6 +50,10 @@ class SimulatedStore(SqliteStore):
 
     def waiter(self) -> Any:
         return self.client.waiting()
+
+    def die(self) -> None:
+        """Nothing more is written, and every lock is dropped, as when a process ends."""
+        self._finalizer()
 
     def _wake_after_commit(self) -> None:
         self.client.world.wake()
@@ -179,7 +184,7 @@ class Client:
             self.killed = True
             self.world.kills += 1
             assert self.room is not None
-            self.room.store.session.connection.close(True)  # type: ignore[attr-defined]  # it is SQLite's
+            self.room.store.die()  # type: ignore[attr-defined]  # it is a simulated one
             self.world.wake()  # who sleeps looks again after a while, also if nobody lives to wake it
             raise Killed
 
@@ -201,6 +206,9 @@ class Client:
             self.state = "ready"
         woken, self.woken = self.woken, False
         return woken
+
+    def wake(self) -> None:
+        self.woken = True
 
 
 class World:
@@ -289,7 +297,7 @@ class World:
         for client in self.clients:
             if client.state != "ended" and client.room is not None:
                 client.killed = True
-                client.room.store.session.connection.close(True)  # type: ignore[attr-defined]
+                client.room.store.die()  # type: ignore[attr-defined]  # it is a simulated one
 
     def _compare(self) -> None:
         """The room as another process finds it, and the model."""
@@ -333,6 +341,7 @@ def _simulated(world: World) -> Iterator[None]:
         patch.setattr(faults, "armed", faults.Armed("", "", 0))
         patch.setattr(faults, "reach", reach)
         patch.setattr(verbs, "monotonic", world.seconds)
+        patch.setattr(guard, "BUSY_SECONDS", 0)  # who has the turn of the writers may be one that sleeps
         yield
 
 

@@ -75,8 +75,10 @@ def _wakes_nobody(patch: pytest.MonkeyPatch) -> None:
 
 def _gives_the_newest_first(patch: pytest.MonkeyPatch) -> None:
     """In the express lane alone."""
-    newest = sqlite._RECEIVE_ONE.replace("ORDER BY m.position LIMIT 1", "ORDER BY m.position DESC LIMIT 1")
-    assert newest != sqlite._RECEIVE_ONE
+    newest = sqlite._RECEIVE_ONE
+    for old, new in (("i.position LIMIT 1", "i.position DESC LIMIT 1"), ("AND m.number <= q.departed + 1", "")):
+        assert old in newest
+        newest = newest.replace(old, new)
     patch.setattr(sqlite, "_RECEIVE_ONE", newest)
 
 

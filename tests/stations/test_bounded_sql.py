@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -44,37 +45,68 @@ def ann(room: Postroom) -> Station:
     return there
 
 
-def running(spark: SparkSession) -> list[int]:
-    return list(spark.sparkContext.statusTracker().getActiveJobsIds())
+def processes() -> list[str]:
+    """The processes of ours that answer statements, and their children: a Java each."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()]
+    asked = [pid for pid, parent, said in rows if parent == str(os.getpid()) and "stations.sql_process" in said]
+    return asked + [pid for pid, parent, _ in rows if parent in asked]
 
 
-def test_a_statement_that_takes_too_long_is_ended_on_spark_too(ann: Station, spark: SparkSession) -> None:
+def ended(before: list[str]) -> bool:
+    until = time.monotonic() + 10
+    while set(before) & set(processes()):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_a_statement_that_takes_too_long_is_ended_with_its_java(ann: Station, spark: SparkSession) -> None:
+    ann.sql("SELECT 1")
+    before = processes()
+    assert len(before) >= 2
     told: list[tuple[int, int]] = []
+    counted: list[float] = []
+
+    def beside() -> None:
+        for _ in range(5):
+            began = time.monotonic()
+            spark.range(1000).count()
+            counted.append(time.monotonic() - began)
+
+    thread = threading.Thread(target=beside)
+    thread.start()
     began = time.monotonic()
     with pytest.raises(SqlRefused, match="longer than 2 seconds"):
         ann.sql(ENDLESS, timeout=2, progress=lambda done, total: told.append((done, total)))
     assert time.monotonic() - began < 15
-    until = time.monotonic() + 10
-    while running(spark):
-        assert time.monotonic() < until, "the job goes on"
-        time.sleep(0.1)
+    thread.join(30)
+    assert len(counted) == 5, "others use Spark meanwhile"
+    assert ended(before), "it goes on"
     assert told, "someone was told how far it is"
-    assert ann.sql("SELECT max(Count) AS n FROM t").rows == ((299,),), "and the session is of use"
+    assert ann.sql("SELECT max(Count) AS n FROM t").rows == ((299,),), "and the next one is answered"
 
 
-def test_an_interrupt_ends_a_statement_and_its_job(ann: Station, spark: SparkSession) -> None:
+def test_an_interrupt_ends_a_statement_and_its_java(ann: Station) -> None:
+    begun = threading.Event()
+
     def interrupt() -> None:
-        while not running(spark):
-            time.sleep(0.05)
+        begun.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
-        ann.sql(ENDLESS)
-    until = time.monotonic() + 10
-    while running(spark):
-        assert time.monotonic() < until, "the job goes on"
-        time.sleep(0.1)
+        ann.sql(ENDLESS, progress=lambda done, total: begun.set())
+    assert begun.is_set()
+    assert ended(processes())
+
+
+def test_a_statement_that_fills_the_memory_ends_alone(ann: Station, spark: SparkSession) -> None:
+    with pytest.raises(SqlRefused, match=r"memory|Spark cannot work it out"):
+        ann.sql("SELECT length(string(collect_list(repeat(a.Name || b.Name, 100000)))) AS n FROM t a, t b")
+    assert spark.range(10).count() == 10
+    assert ann.sql("SELECT count(*) AS n FROM t").rows == ((300,),)
 
 
 def test_a_time_that_is_none_and_an_answer_that_is_too_large_are_refused(
@@ -112,7 +144,6 @@ def test_whole_numbers_have_64_bits_and_older_ones_are_still_asked(room: Postroo
         "SELECT max(Count) AS n, max(Size) AS s FROM t",
         {"t": edition},
         lambda _: [kept[0]._replace(body=body)],
-        ann._spark,
     )
     assert asked.as_dict()["rows"] == [[str(large), "0.123456789012345678"]]
 

@@ -81,9 +81,12 @@ def messages(case: Case) -> Iterator[Told]:
 def chains(case: Case) -> Iterator[Told]:
     """Whether the journal tells the way of each message without a gap."""
     sample = None if case.deep else SAMPLE_MESSAGES
-    for key in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX)):
-        what = f"the journal has a gap in what happened to message {key_text(key)}"
-        yield wrong(what, "journal", f"postroom trace {key_text(key)}; then restore a backup")
+    for key, line in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX)):
+        if key is None:
+            yield wrong(f"line {line} of the journal is about no message", "journal", "postroom verify")
+        else:
+            what = f"the journal has a gap in what happened to message {key_text(key)}"
+            yield wrong(what, "journal", f"postroom trace {key_text(key)}; then restore a backup")
 
 
 def growth(case: Case) -> Iterator[Told]:

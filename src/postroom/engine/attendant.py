@@ -18,6 +18,7 @@ from typing import BinaryIO
 from postroom.engine.worker import Bounds
 
 _LENGTH = struct.Struct(">Q")
+_ANSWER, _NEWS = b"=", b"+"  # what a process says begins with one of them
 _IDLE_MAX = 2  # how many are kept waiting
 
 
@@ -32,25 +33,30 @@ class Ended(Exception):
 class Attendants:
     """The processes that run one module. Each asker has one to itself."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, *, tries: int = 2) -> None:
         self._module = module
+        self._tries = tries  # processes die by themselves, too: guilty is who does it as often
         self._owner = os.getpid()
         self._idle: list[_Attendant] = []
         self._lock = threading.Lock()
 
-    def ask(self, request: bytes) -> bytes:
-        """The answer to a request; raises Ended if it cannot be had within bounds."""
-        try:
-            return self._asked(request)
-        except Ended as end:
-            if not end.in_time:
-                raise
-        return self._asked(request)  # processes die by themselves, too: guilty is who does it twice
+    def ask(self, request: bytes, heard: Callable[[bytes], None] | None = None) -> bytes:
+        """The answer to a request; raises Ended if it cannot be had within bounds.
 
-    def _asked(self, request: bytes) -> bytes:
+        ``heard`` is called with whatever the process tells on the way.
+        """
+        for _ in range(self._tries - 1):
+            try:
+                return self._asked(request, heard)
+            except Ended as end:
+                if not end.in_time:
+                    raise
+        return self._asked(request, heard)
+
+    def _asked(self, request: bytes, heard: Callable[[bytes], None] | None) -> bytes:
         attendant = self._taken()
         try:
-            answer = attendant.ask(request)
+            answer = attendant.ask(request, heard)
         except BaseException:  # a signal in the middle leaves an answer that nobody reads
             attendant.end()
             raise
@@ -100,22 +106,26 @@ class _Attendant:
             self._close()
         return self._process is not None
 
-    def ask(self, request: bytes) -> bytes:
+    def ask(self, request: bytes, heard: Callable[[bytes], None] | None) -> bytes:
         try:
             _write(self._to, request)
-            answer = _read(self._from)
+            said = _read(self._from)
+            while said is not None and said.startswith(_NEWS):
+                if heard is not None:
+                    heard(said[1:])
+                said = _read(self._from)
         except BrokenPipeError:
-            answer = None
-        if answer is None:
+            said = None
+        if said is None:
             raise Ended(self.end() != signal.SIGALRM)
-        return answer
+        return said[1:]
 
     def end(self) -> int:
-        """Whatever it does, it does no more; answers with the signal that ended it."""
+        """Whatever it and its children do, they do no more; answers with the signal that ended it."""
         if self._process is None:
             return 0
-        with suppress(ProcessLookupError):
-            os.kill(self._process, signal.SIGKILL)  # says nothing to one that has ended
+        with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a group that has ended
+            os.killpg(self._process, signal.SIGKILL)  # says nothing to one that has ended
         status = self._status(0) or 0
         self._close()
         return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
@@ -135,15 +145,18 @@ class _Attendant:
         os.close(self._from)
 
 
-def attend(answer: Callable[[bytes], bytes], seconds: Callable[[bytes], float]) -> None:
-    """The life of such a process: answer requests, each in its time, until whoever asks is gone."""
+def attend(answer: Callable[[bytes, Callable[[bytes], None]], bytes], seconds: Callable[[bytes], float]) -> None:
+    """The life of such a process: answer requests, each in its time, until whoever asks is gone.
+
+    ``answer`` is given a function that tells news on the way.
+    """
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # whatever is printed is no answer
     Bounds().settle()
     while (request := _read(requests)) is not None:
         with Bounds(seconds(request)).deadline(len(request)):
-            said = answer(request)
-        _write(answers, said)
+            said = answer(request, lambda news: _write(answers, _NEWS + news))
+        _write(answers, _ANSWER + said)
 
 
 def _write(to: int, data: bytes) -> None:

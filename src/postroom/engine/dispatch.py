@@ -24,7 +24,7 @@ from postroom.store.base import Store, Waiter
 from postroom.store.outbox import Effect
 from postroom.store.transaction import Transaction
 
-_LOOK_SECONDS = 0.5  # a wake-up ends a sleep at once; the end of an engine ends it within this
+_LOOK_SECONDS = 0.5  # a wake-up ends a sleep at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,10 @@ Report = Callable[[Effect, Outcome, bool], None]
 
 
 class Dispatch(AbstractContextManager["Dispatch"]):
-    """Tries what is due for as long as the ``with`` block; its end waits for what has begun."""
+    """Tries what is due for as long as the ``with`` block; its end waits for what has begun.
+
+    Its thread is started by the first ``check`` that finds an effect: most engines never have one.
+    """
 
     def __init__(self, store: Store, gateways: Iterable[Gateway], fence: int, report: Report | None) -> None:
         self._store = store
@@ -59,34 +62,47 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         self._begun: set[int] = set()  # effects under way
         self._ended = threading.Event()
         self._telling = threading.Lock()
+        self._waking = threading.Lock()
         self._error: BaseException | None = None
         self.tried = 0
         self._pool = ThreadPoolExecutor(EFFECTS_AT_ONCE, "postroom-effect")
-        self._looker = threading.Thread(target=self._look, name="postroom-effects", daemon=True)
+        self._looker: threading.Thread | None = None
+        self._waiter: Waiter | None = None
 
     def __enter__(self) -> Self:
-        self._looker.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
-        self._looker.join()
+        if self._looker is not None:
+            with self._waking:
+                if self._waiter is not None:
+                    self._waiter.wake()
+            self._looker.join()
         self._pool.shutdown()
-        if kind is None:
-            self.check()
+        if kind is None and self._error is not None:
+            raise self._error
 
     def check(self) -> None:
-        """Raise what went wrong with the room while effects were tried."""
+        """Begin to look if there is an effect; raise what went wrong with the room while effects were tried."""
         if self._error is not None:
             raise self._error
+        if self._looker is None and self._store.read(lambda tx: tx.outbox.next_due()) is not None:
+            self._looker = threading.Thread(target=self._look, name="postroom-effects", daemon=True)
+            self._looker.start()
 
     def _look(self) -> None:
         try:
             with self._store.waiter() as waiter:
-                while self._error is None and not self._ended.is_set():
-                    self._begin_due(waiter)
+                self._waiter = waiter
+                try:
+                    while self._error is None and not self._ended.is_set():
+                        self._begin_due(waiter)
+                finally:
+                    with self._waking:  # whoever wakes it does so before it is closed
+                        self._waiter = None
         except BaseException as error:
             self._error = self._error or error
 

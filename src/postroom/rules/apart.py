@@ -44,7 +44,7 @@ def _seconds(request: bytes) -> float:
     return float(request[1 : request.index(b",")])
 
 
-def _answer(request: bytes) -> bytes:
+def _answer(request: bytes, tell: object) -> bytes:
     _, verb, *rest = json.loads(request)
     said: object = ""
     try:

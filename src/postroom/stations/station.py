@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class WaitingMail:
-    """Mail that was not fetched yet."""
+    """Mail that has not been got."""
 
     key: str
     type: str
@@ -418,11 +418,14 @@ class Station:
         self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
 
     def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: Progress | None = None) -> Table:
-        """Query the temporary tables of this station in Spark SQL. A query that exceeds ``timeout`` is cancelled."""
-        from postroom.stations.sql import ask  # Spark's door
+        """Ask the temporary tables of this station in Spark SQL, on this machine and in a process of its own.
+
+        What takes longer than ``timeout`` is ended.
+        """
+        from postroom.stations.sql import ask  # it needs Spark's types
 
         editions = {album.name: self._edition_at(album.type, album.form) for album in self.tables()}
-        return ask(statement, editions, lambda name: self.table(name).kept, self._spark, timeout, progress)
+        return ask(statement, editions, lambda name: self.table(name).kept, timeout, progress)
 
     def _album(self, name: str) -> Album:
         known = {album.name: album for album in self.tables()}

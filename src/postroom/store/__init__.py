@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from postroom.errors import UrlInvalid
@@ -12,6 +11,7 @@ from postroom.model.body import is_text
 from postroom.model.moment import Clock, system_clock
 from postroom.store.base import Store
 from postroom.store.migrations import MIGRATIONS
+from postroom.store.rights import remove_files
 from postroom.store.urls import public_url
 
 #: What is meant as the address of a database, and would be a file whose name tells the password.
@@ -82,7 +82,4 @@ def discard(url: str) -> None:
     """Remove the file of a store that is closed, with all that was made beside it."""
     file = file_of(url)
     assert file is not None
-    for suffix in ("-wal", "-shm", "-journal", ""):
-        file.with_name(file.name + suffix).unlink(missing_ok=True)
-    with suppress(OSError):  # someone waits there, or nobody ever has
-        file.with_name(file.name + "-wake").rmdir()
+    remove_files(file)

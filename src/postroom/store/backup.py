@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from postroom.errors import (
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.base import Progress, Store
 from postroom.store.owner import described, is_alive, process_token
+from postroom.store.rights import remove_files
 from postroom.store.sqlite import SqliteStore, copy_file
 from postroom.store.transaction import Transaction
 from postroom.store.verification import Verified, verified
@@ -158,10 +159,7 @@ def _beside(file: Path) -> Iterator[Path]:
     except OSError as error:
         raise StoreUnavailable(why=f"{file}: {error.strerror or error}") from error
     finally:
-        for suffix in ("", "-wal", "-shm", "-journal", "-reserve", "-doubt"):
-            making.with_name(making.name + suffix).unlink(missing_ok=True)
-        with suppress(OSError):
-            making.with_name(making.name + "-wake").rmdir()
+        remove_files(making)
 
 
 def _clear(file: Path) -> None:

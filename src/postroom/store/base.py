@@ -59,6 +59,9 @@ class Waiter(Protocol):
     def wait(self, seconds: float) -> bool:
         """True if woken, False if the time is up."""
 
+    def wake(self) -> None:
+        """End the wait of another thread."""
+
 
 class Store(ABC):
     """One open store. Threads may share it: they take turns."""

@@ -7,7 +7,9 @@ correctness does not lean on serializable snapshots.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import select
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -213,7 +215,8 @@ class PostgresStore(Store):
                 connection.execute("LISTEN postroom")
             except psycopg.Error as error:
                 raise _ours(error) from error
-            yield ListenWaiter(connection)
+            with contextlib.closing(ListenWaiter(connection)) as waiter:
+                yield waiter
 
     def copy_to(self, file: Path, progress: Progress) -> None:
         from postroom.store.portable import write
@@ -304,15 +307,34 @@ class PostgresStore(Store):
 class ListenWaiter:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
+        self._alarm, self._alarmed = os.pipe()
+        self._poll = select.poll()
+        for source in (connection.fileno(), self._alarm):
+            self._poll.register(source, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
         # A lock whose owner dies or whose lease ends notifies nobody, so a long sleep is a few shorter ones.
+        if self._notified():
+            return True
+        ready = {source for source, _ in self._poll.poll(max(0.0, min(seconds, RECHECK_SECONDS)) * 1000)}
+        if self._alarm in ready:
+            os.read(self._alarm, 65536)
+            return True
+        return self._notified() if ready else seconds > RECHECK_SECONDS
+
+    def wake(self) -> None:
+        os.write(self._alarmed, b"w")
+
+    def close(self) -> None:
+        os.close(self._alarm)
+        os.close(self._alarmed)
+
+    def _notified(self) -> bool:
+        """Whether the server has told of a change since the last look."""
         try:
-            for _ in self._connection.notifies(timeout=min(seconds, RECHECK_SECONDS), stop_after=1):
-                return True
+            return any(True for _ in self._connection.notifies(timeout=0, stop_after=1))
         except psycopg.Error as error:
             raise _ours(error) from error
-        return seconds > RECHECK_SECONDS
 
 
 def _connect(url: str) -> psycopg.Connection[Row]:

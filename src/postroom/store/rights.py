@@ -11,6 +11,8 @@ from pathlib import Path
 from postroom.errors import FolderUnsafe
 
 PRIVATE = 0o600
+#: What is made beside a room's file; the folder ``-wake`` besides.
+BESIDE = ("-wal", "-shm", "-journal", "-reserve", "-doubt")
 
 
 def make_private(file: Path) -> None:
@@ -21,6 +23,14 @@ def make_private(file: Path) -> None:
             raise FolderUnsafe(folder=str(folder), why=why)
     with contextlib.suppress(FileExistsError):  # another process was first
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
+
+
+def remove_files(file: Path) -> None:
+    """Remove a room that nobody has open, with all that was made beside it."""
+    for suffix in (*BESIDE, ""):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # someone waits there, or nobody ever has
+        file.with_name(file.name + "-wake").rmdir()
 
 
 def unsafe(folder: Path) -> str:
@@ -35,7 +45,7 @@ def unsafe(folder: Path) -> str:
 
 def exposed(file: Path) -> Iterator[str]:
     """What is amiss with the rights of a room that is there, in words."""
-    for name in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-reserve"))):
+    for name in (file, *(file.with_name(file.name + suffix) for suffix in BESIDE)):
         if name.exists():
             mode = stat.S_IMODE(name.stat().st_mode)
             if mode & 0o077:

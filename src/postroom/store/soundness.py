@@ -5,7 +5,8 @@ Nothing here writes. Whoever looks says how far back; all of it takes as long as
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from postroom.limits import PAGE_ROWS
 from postroom.model.message import Stored
@@ -36,7 +37,7 @@ SELECT d.key FROM departed d WHERE d.key > ?
 ORDER BY d.key LIMIT ?
 """
 _TORN = """
-SELECT j.message FROM journal j WHERE j.seq > ? AND j.prior > (SELECT coalesce(max(last), 0) FROM archives)
+SELECT j.message, j.seq FROM journal j WHERE j.seq > ? AND j.prior > (SELECT coalesce(max(last), 0) FROM archives)
     AND NOT EXISTS (SELECT 1 FROM journal p WHERE p.seq = j.prior AND p.message = j.message)
     AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.id = j.source AND q.kind = 'alive')
 ORDER BY j.seq LIMIT ?
@@ -51,6 +52,13 @@ class Place(NamedTuple):
 
     key: int
     queue: str
+
+
+class Gap(NamedTuple):
+    """A message whose way has a gap, or a line that no longer says which message it is about."""
+
+    key: int | None
+    line: int | None
 
 
 class Soundness:
@@ -70,12 +78,12 @@ class Soundness:
         """Messages that were found damaged before, and are kept where nobody receives them."""
         return [Place(*row) for row in self._session.rows(_SET_ASIDE, (limit,))]
 
-    def torn(self, sample: int | None, newest: int, limit: int) -> list[int]:
-        """Messages whose chain in the journal has a gap; ``newest`` is the last number of the journal."""
+    def torn(self, sample: int | None, newest: int, limit: int) -> list[Gap]:
+        """Where the journal does not tell a message's way; ``newest`` is its last number."""
         after, since = self._behind(sample), 0 if sample is None else newest - sample
         asked = ((_LOOSE, after), (_LOOSE_DEPARTED, after), (_TORN, since))
         rows = [row for statement, behind in asked for row in self._session.rows(statement, (behind, limit))]
-        return list(dict.fromkeys(row[0] for row in rows))[:limit]
+        return list(dict.fromkeys(map(_gap, rows)))[:limit]
 
     def since(self, queue: Queue, moment: int) -> int:
         """How many of the unprocessed messages of a queue are younger than a moment."""
@@ -90,3 +98,8 @@ class Soundness:
         """The key behind which the newest messages are."""
         row = None if sample is None else self._session.row(_NTH_NEWEST, (sample,))
         return 0 if row is None else int(row[0])
+
+
+def _gap(row: Sequence[Any]) -> Gap:
+    key, *line = row
+    return Gap(key, None) if isinstance(key, int) else Gap(None, line[0])

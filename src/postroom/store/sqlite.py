@@ -38,6 +38,7 @@ from postroom.store.doubt import Doubt
 from postroom.store.journal import line_digest, put_digest
 from postroom.store.migrations import MIGRATIONS, for_sqlite
 from postroom.store.reserve import EMPTYING, Reserve
+from postroom.store.schema import misdescribed
 from postroom.store.session import About, Row, Session
 from postroom.store.transaction import Transaction
 
@@ -143,7 +144,8 @@ class SqliteSession(Session):
         return About("SQLite", apsw.sqlite_lib_version(), _version(self.connection), said)
 
     def damage(self) -> list[str]:
-        return [row[0] for row in self.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
+        found = [row[0] for row in self.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
+        return [*found, *misdescribed(self.connection)]
 
     def rebuild_indexes(self) -> None:
         self.execute("REINDEX")

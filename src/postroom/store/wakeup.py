@@ -36,6 +36,10 @@ class PipeWaiter:
             return True
         return monotonic() < end
 
+    def wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # full: it is awake already
+            os.write(self._reader, b"w")
+
 
 @contextlib.contextmanager
 def waiting(directory: Path) -> Iterator[PipeWaiter]:

@@ -167,14 +167,13 @@ def sql(
     statement: Annotated[
         str, typer.Argument(metavar="STATEMENT", help="Spark SQL, beginning with SELECT.", show_default=False)
     ],
-    master: MasterOption = "local[*]",
-    conf: ConfOption = None,
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit.")] = SQL_SECONDS,
     station: StationOption = None,
 ) -> None:
     """Query the temporary tables of this station in SQL.
 
-    Ctrl-C also cancels it on Spark. Columns are key, place, and the fields of the type, with _ for blanks.
+    It runs on this machine, with a Spark of its own, which Ctrl-C ends. Columns are key, place, and the fields of
+    the type, with _ for blanks.
 
     \b
     Examples:
@@ -182,7 +181,7 @@ def sql(
       postroom sql 'SELECT Payer, sum(Fee) FROM fees GROUP BY Payer'
     """
     with opened() as it:
-        asks = acting(it, station, master=master, conf=spark_settings(conf))
+        asks = acting(it, station)
         with output.progress("asking tables") as progress:
             found = asks.sql(statement, timeout=timeout, progress=progress).as_dict()
     if settings.json:

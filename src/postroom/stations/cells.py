@@ -1,0 +1,65 @@
+"""The cells of SQL tables as JSON, and back: what JSON has no value for is an object with the name of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+
+def packed(cell: Any) -> Any:
+    """As JSON has it. Values of kinds that are not named here become text.
+
+    >>> packed([Decimal("1.20"), date(2026, 1, 31), None])
+    [{'decimal': '1.20'}, {'date': '2026-01-31'}, None]
+    """
+    if cell is None or isinstance(cell, (bool, int, float, str)):
+        return cell
+    if isinstance(cell, list):
+        return [packed(each) for each in cell]
+    if isinstance(cell, tuple):
+        return {"struct": [packed(each) for each in cell]}
+    if isinstance(cell, dict):
+        return {"map": [[packed(key), packed(value)] for key, value in cell.items()]}
+    if isinstance(cell, Decimal):
+        return {"decimal": str(cell)}
+    if isinstance(cell, datetime):
+        return {"timestamp": [cell.isoformat(), cell.fold]}
+    if isinstance(cell, date):
+        return {"date": cell.isoformat()}
+    if isinstance(cell, timedelta):
+        return {"interval": [cell.days, cell.seconds, cell.microseconds]}
+    if isinstance(cell, (bytes, bytearray)):
+        return {"bytes": cell.hex()}
+    return str(cell)
+
+
+def unpacked(said: Any) -> Any:
+    """The value again.
+
+    >>> unpacked(packed((Decimal("1.20"), {"a": [1]})))
+    (Decimal('1.20'), {'a': [1]})
+    """
+    if isinstance(said, list):
+        return [unpacked(each) for each in said]
+    if not isinstance(said, dict):
+        return said
+    ((kind, value),) = said.items()
+    return _UNPACKED[kind](value)
+
+
+_UNPACKED: dict[str, Callable[[Any], Any]] = {
+    "struct": lambda value: tuple(unpacked(each) for each in value),
+    "map": lambda value: {_key(unpacked(key)): unpacked(each) for key, each in value},
+    "decimal": Decimal,
+    "timestamp": lambda value: datetime.fromisoformat(value[0]).replace(fold=value[1]),
+    "date": date.fromisoformat,
+    "interval": lambda value: timedelta(*value),
+    "bytes": bytes.fromhex,
+}
+
+
+def _key(value: Any) -> Any:
+    """A key of a map: arrays are tuples there."""
+    return tuple(map(_key, value)) if isinstance(value, list) else value
