@@ -31,7 +31,7 @@ LOOKS = DOCS / "looks"
 # The order of the navigation; a page that is not named here comes last in its part, by its title.
 PARTS = {"": "Postroom", "guide": "Guide", "reference": "Reference", "decisions": "Decisions"}
 ORDER = """
-    README.md tutorial.md glossary.md architecture.md benchmarks.md
+    README.md tutorial.md coming-from.md glossary.md architecture.md benchmarks.md
     guide/queues.md guide/rules.md guide/flows.md guide/stations.md guide/procedures.md guide/counters.md
     guide/spheres.md guide/operating.md guide/scaling.md guide/spark.md
     reference/commands.md reference/python.md reference/errors.md reference/limits.md reference/description-language.md

@@ -49,7 +49,7 @@ def error_codes() -> str:
         rows.append(f"| {name} | {kind.happened} | {kind.status} | {template} | {ADVICE[kind.code]} |")
     note = (
         "On the command line: `postroom: CODE: message` on standard error, exit code 1. In Python: `postroom.errors`. "
-        "*Happened* says whether anything was changed: `no`, or `unknown` where only a restart can tell. "
+        "*Happened* says whether anything was changed: `no`, or `unknown` if that is known only after a restart. "
         "*Status* is the ANSI status key; 9x are ours. `error.advice` is what to do."
     )
     return "\n\n".join(["# Errors", MADE, note, "\n".join(rows)]) + "\n"
@@ -75,9 +75,9 @@ def vocabulary() -> str:
         "With `--json` a command prints one document, on one line. It begins with `status`. A name means one thing in "
         "all documents: a list has the plural, a number of things ends in `_count`, `since` is a time and `version` a "
         "version of the definitions. A place is a queue by its name, `mailbox:NAME`, or the database of a station by "
-        "the station's name. Times are ISO 8601 in UTC. What users have named (fields, properties, details) stands "
-        "below names of ours. [json.schema.json](json.schema.json) says it for programs, and every test of commands "
-        "compares with it. Why it is so: [0042](../decisions/0042-json.md)."
+        "the station's name. Times are ISO 8601 in UTC. Names that users chose (fields, properties, details) are "
+        "nested below names of ours. [json.schema.json](json.schema.json) is the schema for programs, and every test "
+        "of commands checks against it. The reasons: [0042](../decisions/0042-json.md)."
     )
     shapes = ["| command | its document has, besides `status` |", "|---|---|"]
     for name, shape in schema["commands"].items():

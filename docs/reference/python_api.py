@@ -14,11 +14,11 @@ import postroom
 from postroom import errors, spark
 
 INTRODUCTION = """\
-`import postroom` gives the names of this page; what is not here may change. An answer with more than one part has
-`as_dict()`: the document that the command prints with `--json`. The guides show the verbs at work:
+`import postroom` gives the names of this page; names that are not here may change. A result with more than one part has
+`as_dict()`: the document that the command prints with `--json`. The guides show them in use:
 [queues](../guide/queues.md#from-python), [rules](../guide/rules.md#json-and-forms-from-python),
 [flows](../guide/flows.md#from-python), [stations](../guide/stations.md#from-python),
-[procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#the-face)."""
+[procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#from-python)."""
 
 
 def page(made: str) -> str:
@@ -36,7 +36,7 @@ def page(made: str) -> str:
     for name in spark.__all__:
         thing = getattr(spark, name)
         parts += [f"### spark.{name}", _code(f"{name}{signature(thing)}"), _doc(thing)]
-    parts += ["## What the verbs answer with", "They are made by the room. Their attributes may be read."]
+    parts += ["## Result types", "The room creates them. You can read their attributes."]
     for kind in answers():
         parts += [*_class(kind, kind.__name__, "###"), *_members(kind, "####")]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -20,7 +20,7 @@ HEARTBEAT = 0.5  # seconds
 
 def pay(room: postroom.Postroom, hold: bool) -> bool:
     """Make the next payment; False if there is none."""
-    waiting = next(iter(room.info("payments", limit=1)), None)
+    waiting = next(iter(room.peek("payments", limit=1)), None)
     if waiting is None:
         return False
     with room.sphere(heartbeat=HEARTBEAT) as sphere:

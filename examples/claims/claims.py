@@ -163,7 +163,7 @@ class Office:
 
     def messages(self, queue: str) -> list[Message]:
         """What waits in a queue."""
-        return list(self.room.info(queue))
+        return list(self.room.peek(queue))
 
     def take(self, queue: str) -> Message:
         found = self.room.receive(queue, wait=60.0).message

@@ -125,10 +125,10 @@ def paid(number: int) -> int:
 
 def counted(room: postroom.Postroom, count: int) -> Mapping[str, int]:
     """Look at what is there: every claim decided once, with the right sum."""
-    said = "".join(message.body for message in room.info("decided"))
+    said = "".join(message.body for message in room.peek("decided"))
     found = Counter(re.findall(r"<decision><claimID>c(\d+)</claimID><paid>(\d+)</paid></decision>", said))
     wanted = Counter({(str(number), str(paid(number))): 1 for number in range(count)})
-    counts = {each.queue: (each.unprocessed, each.processed) for each in room.accept().queues}
+    counts = {each.queue: (each.unprocessed, each.processed) for each in room.count().queues}
     return {
         "claims": count,
         "decided": sum(found.values()),

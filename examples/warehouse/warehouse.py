@@ -133,7 +133,7 @@ def main(master: str = "local[*]") -> None:
             sender.publish("Letters", {"dest": dest, "text": f"a letter for {dest}"})
         settle()
         for name in ("anna", "mallory"):
-            letters = [json.loads(message.body)["text"] for message in room.info(name)]
+            letters = [json.loads(message.body)["text"] for message in room.peek(name)]
             print(f"{name} has {letters or 'nothing'}")
         print(f"the warehouse keeps {len(room.history('Warehouse').messages)} letters")
         print(f"requests: {sum(manager.answers.values())} granted, {len(manager.answers)} answered")

@@ -39,7 +39,7 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> 
 
 
 def register(session: SparkSession) -> None:
-    """Teach a Spark session the format ``postroom``."""
+    """Add the format ``postroom`` to a Spark session."""
     session.dataSource.register(RoomSource)
 
 

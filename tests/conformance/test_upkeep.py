@@ -284,7 +284,7 @@ def test_the_doctor_names_what_has_grown(room: Postroom, monkeypatch: pytest.Mon
     found = {each.what: each.do for each in room.diagnose() if each.check == "growth"}
     assert found == {
         "3 receipts, and they are kept for ever": "postroom retention set receipts 90d",
-        "the journal has 4 lines": "postroom archive --before 90d FOLDER",
+        "the journal has 4 entries": "postroom archive --before 90d FOLDER",
     }
     room.set_retention("receipts", timedelta(days=1))
-    assert [each.what for each in room.diagnose() if each.check == "growth"] == ["the journal has 5 lines"]
+    assert [each.what for each in room.diagnose() if each.check == "growth"] == ["the journal has 5 entries"]

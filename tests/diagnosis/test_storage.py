@@ -41,7 +41,7 @@ def test_a_damaged_message_is_found_and_later_told_as_set_aside(room: Postroom, 
     change(room, "UPDATE messages SET body = 'pay 900' WHERE body = ?", "pay 100")
     (found,) = told(room, "messages")
     assert (found.level, found.where) == (Level.WRONG, "q")
-    assert found.what == "message 00001.00001 no longer says what was sent"
+    assert found.what == "message 00001.00001 does not match its hash"
     with pytest.raises(postroom.errors.MessageCorrupt):
         room.receive("q")
     aside, rest = told(room, "messages")

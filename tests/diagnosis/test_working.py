@@ -59,7 +59,7 @@ def test_an_engine_that_runs_ends_or_is_killed(
     engine.wait()
     (killed,) = told(room, "engine")
     assert (killed.level, killed.do) == (Level.WARNING, "postroom run")
-    assert killed.what == f"the engine (process {engine.pid}) has ended and did not give its lease back"
+    assert killed.what == f"the engine (process {engine.pid}) has ended without releasing its lease"
     assert room.run_until_idle() == 0
     (ended,) = told(room, "engine")
     assert (ended.level, ended.what) == (Level.OK, "no engine runs, and none has left its lease behind")
@@ -114,7 +114,7 @@ def test_a_time_that_has_come_with_no_engine(timed: Postroom, clock: HandClock, 
     assert fine(told(timed, "waiting"))
     clock.pass_by(60)
     (found,) = told(timed, "waiting")
-    assert found.what == "the time of a message in an echo queue has come, and no engine runs"
+    assert found.what == "a message in an echo queue is due, and no engine runs"
 
 
 def test_effects_that_fail_or_that_nobody_does(

@@ -52,7 +52,7 @@ def test_a_stream_that_is_behind_the_archive_is_told_so(room: Postroom, tmp_path
     first = room.store.read(lambda tx: tx.journal.newest())
     room.send("q", "x")
     archiving.archive(room.store, 2**62, tmp_path / "old", write_here)
-    with pytest.raises(JournalArchived, match=f"after line {first}.*startingOffset latest"):
+    with pytest.raises(JournalArchived, match=f"from entry {first}.*startingOffset latest"):
         Tail(room.store, "q").check(first)
     tail = Tail(room.store, "quiet")
     tail.check(first)

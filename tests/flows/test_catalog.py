@@ -76,7 +76,7 @@ def test_a_subscription_follows_the_type_of_its_space(room: Postroom, load: Load
 def test_what_is_on_its_way_keeps_its_goal(room: Postroom, load: Load) -> None:
     load(GRAPH)
     room.publish("NYSE", '["IBM", 80]')
-    with pytest.raises(EventsOnTheWay, match=r"Big cannot go or get another type: 1 event\(s\) in NYSE"):
+    with pytest.raises(EventsOnTheWay, match=r"Big cannot be removed or get another type: 1 event\(s\) in NYSE"):
         load("domain trading space NYSE : [issue: string, price: int]")
     load("domain trading space NYSE : [issue: string, price: int]", drop=True)
 
@@ -132,7 +132,7 @@ def test_messages_of_a_queue_are_taken_by_rules_or_by_arcs(room: Postroom, load:
 def test_a_graph_with_more_ways_than_a_plan_can_hold_is_refused(load: Load) -> None:
     layers = [f"space S{n} : [n: int]" for n in range(18)]
     layers += [f"arc {which}{n} : S{n} -> S{n + 1} merge" for n in range(17) for which in "ab"]
-    with pytest.raises(FlowInvalid, match=r"more than 50000 arcs on all ways that lead from S0 \[ways\]"):
+    with pytest.raises(FlowInvalid, match=r"more than 50000 arcs on all paths from S0 \[ways\]"):
         load("domain d " + " ".join(layers))
 
 

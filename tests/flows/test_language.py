@@ -98,7 +98,7 @@ MANY = " ".join(
     f"space S{n} : int arc x{n} : S{n} -> S{n + 1} merge arc y{n} : S{n} -> S{n + 1} merge" for n in range(17)
 )
 BROKEN = [
-    ("ways", f"{MANY} space S17 : int", "5:1: more than 50000 arcs on all ways that lead from S0"),
+    ("ways", f"{MANY} space S17 : int", "5:1: more than 50000 arcs on all paths from S0"),
     ("name-twice", "space A : int", "5:1: A is already at f:2:1"),
     (
         "name-twice",

@@ -144,6 +144,38 @@ def test_prose_sells_nothing(file: Path) -> None:
     assert found is None, f"{found and found.group()!r}: say what it does"
 
 
+#: Pages for users, without those on how it is made and what was decided.
+PAGES = [
+    *(ROOT / name for name in ("README.md", "docs/README.md", "docs/tutorial.md", "docs/glossary.md")),
+    *(ROOT / "docs" / "coming-from.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))),
+    *sorted((ROOT / "docs" / "reference").glob("*.md")),
+]
+#: An English of our own, and the words that engineers know instead.
+OWN_ENGLISH = {
+    r"stands? behind": "comes after",
+    r"(what|that) nobody has": "unread, not received",
+    r"set at a time": "in batches",
+    r"all that watches": "every matching rule",
+    r"longer than (it|they) may": "exceeded its limit of … s",
+    r"(is|are|be) told (of|by)": "gets a message, is notified",
+    r"hear[sd]? (of it|no more)": "learns of it",
+    r"that which": "what, the one that",
+    r"in the place of": "instead of, replaces",
+    r"made anew": "rebuilt",
+    r"tells? (its|their) way": "shows its history",
+    r"what is in hand": "the current work",
+    r"by what (it|they) says?": "by content",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_users_read_the_words_that_engineers_know(page: Path) -> None:
+    text = re.sub(r"\s+", " ", page.read_text())
+    for phrase, better in OWN_ENGLISH.items():
+        found = re.search(rf"\b{phrase}\b", text, re.IGNORECASE)
+        assert found is None, f"{found and found.group()!r}: say it in plain words ({better})"
+
+
 def test_tests_mirror_the_tree() -> None:
     rooms = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
     tested = {folder.name for folder in (ROOT / "tests").iterdir() if folder.is_dir()}

@@ -95,14 +95,14 @@ def test_a_client_subscribes_receives_leaves_and_goes(desk: Run, tmp_path: Path)
     events = [json.loads(each["body"]) for each in desk("info", "meta:trading", "--json").json["messages"]]
     assert [event["broker"] for event in events if "DisableArc" in event["action"]] == ["north"]
     assert desk("unsubscribe", "--as", "me").out == "unsubscribed: arc me_NYSE : NYSE -> me\n"
-    assert desk("subscriptions").err.startswith("nobody has subscribed")
+    assert desk("subscriptions").err.startswith("there are no subscriptions")
     assert desk("unsubscribe", "--as", "me").code == 1
 
 
 def test_a_subscription_tells_when_a_space_is_stored_no_longer(desk: Run) -> None:
     told = desk("subscribe", "Big", "--as", "me", "--durable")
     assert told.out == "arc me_Big : Big -> me select any durable\n"
-    assert told.err.startswith("Big passes its events on from now; whoever received from it subscribes")
+    assert told.err.startswith("Big now passes its events on: subscribe to get them")
     assert desk("subscribe", "Big", "--as", "you").err == ""
 
 
@@ -121,9 +121,9 @@ def test_a_registered_name_shows_its_password(desk: Run, monkeypatch: pytest.Mon
     monkeypatch.delenv("POSTROOM_PASSWORD")
     for lines, code in (("guess\nother\n", "principal-refused: operator"), ("secret\n", "argument-invalid: password")):
         assert desk("principal", "add", "operator", stdin=lines).err.startswith(f"postroom: {code}")
-    assert desk("principal", "add", "operator", stdin="secret\nother\n").out == "operator has another password now\n"
+    assert desk("principal", "add", "operator", stdin="secret\nother\n").out == "the password of operator was changed\n"
     told = desk("principal", "add", "operator", "--replace", stdin="third\n")
-    assert told.out == "operator has another password now\n"
+    assert told.out == "the password of operator was changed\n"
     assert desk("principal", "list", "--json").json == {"status": "00", "principals": ["operator", "service"]}
     assert desk("principal", "remove", "service").out == "service is no longer registered\n"
     assert desk("principal", "remove", "service").code == 1

@@ -197,7 +197,7 @@ def test_receive_names_no_queue_that_refuses(run: Run, tmp_path: Path, monkeypat
 
 def test_an_unknown_queue_is_told_with_what_may_have_been_meant(run: Run) -> None:
     run("queue", "create", "orders")
-    far = "; list the queues with: postroom accept\n"
+    far = "; list the queues with: postroom count\n"
     assert run("receive", "desk").err == f"postroom: queue-unknown: there is no queue desk{far}"
     assert run("receive", "ODERS").err.endswith("there is no queue ODERS; did you mean orders?\n")
     assert run("receive", "your desk").err.endswith(f"there is no queue 'your desk'{far}")
@@ -231,7 +231,7 @@ def test_receive_in_an_empty_room_explains_what_to_do_next(run: Run, tmp_path: P
 
 
 def test_single_queues_are_made_set_up_and_removed(run: Run) -> None:
-    assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").out == "made orders\n"
+    assert run("queue", "create", "orders", "--with-password", stdin="pw1\n").out == "created orders\n"
     assert run("queue", "create", "orders").code == 1
     assert run("queue", "mode", "discard", "orders").out == "discard: orders\n"
     assert run("queue", "mode", "discard", "orders", "--json").json == {"status": "15", "changed": []}

@@ -29,7 +29,7 @@ def test_trace_locate_and_show(run: Run) -> None:
     assert shown.out.endswith("\nhello\n")
     assert run("show", key, "--json").json["body"] == "hello"
     run("queue", "mode", "discard", "q")
-    assert "no longer kept" in run("locate", key).err
+    assert "processed and deleted" in run("locate", key).err
     assert run("locate", key, "--json").json == {"status": "00", "key": key, "place": None}
     assert run("trace", "00009.00009").err.startswith("postroom: message-unknown:")
     assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
@@ -74,9 +74,7 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
     for body in ("a", "b"):
         key = run("send", "q", "--body", body).out.strip()
     run("receive", "q")
-    assert run("verify").out == (
-        "4 line(s) of the journal tell of 2 message(s) in 1 queue(s), 0 gone; all is as they say\n"
-    )
+    assert run("verify").out == ("verified: 4 journal entries, 2 message(s) in 1 queue(s), 0 gone\n")
     assert run("verify", "--json").json == {
         "status": "00",
         "lines": 4,
@@ -92,7 +90,7 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
         room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET state = 0"))
     found = run("verify")
     assert found.code == 1
-    assert found.err.startswith("postroom: journal-differs: 2 thing(s) are not as the journal tells them")
+    assert found.err.startswith("postroom: journal-differs: 2 difference(s) between the room and its journal")
     assert f"message {key}" in found.out
     assert "state 1" in found.out
     told = run("verify", "--json")
@@ -108,8 +106,8 @@ def test_a_load_that_changes_a_password_needs_the_present_one_and_says_what_it_c
     (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99')
     refused = run("load", "t.qdl", stdin="OLD\n")
     assert refused.err == (
-        "postroom: password-needed: the load would change the password of A, and the present password was not given; "
-        "give it, or say as the operator that it may: load --change-passwords, or change_passwords=True\n"
+        "postroom: password-needed: the load would change the password of A, and the current password was not given; "
+        "give it, or override as the operator: load --change-passwords, or change_passwords=True\n"
     )
     monkeypatch.setenv("POSTROOM_PASSWORD", "WRONG")
     assert run("load", "t.qdl").err.startswith("postroom: password-wrong: wrong password for A (it came from $POSTROOM")

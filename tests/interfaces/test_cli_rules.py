@@ -86,7 +86,9 @@ def test_a_slicing_in_use_goes_with_drop_alone(shop: Run, tmp_path: Path) -> Non
     (tmp_path / "shop.demaq").write_text(
         "create queue a kind basic mode persistent create queue b kind basic mode persistent"
     )
-    assert shop("load", "shop.demaq").err.startswith("postroom: slicing-in-use: slicing s cannot go: its slice '1'")
+    assert shop("load", "shop.demaq").err.startswith(
+        "postroom: slicing-in-use: slicing s cannot be removed: its slice '1'"
+    )
     assert shop("load", "--drop", "shop.demaq").code == 0
 
 
@@ -95,7 +97,7 @@ def test_a_queue_in_use_stays(shop: Run, tmp_path: Path) -> None:
     (tmp_path / "shop.demaq").write_text(
         PROGRAM.replace("create queue b kind basic mode persistent\n", "").replace("into b", "into a")
     )
-    assert shop("load", "shop.demaq").err.startswith("postroom: queue-in-use: b cannot go: it holds 1")
+    assert shop("load", "shop.demaq").err.startswith("postroom: queue-in-use: b cannot be removed: it has 1")
 
 
 def test_catalog_lists_what_is_defined(shop: Run) -> None:

@@ -49,8 +49,19 @@ def test_help_is_a_word_too(run: Run) -> None:
     assert run("help", "nonsense").code == 2
 
 
-def test_queue_list_prints_what_accept_prints(run: Run) -> None:
+def test_queue_list_prints_what_count_prints(run: Run) -> None:
     run("queue", "create", "orders")
-    assert run("queue", "list").out == run("accept").out != ""
-    assert run("queue", "list", "--json").json == run("accept", "--json").json
-    assert "as postroom accept does" in run("help", "queue", "list").out
+    assert run("queue", "list").out == run("count").out != ""
+    assert run("queue", "list", "--json").json == run("count", "--json").json
+    assert "as postroom count does" in run("help", "queue", "list").out
+
+
+@pytest.mark.parametrize(("alias", "name"), [("accept", "count"), ("info", "peek")])
+def test_an_alias_prints_what_the_command_prints_and_says_so(run: Run, alias: str, name: str) -> None:
+    run("queue", "create", "orders")
+    run("send", "orders", "--body", "order 17")
+    assert "order" in run(name, "orders").out
+    for options in ([], ["--json"]):
+        assert run(alias, "orders", *options) == run(name, "orders", *options)
+    assert f"The same as {name}: an alias" in run(alias, "--help").out
+    assert f"Alias: {alias}." in run(name, "--help").out

@@ -141,6 +141,6 @@ def test_top_lives_on_a_terminal_and_leaves_cleanly(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
     text = shown.decode()
     assert "messages/s" in text, "the second picture knows how fast"
-    assert "queue(s) more; postroom accept lists all" in text
+    assert "queue(s) more; postroom count lists all" in text
     assert text.rstrip().endswith("\x1b[?25h"), "the cursor is there again"
     assert "Traceback" not in text

@@ -113,7 +113,7 @@ def test_waiting_says_who_waits_for_what(desk: Run) -> None:
     assert desk("waiting").err == "no working set waits\n"
     order = ordered(desk, "17", "12.50")
     assert desk("waiting").err == (
-        "no working set waits\n1 message(s) have not been looked at yet; postroom run does so\n"
+        "no working set waits\n1 message(s) were not processed yet; do so with: postroom run\n"
     )
     note = shipped(desk, "Oscar", "purchasing", "DELIVERY NOTE", "Order No=17")
     ordered(desk, "18", "1")

@@ -198,7 +198,7 @@ def test_what_a_queue_refuses_is_parked_and_follows_later(
 
     looked = run("compensate", "--once")
     assert looked.code == 0
-    assert looked.out == "0 sphere(s) at the last look, 0 aborted, 0 compensated\n"
+    assert looked.out == "0 sphere(s) at the last check, 0 aborted, 0 compensated\n"
     assert looked.err == "1 wait(s) for a queue that takes nothing now: see postroom spheres --state ABORTING\n"
     assert run("enable", "flights").code == 0
     assert run("compensate", "--once", "--json").json == {
@@ -243,7 +243,7 @@ def test_what_no_sphere_sent_is_not_acknowledged(run: Run, agency: Postroom) -> 
 def test_compensate_leaves_those_who_live_alone(run: Run, agency: Postroom) -> None:
     with agency.sphere("trip-1", heartbeat=0.1):
         told = run("compensate", "--once", "--check", "0.6")
-        assert told.out == "1 sphere(s) at the last look, 0 aborted, 0 compensated\n"
+        assert told.out == "1 sphere(s) at the last check, 0 aborted, 0 compensated\n"
         assert agency.spheres()[0].state == "ACTIVE"
 
 
@@ -252,12 +252,12 @@ def test_compensate_undoes_what_a_killed_owner_did(run: Run, agency: Postroom, t
     assert run("receive", "flights").out == "book a seat\n"
     told = run("compensate", "--once", "--check", "0.5")
     assert told.code == 0
-    assert told.out == "1 sphere(s) at the last look, 1 aborted, 1 compensated\n"
+    assert told.out == "1 sphere(s) at the last check, 1 aborted, 1 compensated\n"
     assert run("receive", "flights").out == "cancel the seat\n"
     assert run("receive", "hotels").out == ""
     (listed,) = run("spheres", "--json").json["spheres"]
     assert (listed["state"], listed["reason"]) == ("ABORTED", f"its owner (process {pid}) has ended")
-    assert run("compensate", "--once").out == "0 sphere(s) at the last look, 0 aborted, 0 compensated\n"
+    assert run("compensate", "--once").out == "0 sphere(s) at the last check, 0 aborted, 0 compensated\n"
 
 
 def test_a_check_must_be_longer_than_the_slowest_heartbeat(run: Run, agency: Postroom) -> None:
@@ -294,7 +294,7 @@ def test_the_engine_runs_until_it_is_told_to_stop(
     engine.send_signal(number)
     out, err = engine.communicate(timeout=20)
     assert engine.returncode == 0
-    assert err == "stopping; what is in hand is finished first\n"
+    assert err == "stopping after the current work\n"
     told = json.loads(out)
     assert told.pop("sphere_count") in (0, 1), "as the last look found them"
     assert told == {"status": "00", "aborted_count": 1, "compensated_count": 1, "parked_count": 0}

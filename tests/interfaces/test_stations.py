@@ -151,7 +151,9 @@ def test_stations_are_added_listed_and_removed(run: Run) -> None:
         "status": "00",
         "stations": [{"name": "Dennis", "node": "control"}],
     }
-    assert run("station", "add", "Dennis", stdin="d\n").err.startswith("postroom: station-taken: Dennis is a station")
+    assert run("station", "add", "Dennis", stdin="d\n").err.startswith(
+        "postroom: station-taken: station Dennis already exists"
+    )
     assert run("station", "add", "Eve", "--node", "nort", stdin="e\n").err.startswith("postroom: node-unknown:")
     assert run("station", "add", "a b", stdin="e\n").err.startswith("postroom: argument-invalid: principal")
     assert run("station", "add", "Eve").err.startswith("postroom: argument-invalid: password")
@@ -609,7 +611,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
 def test_damaged_messages_are_named(fees: Run, tmp_path: Path) -> None:
     key = fees("next", "--json").json["message"]["key"]
     _damage(tmp_path, "IBM", "HAL")
-    assert fees("query", "FEE").err == f"left out, because they no longer say what was written: {key}\n"
+    assert fees("query", "FEE").err == f"left out, because they are damaged: {key}\n"
     assert fees("query", "FEE", "--count").out == "3\n"
     assert fees("query", "FEE", "--json").json["damaged"] == [key]
 

@@ -46,7 +46,7 @@ def test_archives_are_made_listed_and_moved(run: Run, tmp_path: Path, monkeypatc
     run("queue", "create", "q")
     key = run("send", "q", "--body", "x").out.strip()
     assert run("archive").err == "nothing is archived\n"
-    assert run("archive", "--before", "1d", "old").err == "no line is so old\n"
+    assert run("archive", "--before", "1d", "old").err == "no entry is that old\n"
     made = run("archive", "--before", "0s", "old", "--json").json["archives"]
     assert [(each["first"], each["last"], each["lines"]) for each in made] == [(1, 2, 2)]
     assert f"{tmp_path}/old/journal-000000000001-000000000002" in run("archive").out
@@ -64,11 +64,11 @@ def test_archives_are_made_listed_and_moved(run: Run, tmp_path: Path, monkeypatc
 def test_a_backup_is_written_and_restored(run: Run, tmp_path: Path) -> None:
     run("queue", "create", "q")
     run("send", "q", "--body", "x")
-    assert run("backup", "b.db").out == f"{tmp_path}/b.db: 2 line(s) of the journal, 1 message(s), verified\n"
+    assert run("backup", "b.db").out == f"{tmp_path}/b.db: 2 journal entries, 1 message(s), verified\n"
     assert run("backup", "b.db").err.startswith("postroom: backup-exists: ")
     assert run("backup", "b.db", "--replace", "--json").json["messages"] == 1
     assert run("restore", "b.db").err.startswith("postroom: room-in-use: ")
-    assert run("restore", "b.db", "--room", "r.db").out.startswith(f"{tmp_path}/r.db: 3 line(s)")
+    assert run("restore", "b.db", "--room", "r.db").out.startswith(f"{tmp_path}/r.db: 3 journal entries")
     assert run("restore", "b.db", "--room", "r.db", "--replace", "--json").json["lines"] == 3
     assert run("receive", "q", "--room", "r.db").out == "x\n"
     assert run("restore", "nothing.db", "--room", "n.db").err.startswith("postroom: argument-invalid: ")

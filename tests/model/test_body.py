@@ -129,7 +129,7 @@ def test_a_value_that_holds_itself_is_not_written() -> None:
     ],
 )
 def test_a_name_that_stands_twice_in_one_object_is_refused(text: str, double: str) -> None:
-    assert why(text) == f"the name {double!r} stands twice in one object"
+    assert why(text) == f"the name {double!r} appears twice in one object"
 
 
 def test_a_name_may_stand_once_in_each_object() -> None:

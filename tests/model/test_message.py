@@ -243,7 +243,7 @@ def test_a_damaged_row_shows_where_it_is_and_nothing_that_it_says() -> None:
     shape = row.image().as_dict()
     assert (shape["key"], shape["queue"], shape["body"], shape["corrupt"]) == ("00001.00001", "ORDERS", "", True)
     assert stored("secret").image().as_dict() == stored("secret").message().as_dict()
-    with pytest.raises(TextInvalid, match=r"00001.00001 no longer says what was sent"):
+    with pytest.raises(TextInvalid, match=r"00001.00001 does not match its hash"):
         Draft.of(row.image())
 
 

@@ -109,7 +109,7 @@ def test_the_same_record_is_read_from_json_xml_and_lines(given_type: tuple[Messa
 def test_a_name_with_blanks_stands_once_however_it_is_written() -> None:
     type = MessageType("T", (Field("Loss Date"), Field("One")))
     assert record('{"Loss_Date": "a", "One": "b"}', Format.JSON, type) == {"Loss Date": "a", "One": "b"}
-    with pytest.raises(BodyMismatch, match="'Loss Date' stands twice"):
+    with pytest.raises(BodyMismatch, match="'Loss Date' appears twice"):
         record('{"Loss_Date": "a", "Loss Date": "b"}', Format.JSON, type)
 
 
@@ -187,11 +187,11 @@ def test_lines_joined_by_newlines_are_the_same_lines(given_lines: list[str]) -> 
         ("<Booking/>", Format.XML, "the root element is <Booking>, not <Room_Booking>"),
         ("<Room_Booking xmlns='urn:x'/>", Format.XML, "the root element is <{urn:x}Room_Booking>"),
         ("<Room_Booking><Guest><b>A</b></Guest></Room_Booking>", Format.XML, "<Guest> has more than text inside"),
-        ("<Room_Booking><Guest>A</Guest><Guest>B</Guest></Room_Booking>", Format.XML, "field 'Guest' stands twice"),
+        ("<Room_Booking><Guest>A</Guest><Guest>B</Guest></Room_Booking>", Format.XML, "field 'Guest' appears twice"),
         ("<Room_Booking><Guest>A</Guest><Pet/></Room_Booking>", Format.XML, "it has no field 'Pet'"),
         ("<Room_Booking/>", Format.XML, "field 'Guest' is required"),
         ("Guest: A\nhello", Format.TEXT, "line 2 is not 'Field: value'"),
-        ("Guest: A\nGuest: B", Format.TEXT, "field 'Guest' stands twice"),
+        ("Guest: A\nGuest: B", Format.TEXT, "field 'Guest' appears twice"),
         ("Guest: A\nNights: two", Format.TEXT, "field 'Nights' takes a whole number such as 42, not 'two'"),
         ("Guest: A\nExtra_Bed: 1", Format.TEXT, "it has no field 'Extra_Bed'"),
     ],

@@ -198,6 +198,19 @@ def test_names_with_quotes_marks_and_signs_are_only_data(room: Postroom) -> None
         assert room.accept(name).queues[0].processed == 1
 
 
+def test_count_and_peek_have_the_names_of_multics_as_aliases(room: Postroom) -> None:
+    queue = room.create_queue("q")
+    room.send_many("q", ["x", "y"])
+    assert room.count("q").queues[0].unprocessed == 2
+    assert [message.body for message in room.peek("q", limit=1)] == ["x"]
+    for one in (room.accept("q"), queue.accept(), queue.count()):
+        assert one.as_dict() == room.count("q").as_dict()
+    for other in (room.info("q"), queue.info(), queue.peek()):
+        assert other.messages == room.peek("q").messages
+    assert [message.body for message in queue.info(limit=1)] == ["x"]
+    assert room.count("q").queues[0].unprocessed == 2, "nothing was received"
+
+
 def test_the_handle_of_a_queue_has_the_verbs(room: Postroom) -> None:
     queue = room.create_queue("q", password="pw")
     queue.send("x")

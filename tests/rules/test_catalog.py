@@ -115,10 +115,10 @@ def test_a_refused_load_changes_nothing(room: Postroom, tmp_path: Path, text: st
 def test_a_queue_with_messages_cannot_vanish(load: Load) -> None:
     room = load(A + B + RULE)
     room.send("a", "<x/>", format="xml")
-    with pytest.raises(QueueInUse, match=r"a cannot go: it holds 1 unprocessed.*it is defined at .*p.demaq:1:1"):
+    with pytest.raises(QueueInUse, match=r"a cannot be removed: it has 1 unprocessed.*it is defined at .*p.demaq:1:1"):
         load(B, room)
     room.run_until_idle()
-    with pytest.raises(QueueInUse, match="b cannot go"):
+    with pytest.raises(QueueInUse, match="b cannot be removed"):
         load(A, room)
     load(B, room)
     assert [each.body for each in room.info("b")] == ["<y/>"]
@@ -135,7 +135,7 @@ def test_a_queue_whose_messages_a_slice_holds_cannot_vanish(load: Load) -> None:
     )
     room.send("a", "<x>1</x>", format="xml")
     room.run_until_idle()
-    with pytest.raises(QueueInUse, match="a cannot go: it holds 1"):
+    with pytest.raises(QueueInUse, match="a cannot be removed: it has 1"):
         load(f"{B}create property p as xs:string queue b create slicing s on p", room)
 
 
@@ -144,7 +144,7 @@ def test_a_slicing_that_holds_messages_goes_only_when_dropped(load: Load) -> Non
     key = room.send("a", "<x>k1</x>", format="xml").key
     room.run_until_idle()
     before = state(room)
-    with pytest.raises(SlicingInUse, match="slicing s cannot go: its slice 'k1' holds messages"):
+    with pytest.raises(SlicingInUse, match="slicing s cannot be removed: its slice 'k1' has messages"):
         load(A + B + RULE, room)
     assert state(room) == before
     load(A + B + RULE, room, drop=True)

@@ -133,7 +133,7 @@ def test_a_slicing_does_not_change_what_it_slices_by_while_it_holds_messages(loa
     room = load(sliced("k"))
     room.send("a", '<x k="1" p="2"/>', format="xml")
     room.run_until_idle()
-    with pytest.raises(SlicingInUse, match="slicing s cannot change: its slice '1' holds messages"):
+    with pytest.raises(SlicingInUse, match="slicing s cannot change: its slice '1' has messages"):
         load(sliced(by, type), room)
     load(sliced("k"), room)
     load(sliced(by, type), room, drop=True)

@@ -104,7 +104,7 @@ def test_a_commit_waits_for_a_queue_on_hold_and_fails_when_its_time_is_up(room: 
     sphere.send("held", "later", when="commit")
     room.receive("work")
     room.disable("held", password="pw")
-    with pytest.raises(SphereAborted, match="took longer"):
+    with pytest.raises(SphereAborted, match="exceeded"):
         sphere.commit()
     assert sphere.state == "ABORTED"
     assert bodies(room, "work") == ["undo"]

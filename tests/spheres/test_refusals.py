@@ -47,7 +47,7 @@ class Database:
 
 def test_an_id_is_used_once(room: Postroom) -> None:
     room.sphere("one").commit()
-    with pytest.raises(SphereExists, match=r"there is a sphere one already \(COMMITTED\)"):
+    with pytest.raises(SphereExists, match=r"sphere one already exists \(COMMITTED\)"):
         room.sphere("one")
 
 

@@ -59,10 +59,10 @@ def test_the_heading_of_another_form_is_refused() -> None:
 @pytest.mark.parametrize(
     ("more", "where"),
     [
-        ("| Body: again_____________________ |", "input:7:2: Body is there already"),
-        ("| Body: ____________________________ |", "input:7:2: Body is there already"),
-        ("Body: again", "input:7:7: Body is there already"),
-        ("Title: other", "input:7:8: Title is there already"),
+        ("| Body: again_____________________ |", "input:7:2: Body appears twice"),
+        ("| Body: ____________________________ |", "input:7:2: Body appears twice"),
+        ("Body: again", "input:7:7: Body appears twice"),
+        ("Title: other", "input:7:8: Title appears twice"),
     ],
 )
 def test_a_field_that_is_given_twice_is_refused(more: str, where: str) -> None:

@@ -103,7 +103,7 @@ def test_a_field_may_be_a_list() -> None:
 
 HEAD = "type T\n| To: __ |\nfield To string required\n"
 BROKEN = [
-    ("field-twice", "field To string free", "4:1: type T: field To is there already"),
+    ("field-twice", "field To string free", "4:1: type T: field To is already defined"),
     ("blank-fields", "| Who: __ |", "1:1: type T: the template has a blank Who, and there is no such field"),
     ("blank-fields", "| To: __ |", "1:1: type T: the blank To is drawn 2 times"),
     ("field-blanks", "field Who string free", "4:1: type T: field Who has no blank in the template"),

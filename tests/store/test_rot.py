@@ -286,7 +286,7 @@ def test_a_digest_that_was_taken_away_is_noticed_and_old_lines_are_counted(room:
 def test_a_changed_definition_is_named_and_not_used(room: Postroom) -> None:
     room.define_type(MessageType("Note", (Field("Text"),)))
     sql(room, "UPDATE definitions SET body = replace(body, 'Text', 'Texu')")
-    with pytest.raises(StoreCorrupt, match="'Note' no longer says what was loaded"):
+    with pytest.raises(StoreCorrupt, match="'Note' does not match its hash"):
         room.send("q", {"Text": "x"}, type="Note")
     assert any("'Note'" in each.what for each in room.verify().differences)
     assert received(room) == ["one", "two", "three"]

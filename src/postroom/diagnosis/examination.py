@@ -63,5 +63,5 @@ def unopened(url: str, *, named: bool) -> Finding | None:
         return Finding(Level.WRONG, "schema", what, where, "pip install --upgrade postroom")
     if present < known:
         what = f"schema {present} of {known}: the next command upgrades the room, and there is no way back"
-        return Finding(Level.WARNING, "schema", what, where, "make a copy of the room; then: postroom accept")
+        return Finding(Level.WARNING, "schema", what, where, "make a copy of the room; then: postroom count")
     return None

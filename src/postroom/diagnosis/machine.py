@@ -105,6 +105,6 @@ def disk(url: str) -> Iterator[Told]:
         if free < DISK_BYTES_MIN:
             yield wrong(said, str(folder), "make space: a send is refused when the disk is full")
         elif free < DISK_BYTES_LOW:
-            yield warning(said, str(folder), "make space; postroom sweep removes messages that nothing holds")
+            yield warning(said, str(folder), "make space; postroom sweep deletes messages that belong to no slice")
         else:
             yield ok(said, str(folder))

@@ -35,7 +35,7 @@ def errors(case: Case) -> Iterator[Told]:
         if count:
             what = f"{count} error message(s)"
             grows = f", {fresh} of them in the last hour: it grows" if fresh else ", none of them in the last hour"
-            yield warning(what + grows, name, f"postroom info {quote(name)}; postroom receive {quote(name)} takes one")
+            yield warning(what + grows, name, f"postroom peek {quote(name)}; postroom receive {quote(name)} takes one")
     homes = case.network.stations()
     for node in dict.fromkeys(homes.values()):
         own = [station for station, home in homes.items() if home == node]

@@ -74,7 +74,7 @@ def messages(case: Case) -> Iterator[Told]:
     sample = None if case.deep else SAMPLE_MESSAGES
     looked, found = case.store.read(lambda tx: tx.soundness.unsound(sample, EXAMINED_MAX))
     for each in found:
-        yield wrong(f"message {key_text(each.key)} no longer says what was sent", each.queue, _DAMAGED)
+        yield wrong(f"message {key_text(each.key)} does not match its hash", each.queue, _DAMAGED)
     for each in case.store.read(lambda tx: tx.soundness.set_aside(EXAMINED_MAX)):
         what = f"message {key_text(each.key)} was found damaged and set aside: nobody will receive it"
         yield warning(what, each.queue, f"postroom trace {key_text(each.key)}")
@@ -98,7 +98,7 @@ def growth(case: Case) -> Iterator[Told]:
     rows, kept = case.store.read(lambda tx: (tx.upkeep.rows(), tx.upkeep.retentions()))
     for kind, count in rows.items():
         if count >= GROWN_ROWS and kind == "journal":
-            yield note(f"the journal has {count} lines", case.where, "postroom archive --before 90d FOLDER")
+            yield note(f"the journal has {count} entries", case.where, "postroom archive --before 90d FOLDER")
         elif count >= GROWN_ROWS and kind not in kept:
             yield note(f"{count} {kind}, and they are kept for ever", case.where, f"postroom retention set {kind} 90d")
 

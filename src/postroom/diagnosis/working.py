@@ -22,7 +22,7 @@ def engine(case: Case) -> Iterator[Told]:
     if found.state is State.RUNS:
         yield ok(f"{found.owner} runs it, under number {found.number}")
     elif found.state is State.ENDED:
-        yield warning(f"the engine ({found.owner}) has ended and did not give its lease back", "lease engine", RUN)
+        yield warning(f"the engine ({found.owner}) has ended without releasing its lease", "lease engine", RUN)
     elif found.state is State.SILENT:
         what = f"the engine ({found.owner}) should have renewed its lease before {since}: it hangs, or has ended"
         yield warning(what, "lease engine", f"end that process if it is there; then: {RUN}")
@@ -39,10 +39,10 @@ def waiting(case: Case) -> Iterator[Told]:
     elif lag:
         yield ok(f"{lag} message(s) wait for the engine: {by}")
     if due and not works:
-        yield warning("the time of a message in an echo queue has come, and no engine runs", "", RUN)
+        yield warning("a message in an echo queue is due, and no engine runs", "", RUN)
     for name, since in late if works else ():
         what = f"its next message has waited since {since}, though the engine runs"
-        yield warning(what, name, f"postroom info {quote(name)} --limit 1; postroom doctor shows what is on hold")
+        yield warning(what, name, f"postroom peek {quote(name)} --limit 1; postroom doctor shows what is on hold")
 
 
 def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:

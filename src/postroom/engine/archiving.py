@@ -173,7 +173,7 @@ class _Archiving:
             return self._store.transact("archive", partial(_noted, place=place, manifest=manifest, settled=settled))
         except _Overtaken:
             shutil.rmtree(place)
-            raise StoreBusy(seconds=0, why="lines of the journal came late; archive again") from None
+            raise StoreBusy(seconds=0, why="journal entries arrived late; archive again") from None
 
     def _written(self, place: Path, settled: Settled) -> Manifest:
         making = self._folder / f".{place.name}.{process_token().replace('/', '_')}"
@@ -201,7 +201,7 @@ class _Archiving:
             parts.append(self._part(making, "departed", DEPARTED_COLUMNS, rows, ("key",)))
             counted(len(rows))
         if sum(part.rows for part in parts if part.kind == "lines") != settled.lines:
-            raise StoreBusy(seconds=0, why="lines of the journal came late; archive again")
+            raise StoreBusy(seconds=0, why="journal entries arrived late; archive again")
         about = (settled.first, settled.last, settled.until, settled.lines, len(settled.gone), digest.text())
         manifest = Manifest(*about, JOURNAL, tuple(parts))
         _write_synced(making / MANIFEST, manifest.as_json())
@@ -237,7 +237,7 @@ class _Archiving:
             digest.add(rows)
         digest.add(settled.gone)
         if manifest.digest != digest.text() or (manifest.first, manifest.last) != (settled.first, settled.last):
-            raise ArchiveDamaged(folder=str(place), why="it holds other lines; remove it, or choose another folder")
+            raise ArchiveDamaged(folder=str(place), why="it has other entries; remove it, or choose another folder")
         _check(place, manifest, self._counted(settled))
         return manifest
 

@@ -62,7 +62,7 @@ def reason(spark: SparkSession, error: Exception) -> str:
         ) from error
     if not isinstance(error, (Py4JError, PySparkException)):
         raise error
-    return f"evaluation killed its worker, or took longer than {EVALUATION_SECONDS:.0f} seconds"
+    return f"evaluation killed its worker, or exceeded the limit of {EVALUATION_SECONDS:.0f} seconds"
 
 
 def _has_ended(spark: SparkSession) -> bool:

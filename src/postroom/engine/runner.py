@@ -45,7 +45,7 @@ _GROWTH_MAX = 16  # from one step to the next
 
 @dataclass
 class Totals:
-    """What an engine has done since it was started; told after each step."""
+    """What an engine has done since it was started, after each step."""
 
     steps: int = 0
     messages: int = 0

@@ -11,7 +11,7 @@ from postroom.engine.effects import Action, Effects, Enqueue
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What one message would have led to."""
+    """What one message would lead to."""
 
     key: str
     queue: str

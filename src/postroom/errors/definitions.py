@@ -29,8 +29,8 @@ class DescriptionInvalid(DefinitionError):
 class EventsOnTheWay(DefinitionError):
     code = "events-on-the-way"
     template = (
-        "{space} cannot go or get another type: {count} event(s) in {source} may be on their way to it. "
-        "Let them flow (postroom run), or load with --drop"
+        "{space} cannot be removed or get another type: {count} event(s) in {source} may be on their way to it. "
+        "Route them first (postroom run), or load with --drop"
     )
 
 
@@ -86,7 +86,7 @@ class ProgramInvalid(DefinitionError):
 class QueueInUse(DefinitionError):
     code = "queue-in-use"
     template = (
-        "{queue} cannot go: it holds {count} unprocessed message(s). Receive them first, or keep the queue{where}"
+        "{queue} cannot be removed: it has {count} unprocessed message(s). Receive them first, or keep the queue{where}"
     )
 
 
@@ -106,14 +106,14 @@ class SchemaMalformed(DefinitionError):
 class SlicingInUse(DefinitionError):
     code = "slicing-in-use"
     template = (
-        "slicing {slicing} cannot {how}: its slice {value!r} holds messages. Reset its slices first, "
-        "or let their messages go with: postroom load --drop"
+        "slicing {slicing} cannot {how}: its slice {value!r} has messages. Reset its slices first, "
+        "or give them up with: postroom load --drop"
     )
 
 
 class TryExpired(DefinitionError):
     code = "try-expired"
-    template = "not all messages could be tried in {seconds} s; give it more time with --timeout, or less with --since"
+    template = "not all messages could be tried in {seconds} s; use a longer --timeout, or fewer messages with --since"
 
 
 class TypeInvalid(DefinitionError):

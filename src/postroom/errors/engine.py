@@ -29,4 +29,4 @@ class OutboxUnknown(PostroomError):
 
 class OutputFailed(PostroomError):
     code = "output-failed"
-    template = "message {key} of {queue} could not be written out: {why}; it is back in its place, to be received again"
+    template = "message {key} of {queue} could not be written out: {why}; it is back in its queue, to be received again"

@@ -31,21 +31,20 @@ class KeyInvalid(MessageError):
 class MessageCorrupt(MessageError):
     code = "message-corrupt"
     template = (
-        "message {key} in {queue} no longer matches its hash and was set aside, undelivered; "
-        "the next one can be received"
+        "message {key} in {queue} does not match its hash and was set aside, undelivered; the next one can be received"
     )
     happened = "yes"
 
 
 class MessageGone(MessageError):
     code = "message-gone"
-    template = "message {key} was processed and is no longer kept; its way is told by: postroom trace {key}"
+    template = "message {key} was processed and deleted; its history: postroom trace {key}"
 
 
 class MessageUnsound(MessageError):
     code = "message-unsound"
     template = (
-        "message {key} in {queue} no longer matches its hash, so this reading stopped; "
+        "message {key} in {queue} does not match its hash, so this read stopped; "
         "the option corrupt = skip leaves such messages out"
     )
 

@@ -19,7 +19,7 @@ class PasswordMissing(QueueError):
 
 class PasswordNeeded(QueueError):
     code = "password-needed"
-    template = "{what}, and the present password was not given; give it, or say as the operator that it may: {word}"
+    template = "{what}, and the current password was not given; give it, or override as the operator: {word}"
     status = "40"
 
 
@@ -56,5 +56,5 @@ class QueueOwned(QueueError):
 class QueueUnknown(QueueError):
     code = "queue-unknown"
     template = "there is no queue {queue}{nearest}"
-    listing: ClassVar[str] = "; list the queues with: postroom accept"  # for a name that is like no other
+    listing: ClassVar[str] = "; list the queues with: postroom count"  # for a name that is like no other
     status = "20"

@@ -11,7 +11,7 @@ Happened = Literal["no", "yes", "unknown"]
 
 
 class PostroomError(Exception):
-    """The root. Facts given by name fill the template and stay readable as ``error.facts``."""
+    """The base class. Keyword arguments fill the template and are available as ``error.facts``."""
 
     code: ClassVar[str] = ""
     template: ClassVar[str] = ""

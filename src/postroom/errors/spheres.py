@@ -60,7 +60,7 @@ class SphereAborted(SphereError):
 
 class SphereExists(SphereError):
     code = "sphere-exists"
-    template = "there is a sphere {sphere} already ({state}); an id is used once"
+    template = "sphere {sphere} already exists ({state}); an id can be used once"
 
 
 class SphereOver(SphereError):
@@ -82,4 +82,4 @@ class StateTaken(SphereError):
 
 class TransitionRefused(SphereError):
     code = "transition-refused"
-    template = "{entity} is in state {state}, from which nothing leads to {goal}"
+    template = "{entity} is in state {state}; there is no transition to {goal}"

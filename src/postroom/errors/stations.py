@@ -39,17 +39,17 @@ class NodeDown(StationError):
 
 class NodeUnfit(StationError):
     code = "node-unfit"
-    template = "{url} cannot be that in a network: {why}"
+    template = "{url} cannot be used in a network: {why}"
 
 
 class NodeUnknown(StationError):
     code = "node-unknown"
-    template = "there is no node {node} (postroom node list tells them){nearest}"
+    template = "there is no node {node} (postroom node list shows them){nearest}"
 
 
 class QueryExpired(StationError):
     code = "query-expired"
-    template = "query {query} took longer than it may; give it more time with --timeout"
+    template = "query {query} exceeded its time limit{limit}; give it more time with --timeout"
 
 
 class QueryOvertaken(StationError):
@@ -74,9 +74,9 @@ class StationInUse(StationError):
 
 class StationTaken(StationError):
     code = "station-taken"
-    template = "{station} is a station already, on node {node}"
+    template = "station {station} already exists, on node {node}"
 
 
 class StationUnknown(StationError):
     code = "station-unknown"
-    template = "there is no station {station} (postroom station list tells them){nearest}"
+    template = "there is no station {station} (postroom station list shows them){nearest}"

@@ -21,12 +21,12 @@ class ArchiveMissing(StoreError):
 
 class BackupExists(StoreError):
     code = "backup-exists"
-    template = "{file} is there already; choose another name, or say that it may be replaced: --replace"
+    template = "{file} already exists; choose another name, or give --replace"
 
 
 class BackupInvalid(StoreError):
     code = "backup-invalid"
-    template = "{file} is no sound backup of a room: {why}"
+    template = "{file} is not a valid backup of a room: {why}"
 
 
 class CommitUnknown(StoreError):
@@ -42,25 +42,24 @@ class CommitUnknown(StoreError):
 
 class FolderUnsafe(StoreError):
     code = "folder-unsafe"
-    template = "no room is made in {folder}: {why}. Take another folder, or change its rights"
+    template = "no room is created in {folder}: {why}. Use another folder, or change its permissions"
 
 
 class JournalArchived(StoreError):
     code = "journal-archived"
-    template = "what came after line {line} is no stream: up to line {end} it is archived; use startingOffset latest"
+    template = "the journal is archived up to entry {end}: no stream from entry {line}; use startingOffset latest"
 
 
 class JournalDiffers(StoreError):  # whoever verifies a room finds this; nobody else looks
     code = "journal-differs"
-    template = "{count} thing(s) are not as the journal tells them; stop, copy the room, and restore a backup"
+    template = "{count} difference(s) between the room and its journal; stop, copy the room, and restore a backup"
 
 
 class JournalTooOld(StoreError):
     code = "journal-too-old"
     template = (
-        "line {line} of the journal was written by an earlier version and says too little to be replayed, and what it "
-        "did not say is no longer stored; "
-        "look at messages and counts with: postroom doctor --deep"
+        "entry {line} of the journal is of an earlier version and has too little information for a replay; "
+        "check messages and counts with: postroom doctor --deep"
     )
 
 
@@ -87,7 +86,7 @@ class RoomInUse(StoreError):
 class RoomMissing(StoreError):
     code = "room-missing"
     template = (
-        "there is no room at {url}. Make one with a queue description (postroom load FILE.qdl) "
+        "there is no room at {url}. Create one with a queue description (postroom load FILE.qdl) "
         "or a queue (postroom queue create NAME)"
     )
 
@@ -99,7 +98,7 @@ class RoomReentered(StoreError):
 
 class StoreBusy(StoreError):
     code = "store-busy"
-    template = "another process kept the store for longer than {seconds} s: {why}; try again"
+    template = "another process locked the store for longer than {seconds} s: {why}; try again"
 
 
 class StoreCorrupt(StoreError):
@@ -109,7 +108,7 @@ class StoreCorrupt(StoreError):
 
 class StoreFull(StoreError):
     code = "store-full"
-    template = "the store has no room for this: {why}. Free space and try again; receiving and reading go on"
+    template = "the store has no space for this: {why}. Free space and try again; receiving and reading still work"
 
 
 class StoreNewer(StoreError):
@@ -125,7 +124,7 @@ class StoreReplaced(StoreError):
 
 class StoreStopped(StoreError):
     code = "store-stopped"
-    template = "this room takes no more work: {why}. Open it again"
+    template = "this room accepts no more work: {why}. Open it again"
 
 
 class StoreUnavailable(StoreError):

@@ -239,7 +239,7 @@ def ways(graph: Graph, _: Sequence[Statement]) -> Found:
 
     for name in outgoing:
         if count(name) > FLOW_WAYS_MAX:
-            yield graph.spaces[name].position, f"more than {FLOW_WAYS_MAX} arcs on all ways that lead from {name}"
+            yield graph.spaces[name].position, f"more than {FLOW_WAYS_MAX} arcs on all paths from {name}"
             return
 
 

@@ -65,7 +65,7 @@ class TableShown:
 
 @dataclass(frozen=True, slots=True)
 class GraphShown:
-    """The graph in force, for a person or a program to read."""
+    """The current graph."""
 
     version: int
     domains: dict[str, dict[str, list[str]]]  # with what each allows to whom
@@ -145,7 +145,7 @@ def _state(chart: Chart, halves: tuple[Arc, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArcExplained:
-    """What an arc became."""
+    """How an arc is executed."""
 
     arc: str
     where: str

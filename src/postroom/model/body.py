@@ -100,7 +100,7 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         double = Counter(name for name, _ in pairs).most_common(1)[0][0]  # in one pass: an attacker chooses how many
-        raise JsonMalformed(why=f"the name {double!r} stands twice in one object")
+        raise JsonMalformed(why=f"the name {double!r} appears twice in one object")
     return value
 
 

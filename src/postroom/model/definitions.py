@@ -65,7 +65,7 @@ _LISTS = ("added", "kept", "removed", "changed", "passwords")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a load changed: queues of a description by their physical names, other things by what they are."""
+    """The changes of a load: queues of a description by their physical names, others with their kind."""
 
     version: int
     added: tuple[str, ...] = ()

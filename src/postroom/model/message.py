@@ -49,7 +49,7 @@ class Draft(NamedTuple):
         """
         if isinstance(body, Message):
             if body.corrupt:
-                raise TextInvalid(why=f"message {body.key} no longer says what was sent")
+                raise TextInvalid(why=f"message {body.key} does not match its hash")
             body, format, type = body.body, format or body.format, type or body.type
         if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
             check_text(body)
@@ -125,16 +125,16 @@ class Stored(NamedTuple):
 
 
 class Membership(Protocol):
-    """What the recipient of a message can say to the sphere that sent it."""
+    """The sphere of a received message, for its recipient."""
 
     id: str
 
     def acknowledge(self) -> None:
-        """Say that the message was received."""
+        """Acknowledge that the message was received."""
         ...
 
     def processed(self) -> None:
-        """Say that what it asked for is done."""
+        """Acknowledge that the message was processed."""
         ...
 
     def abort(self, reason: str) -> None:
@@ -142,12 +142,12 @@ class Membership(Protocol):
         ...
 
     def join(self, heartbeat: float = ...) -> Any:
-        """Take part: the sphere is not committed before this recipient is done."""
+        """Join: the sphere does not commit before this recipient is done."""
         ...
 
 
 class Taken(datetime):
-    """When a message was taken. Calling it says that what it asked for is done, to the sphere that sent it."""
+    """When a message was received. Call it to tell the sphere that sent it that the work is done."""
 
     message: Message
 
@@ -156,7 +156,7 @@ class Taken(datetime):
 
 
 class Message:
-    """A stored message, as it was read in one moment. Decoded where it is looked at, and never changed."""
+    """A stored message as it was when it was read. It never changes."""
 
     __slots__ = ("_stored", "corrupt", "sphere")
 
@@ -187,12 +187,12 @@ class Message:
 
     @property
     def body(self) -> str:
-        """What it says, as text."""
+        """Its content, as text."""
         return self._stored.body
 
     @property
     def value(self) -> Any:
-        """The body as Python has it: a JSON body parsed, any other as its text."""
+        """The body as a Python value: parsed JSON, otherwise text."""
         return parse_json(self.body) if self.format is Format.JSON else self.body
 
     @property
@@ -203,12 +203,12 @@ class Message:
 
     @property
     def created(self) -> datetime:
-        """When it was made."""
+        """When it was created."""
         return to_datetime(self._stored.created)
 
     @property
     def processed(self) -> Taken | None:
-        """When it was taken; called as ``processed()``, it tells the sphere that sent it that the work is done."""
+        """When it was received; call ``processed()`` to tell the sphere that sent it that the work is done."""
         moment = self._stored.processed
         if moment is None:
             return None
@@ -230,7 +230,7 @@ class Message:
 
     @property
     def cause(self) -> str | None:
-        """The key of the message that this one was made for."""
+        """The key of the message that caused this one."""
         number = self._stored.cause
         return None if number is None else key_text(number)
 

@@ -38,7 +38,7 @@ FieldValue = Scalar | tuple[Scalar, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a message type: its name, and what it holds."""
+    """A field of a message type: its name and kind."""
 
     name: str
     kind: Kind = Kind.STRING
@@ -53,7 +53,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """A message type: named, typed fields, by which every capability sees the message."""
+    """A message type: named and typed fields, the same for every feature."""
 
     name: str
     fields: tuple[Field, ...]
@@ -81,7 +81,7 @@ class MessageType:
         return element_name(self.name)
 
     def record(self, given: Mapping[str, Any]) -> dict[str, FieldValue]:
-        """The typed values of plain ones (JSON or text), in the order of the fields; unknown names are refused."""
+        """Convert plain values (JSON or text) to typed ones, in the order of the fields; unknown names are refused."""
         known = {field.name for field in self.fields}
         strange = sorted(set(given) - known)
         if strange:
@@ -91,7 +91,7 @@ class MessageType:
         return {field.name: self._value(field, given.get(field.name)) for field in self.fields}
 
     def value(self, name: str, given: Any) -> FieldValue:
-        """The typed value of one field; it may be empty, also where a message needs it."""
+        """Convert the value of one field; it may be empty, even if the field is required."""
         return self._value(self._free[name], given)
 
     def _value(self, field: Field, given: Any) -> FieldValue:

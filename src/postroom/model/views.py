@@ -69,7 +69,7 @@ def _by_name(given: dict[str, Any], type: MessageType) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in given.items():
         if spoken.get(name, name) in found:
-            raise BodyMismatch(type=type.name, why=f"field {spoken.get(name, name)!r} stands twice")
+            raise BodyMismatch(type=type.name, why=f"field {spoken.get(name, name)!r} appears twice")
         found[spoken.get(name, name)] = value
     return found
 
@@ -120,6 +120,6 @@ def _collect(given: dict[str, Any], name: str, value: str, *, many: bool, type: 
     if many:
         given.setdefault(name, []).append(value)
     elif name in given:
-        raise BodyMismatch(type=type.name, why=f"field {name!r} stands twice")
+        raise BodyMismatch(type=type.name, why=f"field {name!r} appears twice")
     else:
         given[name] = value

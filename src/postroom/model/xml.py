@@ -43,7 +43,7 @@ def check_xml(text: str) -> None:
         depth -= 1
 
     def doctype(*_ignored: object) -> NoReturn:
-        raise XmlForbidden(why=f"a DOCTYPE is not taken {_position(parser)}; send the document without it")
+        raise XmlForbidden(why=f"a DOCTYPE is not accepted {_position(parser)}; send the document without it")
 
     parser.ordered_attributes = True
     parser.StartElementHandler = opened

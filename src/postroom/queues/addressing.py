@@ -93,7 +93,7 @@ def _present(tx: Transaction, found: Queue, names: Names) -> Queue:
 
 
 _STATION = "a station, and only its own commands reach it: create, list, ship, get, query"
-_SPHERES = "the spheres of this room, which put and take its messages; look at it with: postroom info"
+_SPHERES = "the spheres of this room, which put and take its messages; look at it with: postroom peek"
 _OWNERS = {STATE: "a machine of states, which moves its messages", UNDO: _SPHERES, ALIVE: _SPHERES}
 
 

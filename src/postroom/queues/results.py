@@ -52,7 +52,7 @@ class Delivery(NamedTuple):
 
 
 class Distributed(NamedTuple):
-    """What became of a send to several queues."""
+    """The outcome of a send to several queues."""
 
     deliveries: tuple[Delivery, ...]
     status: str
@@ -66,7 +66,7 @@ class Distributed(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A message or a segment of one, and the queues that were passed on the way to it."""
+    """A message or a segment of one, and the empty queues on the way to it."""
 
     message: Message | None
     passed: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class QueueCount(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """The counts of the queues that were named."""
+    """The counts of the named queues."""
 
     queues: tuple[QueueCount, ...]
     status: str = status.DONE
@@ -155,7 +155,7 @@ class Listing:
 
 
 class Held(NamedTuple):
-    """What a disable or enable did: the queues whose state changed."""
+    """The result of disable or enable: the queues whose state changed."""
 
     changed: tuple[str, ...]
     status: str = status.DONE

@@ -70,7 +70,7 @@ class Unread(Received):
     __hash__ = tuple.__hash__
 
     def __repr__(self) -> str:
-        return "Received(a message that nobody has looked at)" if self._give_back else tuple.__repr__(self)
+        return "Received(a message that was not read yet)" if self._give_back else tuple.__repr__(self)
 
     def __del__(self) -> None:
         if self._give_back is not None:

@@ -272,7 +272,7 @@ class Verbs:
                 error.add_note(f"message {key_text(taken.stored.key)} is not yet back in its place ({failure})")
             raise
         if not self._store.transact("confirm", partial(self._confirm, taken)):
-            why = "this took so long that it was given to others again"
+            why = "this took so long that others can receive it again"
             raise OutputFailed(key=key_text(taken.stored.key), queue=taken.stored.queue, why=why)
 
     def _confirm(self, taken: Taken, tx: Transaction) -> bool:

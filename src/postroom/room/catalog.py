@@ -11,7 +11,7 @@ from postroom.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One definition in force."""
+    """One current definition."""
 
     what: str
     name: str

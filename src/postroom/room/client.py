@@ -23,7 +23,7 @@ from postroom.store.base import Store
 
 
 class Client:
-    """Made by ``room.client``. One that has shown its password may do what a domain allows to its name."""
+    """Created by ``room.client``. With its password, it has the permissions of its name in a domain."""
 
     def __init__(self, store: Store, programs: Programs, charts: Charts, by: By, owner: str) -> None:
         self.by = by
@@ -43,9 +43,9 @@ class Client:
     # --- publishing ---
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
-        """Publish one event: a Gryphon literal, JSON text, or what JSON is made of.
+        """Publish one event: a Gryphon literal, JSON text, or Python values that fit JSON.
 
-        One that does not fit the space's type is refused. In a meta-space, an event that the domain allows changes
+        An event that does not fit the space's type is refused. In a meta-space, an event that the domain allows changes
         the graph: ``client.publish("meta:trading", {"DisableArc": {"arcName": "big"}})``.
         """
         self._store.read(self._charts.now).space(space)  # a queue that is none has no events
@@ -71,15 +71,15 @@ class Client:
     # --- subscribing ---
 
     def subscribe(self, space: str, pattern: str | None = None, *, durable: bool = False) -> Subscription:
-        """Have what is published in a space from now on, or what of it matches a pattern, in a space of one's own.
+        """Subscribe to the events of a space from now on, or to those that match a pattern.
 
-        With ``durable`` what comes while the client is disconnected is kept for it.
+        With ``durable``, events that arrive while the client is disconnected are kept for it.
         """
         with self._store.acting(self.name):
             return self._clients.subscribe(self.name, space, pattern, self.by, durable=durable)
 
     def unsubscribe(self, space: str | None = None) -> list[Subscription]:
-        """Take the arcs away, from one space or all; with the last of them goes the client's own space."""
+        """End the subscriptions to one space or all; with the last one, the client's own space is removed."""
         with self._store.acting(self.name):
             return self._clients.unsubscribe(self.name, space, self.by)
 
@@ -89,7 +89,7 @@ class Client:
             return self._clients.disconnect(self.name, self.by)
 
     def connect(self) -> list[Subscription]:
-        """Enable them again; durable ones deliver what they kept."""
+        """Enable them again; durable ones deliver the events they kept."""
         with self._store.acting(self.name):
             return self._clients.connect(self.name, self.by)
 

@@ -50,15 +50,15 @@ class DefinitionsFace(Parts):
         old: hierarchy.Old = None,
         change_passwords: bool = False,
     ) -> Loaded:
-        """Load definition files, all or nothing; the suffix tells the language.
+        """Load definition files, all or nothing; the suffix determines the language.
 
-        The ``.qdl`` files of one load together are the room's queue description, in the place of the one before. A
-        ``.demaq`` file is a module of rules, in the place of the module of its name. The domains of ``.flow`` files are
-        replaced, but for what came at run time. A slicing that holds messages, and a space with messages that nobody
-        has received, go only with ``drop``. ``progress(done, total)`` is called while passwords are hashed.
+        The ``.qdl`` files of one load together replace the room's queue description. A ``.demaq`` file is a module of
+        rules and replaces the module of its name. The domains of ``.flow`` files are replaced, except additions at run
+        time. A slicing that has messages, and a space with unread messages, are removed only with ``drop``.
+        ``progress(done, total)`` is called while passwords are hashed.
 
-        A description that changes or removes the password of a level needs the present one: ``old`` is that, or is
-        called with the level's name. Or the operator says ``change_passwords``.
+        A description that changes or removes the password of a level needs the current one: ``old`` is the password, or
+        a function that is called with the level's name. Or the operator gives ``change_passwords``.
         """
         proof = hierarchy.Proof(old, change_passwords)
         loaded = loading.load(self.store, files, self._by, progress, drop=drop, proof=proof)
@@ -67,11 +67,11 @@ class DefinitionsFace(Parts):
         return loaded
 
     def check(self, *files: File) -> int:
-        """Read and check definition files without loading them; answers with the number of definitions."""
+        """Read and check definition files without loading them; returns the number of definitions."""
         return loading.check(self.store, files).count
 
     def load_collection(self, name: str, *files: File) -> int:
-        """Replace the documents of a collection of master data; answers with the version of the definitions."""
+        """Replace the documents of a collection of master data; returns the version of the definitions."""
         documents = loading.documents(files)
         for text in documents.values():
             check_xml(text)
@@ -79,7 +79,7 @@ class DefinitionsFace(Parts):
         return rule_catalog.load_collection(self.store, name, documents)
 
     def hierarchy(self) -> str:
-        """The tree of queues in its description language; what it prints loads to the same tree."""
+        """The tree of queues as a description, which can be loaded again."""
 
         def work(tx: Transaction) -> str:
             levels = hierarchy.read(tx)
@@ -96,25 +96,25 @@ class DefinitionsFace(Parts):
         return self.store.transact("define-type", lambda tx: define_type(tx, type))
 
     def catalog(self) -> list[CatalogEntry]:
-        """Everything that is defined: what it is, where it was written, since when."""
+        """All definitions: what they are, where they are written, since when."""
         return self.store.read(catalog.catalog)
 
     def explain(self, rule: str) -> Explanation:
-        """What a rule became: what it watches, reads and writes, and its query."""
+        """How a rule is executed: what it watches, reads and writes, and its query."""
         return self.store.read(lambda tx: inspection.explain(self._programs.program(tx), self._programs.plan(tx), rule))
 
     def explain_arc(self, arc: str) -> ArcExplained:
-        """What an arc became: its types, what its pattern binds, its condition and result in Spark SQL."""
+        """How an arc is executed: its types, the names its pattern binds, its condition and result in Spark SQL."""
         return self.store.read(lambda tx: flow_inspection.explain(self._charts.now(tx), arc))
 
     def explain_procedure(self, name: str) -> ProcedureExplained:
-        """What a procedure became: its sketches, how they are joined, and the order of its actions."""
+        """How a procedure is executed: its sketches, how they are joined, and the order of its actions."""
         return self.store.read(lambda tx: explain_procedure(tx, self._procedures, name))
 
     def spark_plan(
         self, space: str | None = None, master: str = "local[*]", conf: Mapping[str, str] | None = None
     ) -> str:
-        """Spark's plan of a step of the rules, or of the arcs behind a space; starts Spark if it does not run yet."""
+        """Spark's plan of a step of the rules, or of the arcs from a space; starts Spark if it does not run yet."""
         if space is not None:
             from postroom.flows.share import spark_plan as flow_plan
 
@@ -131,9 +131,9 @@ class DefinitionsFace(Parts):
         conf: Mapping[str, str] | None = None,
         timeout: float = TRY_SECONDS,
     ) -> Iterator[Tried | Handled]:
-        """What proposed rules, arcs, procedures and counters would do with the messages that are stored.
+        """A dry run: what proposed rules, arcs, procedures and counters would do with the stored messages.
 
-        Arcs are given so many seconds for it.
+        ``seconds`` is the time limit for arcs.
         Nothing is changed. Arcs and procedures are tried on Spark, which is started if there is something to try them
         on.
         """

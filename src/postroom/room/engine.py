@@ -32,10 +32,10 @@ class EngineFace(Parts):
         conf: Mapping[str, str] | None = None,
         step_messages: int | None = None,
     ) -> int:
-        """Do what is to be done: rules, arcs, procedures, timers, command lines. One engine per room.
+        """Run the engine: rules, arcs, procedures, timers, command lines. One engine per room.
 
-        Spark is started when there is a message to evaluate. Answers with the number of messages processed and effects
-        tried; ``progress`` is told more after each step.
+        Spark is started when there is a message to evaluate. Returns the number of messages processed and effects
+        tried; ``progress`` is called after each step.
         """
         totals = self.engine_run(
             until_idle=until_idle,
@@ -48,7 +48,7 @@ class EngineFace(Parts):
         return totals.messages + totals.effects
 
     def engine_run(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
-        """As ``run``, and answers with everything that was done. Spheres are compensated beside it."""
+        """As ``run``, but returns everything that was done. Spheres are compensated in parallel."""
         return self._runner.run(
             spark=lambda: spark_session(master, settings_of_spark(conf or {})),
             exchange=exchange(self.store, master, conf or {}),
@@ -66,39 +66,39 @@ class EngineFace(Parts):
             yield
 
     def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
-        """Run until nothing is left to do; takes what ``run`` takes."""
+        """Run until no work is left; has the arguments of ``run``."""
         return self.run(until_idle=True, report=report, **options)
 
     def stop(self) -> None:
-        """Let ``run`` finish what it has in hand and return."""
+        """Let ``run`` finish its current steps and return."""
         self._runner.stop()
 
     def sweep(self) -> int:
-        """Remove what nothing needs any more; answers with how much went.
+        """Delete messages and records that are no longer needed; returns how many.
 
-        These are messages that are processed and that no slice holds, and what was kept as long as ``set_retention``
-        says. ``sweepable`` says before how much that is.
+        Deletes processed messages that belong to no slice, and records after the time of ``set_retention``.
+        ``sweepable`` returns how many that would be.
         """
         return sum(self.sweep_by_kind().values())
 
     def sweep_by_kind(self) -> dict[str, int]:
-        """As ``sweep``, and answers with how much of each kind went."""
+        """As ``sweep``, but returns the number for each kind."""
         return {"messages": self._sweep(), **{each.kind: each.number for each in self._cleaning.sweep()}}
 
     def sweepable(self) -> dict[str, int]:
-        """How much of each kind ``sweep`` would remove now; of the kinds that are kept for ever nothing is said."""
+        """How many records of each kind ``sweep`` would delete now, without the kinds that are kept forever."""
         found = {"messages": retention.sweepable(self.store, self._programs)}
         return {**found, **{each.kind: each.number for each in self._cleaning.sweepable()}}
 
     def retentions(self) -> dict[str, timedelta | None]:
-        """How long each kind of thing is kept that would else grow for ever; None is for ever."""
+        """The retention time of each kind of record that grows with use; None means forever."""
         known = self.store.read(lambda tx: tx.upkeep.retentions())
         return {kind: _span(known.get(kind)) for kind in Kind}
 
     def set_retention(self, kind: str, age: timedelta | None) -> None:
-        """Let what is older go, with a sweep or with an engine that runs; None keeps it for ever.
+        """Let a sweep, or a running engine, delete older records; None keeps them forever.
 
-        A receipt that is gone no longer recognises its idempotency key: a retry after that makes a second message.
+        After a receipt is deleted, its idempotency key is not recognised: a retry then creates a second message.
         """
         if kind not in list(Kind):
             raise ArgumentInvalid(argument="kind", why=f"one of {', '.join(Kind)}")
@@ -108,11 +108,11 @@ class EngineFace(Parts):
         self.store.transact("retention", lambda tx: tx.upkeep.retain(Kind(kind), microseconds))
 
     def outbox(self) -> list[Effect]:
-        """Effects that are pending, or failed and kept."""
+        """Effects that are pending or have failed."""
         return self.store.read(lambda tx: tx.outbox.all())
 
     def retry(self, effect: int) -> None:
-        """Give a failed effect new attempts, with the command line that its queue has now."""
+        """Give a failed effect new attempts, with the current command line of its queue."""
 
         def work(tx: Transaction) -> None:
             found = self._effect(tx, effect)
@@ -129,7 +129,7 @@ class EngineFace(Parts):
         self.store.transact("outbox-retry", work)
 
     def drop_effect(self, effect: int) -> None:
-        """Take an effect out of the outbox without doing it; the journal keeps what it was."""
+        """Remove an effect from the outbox without executing it; the journal keeps a record of it."""
 
         def work(tx: Transaction) -> None:
             tx.outbox.drop(self._effect(tx, effect))

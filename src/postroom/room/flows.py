@@ -21,7 +21,7 @@ class FlowsFace(Parts):
     """Clients, events, the graph, and the names that are registered."""
 
     def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Client:
-        """Someone who publishes and subscribes under a name of their own; a registered name needs its password."""
+        """A publisher and subscriber under a name of its own; a registered name needs its password."""
         check_actor("name", name)
         check_actor("broker", broker or self._by.broker)
         if password is not None:
@@ -32,7 +32,7 @@ class FlowsFace(Parts):
         return Client(self.store, self._programs, self._charts, by, self._owner)
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
-        """Publish one event in the name of the room's user; ``client`` gives someone else's."""
+        """Publish one event as the room's user; use ``client`` to publish as someone else."""
         return self._user().publish(space, event, idempotency_key=idempotency_key)
 
     def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
@@ -44,7 +44,7 @@ class FlowsFace(Parts):
         return Client(self.store, self._programs, self._charts, self._by, self._owner)
 
     def graph(self) -> GraphShown:
-        """The graph in force: domains and what they allow, spaces, arcs, tables."""
+        """The current graph: domains and their policies, spaces, arcs, tables."""
         return self.store.read(lambda tx: flow_inspection.shown(tx, self._charts.now(tx)))
 
     def subscriptions(self) -> list[Subscription]:
@@ -56,14 +56,14 @@ class FlowsFace(Parts):
     def add_principal(
         self, name: str, password: str | None = None, *, old: str | None = None, replace: bool = False
     ) -> str | None:
-        """Register a principal, or change its password. Without one a token is made, and answered with.
+        """Register a principal, or change its password. Without a password a token is created and returned.
 
-        A name that is registered already needs the ``old`` password, or the operator's word: ``replace``.
+        A registered name needs its ``old`` password, or the operator's override ``replace``.
         """
         return self._registry.add(name, password, old=old, replace=replace)
 
     def remove_principal(self, name: str) -> None:
-        """Forget a name and its password."""
+        """Remove a name and its password."""
         self._registry.remove(name)
 
     def principals(self) -> list[str]:

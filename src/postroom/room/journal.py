@@ -35,13 +35,13 @@ class JournalFace(Parts):
     """Finding a message by its key, its story, and the slices that hold it."""
 
     def show(self, key: str, edition: int | None = None) -> Message:
-        """One message, wherever it is; with ``edition`` as it was: the first is how it was created."""
+        """One message, wherever it is; with ``edition`` an earlier edition, where 1 is as it was created."""
         if edition is not None:
             return editions.show(self._network, key, edition)
         return whereabouts.show(self._network, key)
 
     def fields(self, message: Message) -> dict[str, FieldValue]:
-        """What a typed message says, field by field, whatever it is written in."""
+        """The typed fields of a message, whatever its format."""
         name = message.type
         if name is None:
             raise ArgumentInvalid(argument="message", why=f"{message.key} has no type")
@@ -52,14 +52,14 @@ class JournalFace(Parts):
     @overload
     def trace(self, key: str, *, causes: Literal[True]) -> Story: ...
     def trace(self, key: str, *, causes: bool = False) -> list[Event] | Story:
-        """Everything that happened to a message, oldest first; also after it is gone.
+        """The history of a message, oldest first, even after it was deleted.
 
-        With ``causes``, the same of all messages that it came from and that it led to, as a tree.
+        With ``causes``, the same for all messages that caused it and that it caused, as a tree.
         """
         return story(self._network, key) if causes else whereabouts.trace(self._network, key)
 
     def trace_values(self, key: str) -> list[Valued]:
-        """The same with what each event has written; every node must answer."""
+        """The same with the values that each event has written; every node must answer."""
         return editions.trace(self._network, key)
 
     def locate(self, key: str) -> str | None:
@@ -77,7 +77,7 @@ class JournalFace(Parts):
         return self.store.read(lambda tx: tx.journal.after(seq))
 
     def why(self, key: str) -> retention.Retained:
-        """Which slices hold a message, and whether it may go."""
+        """Which slices keep a message, and whether it can be deleted."""
         return retention.why(self.store, key)
 
     def slice(self, slicing: str, key: str) -> list[Message]:
@@ -85,19 +85,19 @@ class JournalFace(Parts):
         return retention.slice(self.store, self._programs, slicing, key)
 
     def mend(self) -> Mended:
-        """Set right what the rest of the store knows: indexes by their tables, places and counts by the journal.
+        """Repair what can be repaired: indexes from their tables, places and counts from the journal.
 
-        Messages that no longer say what was sent are set aside. What the answer names as ``left`` a backup must mend.
+        Damaged messages are set aside. What the result lists as ``left`` needs a backup.
         """
         mended = self.store.transact("mend", mend)
         return replace(mended, left=self.verify().differences)
 
     def verify(self, *, archives: bool = False) -> Verified:
-        """Look whether everything is as it was written, and differs in nothing from what the journal comes to.
+        """Check that the room is undamaged and matches its journal.
 
-        The database reads its own files; messages, definitions and lines of the journal are compared with their hashes;
-        the journal is replayed from its beginning and compared with what is stored. Of the archived part it is known
-        what it comes to; with ``archives`` it is read and replayed, too.
+        The database checks its own files; messages, definitions and journal entries are compared with their hashes;
+        the journal is replayed from its beginning and compared with what is stored. The result of the archived part is
+        stored; with ``archives`` that part is read and replayed, too.
         """
         found: tuple[Difference, ...] = ()
         try:
@@ -116,10 +116,10 @@ class JournalFace(Parts):
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> list[Archive]:
-        """Move lines of the journal that are older than a moment, or an age, into a folder, as Parquet by Spark.
+        """Move journal entries before a time, or older than an age, into a folder, as Parquet by Spark.
 
-        They are read back and compared before they are removed here. ``trace`` and ``locate`` answer as before.
-        Answers with the archives that were made: none if no line is so old.
+        They are read back and compared before they are removed here. ``trace`` and ``locate`` work as before.
+        Returns the new archives: none if no entry is so old.
         """
         if not isinstance(before, (datetime, timedelta)):
             raise ArgumentInvalid(argument="before", why="give a datetime, or a timedelta before now")
@@ -138,5 +138,5 @@ class JournalFace(Parts):
         return self.store.read(lambda tx: tx.journal.archives.all())
 
     def archive_moved(self, folder: str | os.PathLike[str]) -> list[Archive]:
-        """Say in which folder the archives are now that are not where they were."""
+        """Tell the room in which folder moved archives are now."""
         return archiving.moved(self.store, Path(folder).absolute())

@@ -36,11 +36,11 @@ def open(
     clock: Clock = system_clock,
     broker: str | None = None,
 ) -> Postroom:
-    """Open a room: a SQLite path or a PostgreSQL URL; else ``POSTROOM_URL``; else ``./postroom.db``.
+    """Open a room: a SQLite path or a PostgreSQL URL; by default ``POSTROOM_URL``, else ``./postroom.db``.
 
     ``actor`` is the name that the journal shows (by default the login name). ``owner`` names the process that locks
-    belong to, by default this one; such locks end with the room. ``create=False`` refuses to make a new room.
-    ``broker`` is the name that meta-spaces tell of where a client is connected (by default the machine's).
+    belong to, by default this one; such locks end with the room. ``create=False`` refuses to create a new room.
+    ``broker`` is the name for where a client is connected, in meta-spaces (by default the machine's).
     """
     where = resolved(url)
     name = actor or _login_name()
@@ -67,7 +67,7 @@ class Postroom(
         self.close()
 
     def close(self) -> None:
-        """Give back the locks of this room and close its store; closing again does nothing."""
+        """Release the locks of this room and close its store; closing again does nothing."""
         self._verbs.close()
         if not self.store.stopped:
             if self._own_locks:

@@ -21,11 +21,11 @@ class OperatingFace(Parts):
     """What an operator asks of a room."""
 
     def lag(self) -> int:
-        """How many messages wait in queues that rules watch, in spaces that arcs leave, for counters and procedures."""
+        """The number of messages that wait for rules, arcs, counters and procedures."""
         return sum(self.lags().values())
 
     def lags(self) -> dict[str, int]:
-        """The same, by who is to work on them: rules, flows, counters, procedures."""
+        """The same for each of rules, flows, counters and procedures."""
 
         def work(tx: Transaction) -> dict[str, int]:
             watched = self._programs.plan(tx).queues
@@ -36,7 +36,7 @@ class OperatingFace(Parts):
         return {**self.store.read(work), "procedures": self._interpreter.lag()}
 
     def overview(self, before: Picture | None = None) -> Picture:
-        """A picture of the room at work; with the one before, also how fast messages come and go."""
+        """A status picture of the room; with an earlier one as ``before``, also the rates of arrival and departure."""
         return look(self.store, self._programs.plan, self.lags, before)
 
     def backup(
@@ -47,26 +47,26 @@ class OperatingFace(Parts):
         check: bool = True,
         progress: Progress | None = None,
     ) -> BackedUp:
-        """Write the whole room into one file while it is in use, as it is in one moment; verified before it is there.
+        """Write a consistent, verified copy of the whole room into one file, while it is in use.
 
-        The file is a room on SQLite, whatever store this one is in, and is restored into either. A room that does not
-        verify is refused, unless ``check`` is off.
+        The file is a room on SQLite, whatever store this one is in, and can be restored into either. A room that does
+        not pass ``verify`` is refused, unless ``check`` is off.
         """
         return backup.backup(self.store, Path(file).absolute(), replace=replace, check=check, progress=progress)
 
     def restore(
         self, file: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None
     ) -> Verified:
-        """Make this room, which must be empty, what a backup says; then it is closed, and is to be opened again.
+        """Fill this room, which must be empty, from a backup; then it is closed, and must be opened again.
 
-        With ``replace``, all that is in it goes: end every other process that uses it first.
+        With ``replace``, its content is deleted: end every other process that uses it first.
         """
         return backup.restore(self.store, Path(file).absolute(), replace=replace, progress=progress)
 
     def diagnose(self, *, deep: bool = False) -> list[Finding]:
         """What is wrong with this room and this machine, and what to do; nothing is changed.
 
-        ``deep`` reads every message and the whole journal, however long it takes; else the newest of them.
+        ``deep`` reads every message and the whole journal, however long it takes; otherwise only the newest.
         """
         from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
 

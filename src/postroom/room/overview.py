@@ -56,7 +56,7 @@ class StepSeen:
 
 @dataclass(frozen=True)
 class Picture:
-    """A room at work, as it was in one moment."""
+    """The status of a room at one moment."""
 
     at: datetime
     engine: Presence

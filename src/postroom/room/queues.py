@@ -18,22 +18,22 @@ class QueuesFace(Parts):
     """Making queues, sending and receiving, looking into them, holding them."""
 
     def queue(self, *names: str) -> QueueHandle:
-        """One queue or level, with the verbs as methods."""
+        """One queue or level, as an object with methods."""
         return QueueHandle(self, names)
 
     def create_queue(
         self, name: str, *, keep_processed: bool = True, password: str | None = None, exist_ok: bool = False
     ) -> QueueHandle:
-        """Make a queue without a description. With ``exist_ok`` one that is there already is fine."""
+        """Create a queue without a description. With ``exist_ok`` it may exist already."""
         self._administration.create(name, keep_processed=keep_processed, password=password, exist_ok=exist_ok)
         return QueueHandle(self, (name,))
 
     def remove_queue(self, name: str) -> None:
-        """Remove a queue that was made by name and has no unprocessed messages; its history stays readable."""
+        """Remove a queue that has no unprocessed messages and is in no description; its history stays readable."""
         self._administration.remove(name)
 
     def set_mode(self, *queue: str, keep_processed: bool) -> list[str]:
-        """Keep or discard processed messages; answers with the queues whose mode changed."""
+        """Keep or discard processed messages; returns the queues whose mode changed."""
         return self._administration.set_mode(queue, keep_processed=keep_processed)
 
     def set_password(self, *queue: str, password: str, old: str | None = None) -> None:
@@ -58,9 +58,9 @@ class QueuesFace(Parts):
         """Send one message. When this returns, the message is on disk.
 
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
-        the same ``idempotency_key`` makes no second message and answers with the first one's key. ``cause`` is the key
-        of the message that this one follows from, for ``trace``. A message of this room as the body says what it says
-        once more, and is the cause unless another is named.
+        the same ``idempotency_key`` creates no second message and returns the first one's key. ``cause`` is the key of
+        the message that caused this one, for ``trace``. If the body is a message of this room, its content is sent
+        again, and it is the cause unless another is given.
         """
         draft = Draft.of(body, format, type, properties)
         return self._verbs.send(_path(queue), draft, idempotency_key, cause_number(body, cause))
@@ -88,7 +88,7 @@ class QueuesFace(Parts):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
     ) -> Distributed:
-        """Send one message to several queues; those that cannot take it are named in the answer."""
+        """Send one message to several queues; the result lists queues that cannot accept it."""
         draft = Draft.of(body, format, type, properties)
         return self._verbs.distribute([_path(queue) for queue in queues], draft)
 
@@ -101,24 +101,32 @@ class QueuesFace(Parts):
     ) -> Received:
         """Receive the next message of a queue, or of the first non-empty queue below a level.
 
-        ``message`` of the answer is None if there was none; the answer itself is then false.
+        ``message`` of the result is None if there was none; the result itself is then false.
 
-        With ``deliver`` the take is final when that has returned: it is given the answer, and if it raises, or this
-        process ends in the midst of it, the message is back in its place. It is not called if there was no message.
+        With ``deliver`` the message is acknowledged when that function has returned: it is called with the result, and
+        if it raises, or this process ends before it has returned, the message goes back to its place. It is not called
+        if there was no message.
 
-        Outside of the main thread a caller may be gone without the thread's knowing, as one that cancelled
-        ``asyncio.to_thread(room.receive, …)``. There, an answer that nobody has looked at when it is dropped gives its
-        message back.
+        Outside the main thread, a caller may have gone without the thread's knowledge, for example after cancelling
+        ``asyncio.to_thread(room.receive, …)``. There, a result that is dropped unread returns its message to the queue.
         """
         return self._verbs.receive(queue, segment=segment, wait=wait, bind=self._monitor.bind, deliver=deliver)
 
-    def accept(self, *queue: str) -> Accepted:
+    def count(self, *queue: str) -> Accepted:
         """Count messages; without a name, in every queue of the room."""
         return self._verbs.accept(queue)
 
-    def info(self, *queue: str, limit: int | None = None) -> Listing:
-        """Unprocessed messages, oldest first; nothing is released."""
+    def accept(self, *queue: str) -> Accepted:
+        """The same as ``count``: an alias, the name that Multics gave it."""
+        return self.count(*queue)
+
+    def peek(self, *queue: str, limit: int | None = None) -> Listing:
+        """Read unprocessed messages, oldest first, without receiving them."""
         return self._verbs.info(queue, limit)
+
+    def info(self, *queue: str, limit: int | None = None) -> Listing:
+        """The same as ``peek``: an alias, the name that Multics gave it."""
+        return self.peek(*queue, limit=limit)
 
     def history(self, *queue: str, limit: int | None = None) -> Listing:
         """Processed messages, in the order of their processing."""
@@ -127,11 +135,11 @@ class QueuesFace(Parts):
     def disable(
         self, *queue: str, password: Password = "", input_only: bool = False, output_only: bool = False
     ) -> Held:
-        """Put a queue, or all below a level, on hold with that level's password.
+        """Put a queue, or all queues below a level, on hold with that level's password.
 
         It then neither accepts nor releases messages; with ``input_only`` it still releases, with ``output_only`` it
-        still accepts. A password that is given is checked also if the queue is on hold already; a function is called
-        for it only if something would change.
+        still accepts. The password is checked even if the queue is on hold already; a function is called for it only if
+        something would change.
         """
         if input_only and output_only:
             raise ArgumentInvalid(argument="output_only", why="it excludes input_only; without both nothing passes")
@@ -139,12 +147,12 @@ class QueuesFace(Parts):
         return self._verbs.hold(queue, wanted, password)
 
     def enable(self, *queue: str, password: Password = "") -> Held:
-        """Take a queue, or all below a level, off hold with that level's password."""
+        """Take a queue, or all queues below a level, off hold with that level's password."""
         return self._verbs.hold(queue, Hold.NONE, password)
 
 
 class QueueHandle:
-    """A queue or a level of the tree, with the verbs as methods."""
+    """A queue or a level of the tree, as an object with methods."""
 
     def __init__(self, room: QueuesFace, names: Sequence[str]) -> None:
         self._room = room
@@ -154,20 +162,28 @@ class QueueHandle:
         return f"<queue {' '.join(self.names)}>"
 
     def send(self, body: Any, **options: Any) -> Sent:
-        """Send one message; takes what ``Postroom.send`` takes."""
+        """Send one message; has the arguments of ``Postroom.send``."""
         return self._room.send(self.names, body, **options)
 
     def receive(self, **options: Any) -> Received:
-        """Receive the next message, or its next segment; takes what ``Postroom.receive`` takes."""
+        """Receive the next message, or its next segment; has the arguments of ``Postroom.receive``."""
         return self._room.receive(*self.names, **options)
 
-    def accept(self) -> Accepted:
+    def count(self) -> Accepted:
         """Count messages."""
-        return self._room.accept(*self.names)
+        return self._room.count(*self.names)
+
+    def accept(self) -> Accepted:
+        """The same as ``count``: an alias."""
+        return self.count()
+
+    def peek(self, limit: int | None = None) -> Listing:
+        """Read unprocessed messages, oldest first, without receiving them."""
+        return self._room.peek(*self.names, limit=limit)
 
     def info(self, limit: int | None = None) -> Listing:
-        """Unprocessed messages, oldest first."""
-        return self._room.info(*self.names, limit=limit)
+        """The same as ``peek``: an alias."""
+        return self.peek(limit)
 
     def history(self, limit: int | None = None) -> Listing:
         """Processed messages, in the order of their processing."""

@@ -22,10 +22,10 @@ class SpheresFace(Parts):
     def sphere(
         self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
     ) -> Sphere:
-        """Start a sphere: messages, databases and the answers of recipients with one outcome.
+        """Start a sphere: a transaction over messages, databases and the answers of recipients.
 
         Leaving its ``with`` block normally commits it, an exception aborts it, and so does the end of this thread or
-        process: ``heartbeat`` is how often, in seconds, others are told that it lives. An ``id`` is used once.
+        process: ``heartbeat`` is the longest time in seconds between two signs of life. An ``id`` can be used once.
         """
         return self._monitor.start(id, heartbeat=heartbeat, commit_within=commit_within)
 
@@ -34,19 +34,19 @@ class SpheresFace(Parts):
         return self._monitor.spheres(state)
 
     def show_sphere(self, id: str) -> SphereTold:
-        """Everything about a sphere: what it sent, what became of it, what it waits for."""
+        """Everything about a sphere: its sends, their outcomes, and what it waits for."""
         return self._monitor.show(id)
 
     def abort_sphere(self, id: str, reason: str = "an operator aborted it") -> str:
-        """Let a sphere fail from outside; answers with its state: ABORTED, or ABORTING while something is left."""
+        """Abort a sphere from outside; returns its state: ABORTED, or ABORTING while compensations are left."""
         return self._monitor.abort(id, reason)
 
     def acknowledge(self, key: str, *, processed: bool = False) -> bool:
-        """Say for a recipient that a message was received or processed; False if no sphere sent it."""
+        """Acknowledge for a recipient that a message was received or processed; False if no sphere sent it."""
         return self._monitor.acknowledge(key, processed=processed)
 
     def settle(self, participant: Any) -> dict[str, str]:
-        """After a crash: end what a database has prepared for spheres, by their state; tells what became of them."""
+        """After a crash: commit or roll back prepared transactions of spheres in a database; returns their outcomes."""
         return self._monitor.settle(participant)
 
     def settle_database(self, url: str) -> dict[str, str]:
@@ -61,24 +61,24 @@ class SpheresFace(Parts):
         return self._monitor.compensator(check)
 
     def compensate(self, check: float | None = None) -> Checked:
-        """One check of the compensation engine: undo what owners that have ended left behind."""
+        """One check of the compensation engine: undo the spheres of owners that have ended."""
         return self._monitor.compensator(check).once()
 
     def watch_state(self, state: str, *queue: str, stop: bool = False) -> None:
-        """Let a queue be told by the engine what comes into a state of a machine, or ``stop`` that.
+        """Let the engine send a message to a queue for each arrival in a state of a machine, or ``stop`` that.
 
-        Each arrival is a message with the entity, its state, the one before and the reason; rules and arcs may watch
-        the queue. The states of spheres are ACTIVE, COMMITTING, ABORTING, COMMITTED and ABORTED.
+        The message has the entity, its state, the state before and the reason; rules and arcs may watch the queue. The
+        states of spheres are ACTIVE, COMMITTING, ABORTING, COMMITTED and ABORTED.
         """
         target = self.store.transact("watch", lambda tx: self._verbs.find(tx, queue).name)
         watching.watch(self.store, state, target, wanted=not stop)
 
     def is_state(self, queue: Sequence[str]) -> bool:
-        """Whether a name is that of a state of a machine."""
+        """Whether a name is a state of a machine."""
         return len(queue) == 1 and self.store.read(lambda tx: tx.queues.kind(queue[0])) == STATE
 
     def follow_state(self, state: str, wait: float | None = None) -> Iterator[dict[str, Any]]:
-        """What is in a state of a machine, and what comes into it, until nothing has come for ``wait`` seconds."""
+        """The entities in a state of a machine, and new arrivals, until none has come for ``wait`` seconds."""
         return watching.follow(self.store, state, wait)
 
     def machine(self, states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> MachineHandle:

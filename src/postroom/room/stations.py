@@ -24,26 +24,26 @@ class StationsFace(Parts):
     """The network of nodes, whoever works at its stations, and what works there by itself."""
 
     def add_node(self, name: str, url: str) -> None:
-        """Make a store (a new file, or a database without a room) a node of this room's network.
+        """Add a store (a new file, or a database without a room) as a node of this room's network.
 
-        Its URL is stored, so it has no password: that is in PostgreSQL's password file, or in the environment as
-        ``POSTROOM_NODE_<name>_PASSWORD``.
+        Its URL is stored, so it must not have a password; put that into PostgreSQL's password file, or into the
+        environment as ``POSTROOM_NODE_<name>_PASSWORD``.
         """
         self._network.add(name, url)
 
     def secure_nodes(self) -> list[str]:
         """Move passwords that an earlier version stored with the URLs of nodes to PostgreSQL's password file.
 
-        Answers with the names of these nodes.
+        Returns the names of these nodes.
         """
         return self._network.secure()
 
     def move_node(self, name: str, url: str) -> None:
-        """Say where the store of a node is now."""
+        """Change the address of a node's store."""
         self._network.move(name, url)
 
     def remove_node(self, name: str, *, force: bool = False) -> None:
-        """Take a node without stations out of the network; one that does not answer only by force."""
+        """Remove a node without stations from the network; one that does not answer only with ``force``."""
         self._network.remove(name, force=force)
 
     def nodes(self) -> list[NodeShown]:
@@ -51,7 +51,7 @@ class StationsFace(Parts):
         return self._network.shown()
 
     def add_station(self, name: str, password: str, node: str = CONTROL) -> Station:
-        """Make a station on a node. A name that is registered already must give its own password."""
+        """Add a station on a node. A name that is registered already must give its own password."""
         if self._registry.knows(name):
             self._registry.verify(name, password)
             self._network.add_station(name, node, None)
@@ -76,7 +76,7 @@ class StationsFace(Parts):
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> Station:
-        """Someone's desk: ``create``, ``ship``, ``get``, ``query``. Proven by its password, or by a login's token.
+        """A station, to ``create``, ``ship``, ``get`` and ``query``. Needs its password, or the token of a login.
 
         ``master`` and ``conf`` are for the queries that run on Spark.
         """
@@ -90,11 +90,11 @@ class StationsFace(Parts):
         return Station(self._network, name, partial(spark_session, master, conf), self._owner)
 
     def login(self, name: str, password: str) -> str:
-        """Prove a name once; answers with a token for ``station`` that lasts for some hours."""
+        """Check a password once; returns a token for ``station`` that is valid for some hours."""
         return self._registry.login(name, password)
 
     def logout(self, name: str, token: str) -> None:
-        """End a login: its token opens nothing from now on."""
+        """End a login: its token becomes invalid."""
         self._registry.logout(name, token)
 
     def procedures(self) -> list[KeptProcedure]:
@@ -102,19 +102,19 @@ class StationsFace(Parts):
         return self.store.read(kept_procedures)
 
     def enable_procedure(self, name: str) -> bool:
-        """Let a procedure run: all that its station holds is offered to it. False if it did already."""
+        """Let a procedure run, on all messages of its station. False if it was enabled already."""
         return self.store.transact("switch", lambda tx: set_enabled(tx, name, True))
 
     def disable_procedure(self, name: str) -> bool:
-        """Keep a procedure from running. False if it was disabled already."""
+        """Stop a procedure from running. False if it was disabled already."""
         return self.store.transact("switch", lambda tx: set_enabled(tx, name, False))
 
     def remove_procedure(self, name: str) -> None:
-        """Forget a procedure; messages that waited for it stay where they are."""
+        """Remove a procedure; messages that waited for it stay where they are."""
         self.store.transact("switch", lambda tx: remove_procedure(tx, name))
 
     def waiting(self, procedure: str | None = None, limit: int = WAITING_MAX) -> WaitingSets:
-        """The working sets that are not complete: what they have, what they wait for, since when. Oldest first.
+        """The incomplete working sets: what they have, what they wait for, since when. Oldest first.
 
         Nodes that do not answer are named in ``missing``.
         """
@@ -123,7 +123,7 @@ class StationsFace(Parts):
         return waiting_sets(self._network, self._procedures, procedure, limit)
 
     def counters(self) -> list[CounterShown]:
-        """Where queues and stations meet: every counter, how much waits before it, and why if it does nothing."""
+        """Every counter, the number of waiting messages, and why if it does nothing."""
         return self.store.read(self._handing.shown)
 
     def remove_counter(self, name: str) -> None:
@@ -131,11 +131,11 @@ class StationsFace(Parts):
         self.store.transact("switch", lambda tx: remove_counter(tx, name))
 
     def form(self, type: str) -> Edition:
-        """A message type by its form, and the version since which it is so."""
+        """The form of a message type, and the version since which it has it."""
         return self.store.read(lambda tx: self._network.forms.named(tx, type))
 
     def form_of(self, message: Message) -> Edition | None:
-        """The form that a message was made with, if it was made with one."""
+        """The form with which a message was created, if any."""
         version = message.properties.get("form")
         if message.type is None or not isinstance(version, int):
             return None

@@ -33,8 +33,8 @@ def _asked(request: list[object]) -> str:
     try:
         said = json.loads(_attendants.ask(json.dumps(request).encode()))
     except Ended as end:
-        took = "more memory than it may take" if end.in_time else f"longer than {request[0]:g} seconds"
-        raise QueryFailed(TOO_MUCH, f"evaluation took {took}", 1, 1) from None
+        limit = "memory limit" if end.in_time else f"limit of {request[0]:g} seconds"
+        raise QueryFailed(TOO_MUCH, f"evaluation exceeded the {limit}", 1, 1) from None
     if isinstance(said, list):
         raise QueryFailed(*said)
     return str(said)

@@ -176,7 +176,9 @@ class _Load:
                 number = self._tx.slices.slicing(name)
                 value = self._tx.slices.used(number)
                 if value is not None and not self._drop:
-                    raise SlicingInUse(slicing=name, value=value, how="change" if name in self._new.slicings else "go")
+                    raise SlicingInUse(
+                        slicing=name, value=value, how="change" if name in self._new.slicings else "be removed"
+                    )
                 self._tx.slices.empty_slicing(number)
 
     def _set_doors(self, plan: Plan) -> None:

@@ -87,7 +87,7 @@ def name_form(subject: Subject) -> Found:
         if len(each.name) > QUEUE_NAME_CHARS_MAX:
             yield each.position, f"a name has at most {QUEUE_NAME_CHARS_MAX} characters"
         if each.what == "queue" and each.name == SYSTEM_ERRORS:
-            yield each.position, f"{SYSTEM_ERRORS} is there already, for errors that nothing else takes"
+            yield each.position, f"{SYSTEM_ERRORS} is reserved, for errors that have no other queue"
 
 
 def gateway_clauses(subject: Subject) -> Found:
@@ -123,7 +123,7 @@ def property_queues(subject: Subject) -> Found:
             if queue not in subject.known_queues:
                 yield each.position, f"property {each.name}: no queue {queue}{nearest(queue, subject.known_queues)}"
             if each.queues.count(queue) > 1:
-                yield each.position, f"property {each.name}: queue {queue} stands twice"
+                yield each.position, f"property {each.name}: queue {queue} appears twice"
                 break
 
 
@@ -192,7 +192,7 @@ def only_actions(subject: Subject) -> Found:
     for rule, body in subject.rules():
         for span in body.values if body.updating else ():
             said = rule.body.text[span.start : span.end].split("\n")[0][:40]
-            yield at(rule, rule.body, span.start), f"rule {rule.name}: {said!r} is a value; a rule answers with actions"
+            yield at(rule, rule.body, span.start), f"rule {rule.name}: {said!r} is a value; a rule returns actions"
 
 
 def queue_known(subject: Subject) -> Found:

@@ -15,7 +15,7 @@ from postroom.rules.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a rule became."""
+    """How a rule is executed."""
 
     rule: str
     where: str

@@ -27,10 +27,10 @@ class Acting(Sender):
         """A received message with the voice that it has in its own sphere."""
 
     def receive(self, *queue: str, wait: float | None = None) -> Message | None:
-        """Take the next message of a queue; None if there is none. If the sphere fails, it is in its place again.
+        """Receive the next message of a queue; None if there is none. If the sphere fails, it returns to its place.
 
-        Taking it and noting that are one commit: whenever its owner ends, it is not lost. What comes back is the same
-        message, with its key. If it was sent in a sphere that has failed meanwhile, it disappears instead.
+        Taking and recording it are one commit, so it is not lost if the owner ends. The returned message is the same,
+        with its key. If it was sent in a sphere that has failed meanwhile, it is withdrawn instead.
         """
 
         def within(tx: Transaction, take: Callable[[], Message | None]) -> None:
@@ -49,7 +49,8 @@ class Acting(Sender):
         processing_within: float | None = None,
         at_least: int | None = None,
     ) -> None:
-        """Succeed only if recipients, by queue or station, say in time that they have received or processed theirs.
+        """Succeed only if recipients, by queue or station, acknowledge in time that they have received or processed
+        theirs.
 
         All of them must, or ``at_least`` so many. The time counts from this call, or from a later send.
         """
@@ -74,7 +75,7 @@ class Acting(Sender):
         self._store.transact("sphere-require", work)
 
     def enlist(self, participant: Any) -> Any:
-        """Let a database or another object share the outcome. What it had in doubt before is settled first."""
+        """Let a database or another object share the outcome. Its transactions in doubt are settled first."""
         self._store.read(lambda tx: outcome.check_state(tx, self.id, *self._states))
         share = adapted(participant)
         if can_tell(participant):

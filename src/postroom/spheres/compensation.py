@@ -44,7 +44,7 @@ ENGINE = "compensation engine"
 
 @dataclass
 class Checked:
-    """What one look, or all of them, came to."""
+    """The result of one check, or of all of them."""
 
     spheres: int = 0  # that were looked at
     aborted: int = 0  # because their owner had ended, or their time was up
@@ -53,7 +53,7 @@ class Checked:
     doubtful: int = 0  # owners that may have ended: the next look will tell
 
     def add(self, other: Checked) -> None:
-        """Add what another look came to."""
+        """Add the result of another check."""
         self.spheres, self.parked, self.doubtful = other.spheres, other.parked, other.doubtful
         self.aborted += other.aborted
         self.compensated += other.compensated
@@ -76,7 +76,7 @@ class _Seen:
 
 
 class Compensator:
-    """It finds spheres whose owner has ended, and undoes them."""
+    """Finds spheres whose owner has ended, and undoes them."""
 
     def __init__(self, store: Store, entrance: Entrance, check: float) -> None:
         if not isinstance(check, (int, float)) or not HEARTBEAT_SECONDS_MIN < check <= CHECK_SECONDS_MAX:
@@ -91,7 +91,7 @@ class Compensator:
         self._stop = threading.Event()
 
     def announce(self) -> None:
-        """Refuse an interval that is too short for a sphere that is active; new spheres must beat faster than it."""
+        """Refuse an interval that is too short for an active sphere; new spheres need a faster heartbeat than it."""
         microseconds = in_microseconds(self._check)
 
         def work(tx: Transaction) -> None:
@@ -111,11 +111,11 @@ class Compensator:
         return tx.spheres.announced() == microseconds
 
     def stop(self) -> None:
-        """Let ``run`` end after its look."""
+        """Let ``run`` end after its current check."""
         self._stop.set()
 
     def run(self) -> Checked:
-        """Check until stopped; what is aborted by others meanwhile is undone at once."""
+        """Check until stopped; spheres that others abort meanwhile are undone immediately."""
         self.announce()
         total = Checked()
         with self._store.waiter() as waiter:
@@ -133,10 +133,10 @@ class Compensator:
         return total
 
     def once(self) -> Checked:
-        """One check: looks until each owner has beaten or is known to have ended, which takes an interval at most.
+        """One check: waits until each owner has sent a heartbeat or is known to have ended, at most one interval.
 
-        It takes longer if the store keeps the engine itself waiting, but not for ever. It binds nobody who comes later:
-        a sphere that beats more slowly, and is started meanwhile, ends the check.
+        It takes longer, within limits, if the store blocks the engine itself. It does not restrict later spheres: if
+        one with a slower heartbeat is started meanwhile, the check ends.
         """
         self._store.read(self._fits)
         end = monotonic() + self._check * CHECKS_MAX
@@ -148,7 +148,7 @@ class Compensator:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Check in a thread of its own while something else is done."""
+        """Check in a thread of its own."""
         self._stop.clear()
         thread = threading.Thread(target=self._run_quietly, name="postroom-compensation", daemon=True)
         thread.start()
@@ -175,7 +175,7 @@ class Compensator:
     # --- one check ---
 
     def check(self) -> Checked:
-        """Look at every active sphere once."""
+        """Check every active sphere once."""
         checked = Checked()
         owners, beats, parts = self._store.read(_alive_and_active)
         checked.spheres = sum(owners.values())

@@ -39,7 +39,7 @@ class MachineHandle:
         self._store.transact("machine", lambda tx: self._machine.start(tx, entity))
 
     def move(self, entity: str, state: str, reason: str | None = None) -> str:
-        """Let an entity go over into another state, if a transition leads there; answers with the state before."""
+        """Move an entity to another state, if there is a transition; returns the state before."""
         check_id("entity", entity)
         if reason is not None:
             check_reason(reason)
@@ -57,7 +57,7 @@ class MachineHandle:
         return self._store.read(lambda tx: self._machine.state(tx, entity))
 
     def entities(self, state: str) -> list[str]:
-        """Those in a state, in the order in which they came into it."""
+        """The entities in a state, in the order of their arrival."""
         if state not in self._machine.states:
             raise ArgumentInvalid(argument="state", why=f"{state!r} is none of {', '.join(self._machine.states)}")
         return self._store.read(lambda tx: [each.name for each in tx.tokens.every(self._machine.name, state)])

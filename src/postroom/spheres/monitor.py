@@ -34,7 +34,7 @@ from postroom.store.transaction import Transaction
 
 @dataclass(frozen=True)
 class SphereShown:
-    """A sphere as it stood when it was looked at."""
+    """A sphere as it was when it was read."""
 
     id: str
     state: str

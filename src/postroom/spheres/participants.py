@@ -158,7 +158,7 @@ def in_doubt(thing: Any) -> list[InDoubt]:
         return _of_engine(thing.get_bind())
     raise ArgumentInvalid(
         argument="participant",
-        why=f"{type(thing).__name__} cannot tell what it has in doubt; give a DB-API connection with tpc_recover, "
+        why=f"{type(thing).__name__} cannot list what it has in doubt; give a DB-API connection with tpc_recover, "
         "or a SQLAlchemy engine or session",
     )
 

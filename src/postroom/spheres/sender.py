@@ -47,11 +47,11 @@ class Sender:
         properties: Mapping[str, Value] | None = None,
         cause: str | None = None,
     ) -> SphereSent:
-        """Send a message: ``now``, visible at once, or when the outcome is known, on ``commit`` or on ``abort``.
+        """Send a message: ``now``, visible immediately, or when the outcome is known, on ``commit`` or on ``abort``.
 
         ``compensation`` undoes a message that is sent now: a body, or a ``Compensation`` with a queue of its own. It is
         stored in the same commit. When the sphere commits it is dropped, or moved to the queue ``on_commit``. ``cause``
-        is the key of the message that this one follows from; for a recipient that takes part, the one it received.
+        is the key of the message that caused this one; for a recipient that has joined, the one it received.
         """
         draft = Draft.of(body, format, type, properties)
         order = sending.order(queue, draft, when, compensation, on_commit, format)

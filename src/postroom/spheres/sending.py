@@ -21,7 +21,7 @@ MOMENTS = ("now", "commit", "abort")
 
 @dataclass(frozen=True)
 class Compensation:
-    """A message that undoes another; without a queue it goes to the one that the other was sent to."""
+    """A message that undoes another one; by default it goes to the same queue."""
 
     body: Any
     queue: str | Sequence[str] | None = None
@@ -32,7 +32,7 @@ class Compensation:
 
 @dataclass(frozen=True)
 class SphereSent:
-    """What a send of a sphere has stored."""
+    """The keys that a send of a sphere has stored."""
 
     key: str | None  # of the message, if it was sent at once
     remembered: str | None  # the key of what waits in COMP.Q
@@ -128,7 +128,7 @@ def take_back(tx: Transaction, id: str, message: Message) -> None:
 def _next(tx: Transaction, id: str) -> int:
     number = tx.spheres.next_send(id)
     if number >= SPHERE_SENDS_MAX:
-        raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, which is the most")
+        raise ArgumentInvalid(argument="sphere", why=f"{id} has sent {SPHERE_SENDS_MAX} messages, the maximum")
     return number
 
 

@@ -36,7 +36,7 @@ from postroom.store.transaction import Transaction
 
 
 class Sphere(Acting):
-    """What an owner can do with its sphere. Made by ``room.sphere``."""
+    """A sphere, for its owner. Created by ``room.sphere``."""
 
     def __init__(self, store: Store, entrance: Entrance, hearts: Hearts, heart: Heart, id: str, within: float) -> None:
         super().__init__(store, entrance, id, (ACTIVE,))
@@ -62,7 +62,7 @@ class Sphere(Acting):
     # --- its end ---
 
     def commit(self) -> None:
-        """End well: conditions are met, participants prepared, and everything takes effect. Otherwise it is aborted."""
+        """Commit: wait for the conditions, prepare all participants, let everything take effect; or else abort."""
         if self._lost:
             raise SphereAborted(sphere=self.id, reason="an abort of it has begun")
         shares = self._shares()
@@ -83,7 +83,7 @@ class Sphere(Acting):
         self._finish()
 
     def abort(self, reason: str = "its owner aborted it") -> None:
-        """End badly: all that was sent is undone. Compensations whose queue takes nothing now follow later."""
+        """Abort: undo everything that was sent. Compensations whose queue accepts nothing now are retried later."""
         check_reason(reason)
         try:
             state = self._store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, self.id, reason))
@@ -120,7 +120,7 @@ class Sphere(Acting):
             while not self._store.read(self._look):
                 left = ends - monotonic()
                 if left <= 0:
-                    raise SphereAborted(sphere=self.id, reason=f"its commit took longer than {self._within:g} s")
+                    raise SphereAborted(sphere=self.id, reason=f"its commit exceeded {self._within:g} s")
                 waiter.wait(min(left, RETRY_SECONDS))
 
     def _look(self, tx: Transaction) -> bool:
@@ -136,7 +136,7 @@ class Sphere(Acting):
             try:
                 if self._store.transact("sphere-committed", lambda tx: outcome.conclude(tx, self.id, self._entrance)):
                     return
-                why = "someone who takes part is not done"
+                why = "a participant is not done"
             except SphereOver:
                 raise
             except PostroomError as refusal:
@@ -144,7 +144,7 @@ class Sphere(Acting):
                     raise
                 why = str(refusal)
             if monotonic() > ends:
-                raise SphereAborted(sphere=self.id, reason=f"its commit took longer than {self._within:g} s: {why}")
+                raise SphereAborted(sphere=self.id, reason=f"its commit exceeded {self._within:g} s: {why}")
             sleep(RETRY_SECONDS)
             self._store.read(self._look)
 

@@ -32,7 +32,7 @@ class Forms:
         self._old: dict[tuple[str, int], Edition] = {}
 
     def now(self, tx: Transaction) -> dict[str, Edition]:
-        """The forms in force, by name."""
+        """The current forms, by name."""
         version = tx.definitions.version()
         found = self._known.get(version)
         if found is None:
@@ -42,7 +42,7 @@ class Forms:
         return found
 
     def named(self, tx: Transaction, name: str) -> Edition:
-        """The form in force of a type."""
+        """The current form of a type."""
         known = self.now(tx)
         found = known.get(name)
         if found is None:
@@ -50,7 +50,7 @@ class Forms:
         return found
 
     def at(self, tx: Transaction, name: str, version: int) -> Edition:
-        """The form by which a message was made; the present one if the version is not known here."""
+        """The form with which a message was created; the current one if the version is not known here."""
         present = self.now(tx).get(name)
         if present is not None and present.version == version:
             return present

@@ -213,7 +213,7 @@ class _Reader:
     def _take(self, place: int, cells: Sequence[tuple[Blank, int, int]], inside: str, number: int, column: int) -> None:
         line = self._lines[place]
         if place in self._done:
-            what = f"{line.blanks[0].name} is there already" if line.blanks else "this line is there already"
+            what = f"{line.blanks[0].name} appears twice" if line.blanks else "this line appears twice"
             self._fail(number, column, what, "row-twice")
         self._done.add(place)
         self._current = line
@@ -235,7 +235,7 @@ class _Reader:
 
     def _enter(self, name: str, piece: Piece) -> None:
         if piece.said and self.found.get(name):
-            self._fail(piece.line, piece.column, f"{name} is there already", "row-twice")
+            self._fail(piece.line, piece.column, f"{name} appears twice", "row-twice")
         if piece.said:
             self.found[name] = [piece]
 

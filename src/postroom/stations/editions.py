@@ -32,7 +32,7 @@ class _Replaced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """An event, the edition that it made, and the fields that it wrote: None is one that was emptied."""
+    """An event, its edition, and the fields that it wrote; None is a field that was emptied."""
 
     event: Event
     edition: int | None = None

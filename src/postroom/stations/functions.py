@@ -60,7 +60,7 @@ def called(name: str, known: Function, others: Mapping[str, FieldValue]) -> Any:
     thread.start()
     thread.join(EVALUATION_SECONDS)
     if thread.is_alive():
-        raise TimeoutError(f"it took longer than {EVALUATION_SECONDS:g} seconds")
+        raise TimeoutError(f"it exceeded the limit of {EVALUATION_SECONDS:g} seconds")
     if failure:
         raise failure[0]
     return answer[0]

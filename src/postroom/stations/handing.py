@@ -210,7 +210,7 @@ def obstacle(tx: Transaction, kept: Kept) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CounterShown:
-    """A counter as users see it."""
+    """A counter and its state."""
 
     counter: Counter
     waiting: int
@@ -219,7 +219,7 @@ class CounterShown:
 
     @property
     def name(self) -> str:
-        """Its name, which is there once in a room."""
+        """Its name, which is unique in a room."""
         return self.counter.name
 
     @property

@@ -30,11 +30,11 @@ class Image:
 
     @property
     def fields(self) -> Mapping[str, FieldValue]:
-        """What it says; a field that it lacks is None."""
+        """The values of its fields; a missing field is None."""
         return values(self.form, self.body)
 
     def shown(self) -> str:
-        """The filled form, as it is drawn."""
+        """The filled form as text."""
         return self.form.shown(self.fields)
 
     def as_dict(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Image:
 
 
 class Answer(Sequence[Image]):
-    """The images that a query found, by key; made as they are looked at."""
+    """The images that a query found, by key; decoded when they are read."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Answer(Sequence[Image]):
     ) -> None:
         self.seq = seq  # the query's number; a local one has none
         self.kept = kept
-        self.damaged = tuple(damaged)  # keys of messages that no longer say what was written
+        self.damaged = tuple(damaged)  # keys of damaged messages
         self._editions = editions
 
     def __len__(self) -> int:

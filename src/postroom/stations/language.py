@@ -198,7 +198,7 @@ def field_twice(form: Form) -> Iterator[tuple[Position, str]]:
     """A field is there once."""
     for place, each in enumerate(form.fields):
         if any(other.name == each.name for other in form.fields[:place]):
-            yield each.position, f"field {each.name} is there already"
+            yield each.position, f"field {each.name} is already defined"
 
 
 def automatic_kind(form: Form) -> Iterator[tuple[Position, str]]:

@@ -31,7 +31,7 @@ PROCEDURE = "procedure "  # so begins the name of one who acts in the journal
 
 
 class Shipped(NamedTuple):
-    """A message that was shipped, and whether it is there."""
+    """A message that was shipped, and whether it has arrived."""
 
     key: str
     to: str
@@ -295,5 +295,5 @@ def own(tx: Transaction, queue: Queue, station: str, key: int) -> Stored:
             key=key_text(key), station=station, where="find it with: postroom locate " + key_text(key)
         )
     if not stored.sound:
-        raise StoreCorrupt(why=f"message {key_text(key)} no longer says what was written")
+        raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
     return stored

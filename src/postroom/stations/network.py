@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NodeShown:
-    """A node as it was found when it was asked."""
+    """A node, and whether it answered."""
 
     name: str
     url: str  # as it may be shown
@@ -131,7 +131,7 @@ class Network:
             raise NodeUnfit(url=shown(node.url), why=f"there is a node {node.name} already")
 
     def remove(self, name: str, *, force: bool = False) -> None:
-        """Take a node without stations out of the network; one that does not answer only by force."""
+        """Remove a node without stations from the network; one that does not answer only with ``force``."""
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()

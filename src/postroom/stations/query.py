@@ -263,7 +263,7 @@ class _Query:
             wrong = answer.filter(pyarrow.compute.is_valid(answer["error"]))
             part, why = wrong["part"][0].as_py(), wrong["error"][0].as_py()
             if why == QueryExpired.code:
-                raise QueryExpired(query=self.number)
+                raise QueryExpired(query=self.number, limit=f" of {self.seconds:g} s")
             raise NodeDown(node=parts[part].node, why=why)
         return answer
 
@@ -323,7 +323,7 @@ class _Query:
     def _left(self) -> float:
         left = self.seconds - (time.monotonic() - self.started)
         if left <= 0:
-            raise QueryExpired(query=self.number)
+            raise QueryExpired(query=self.number, limit=f" of {self.seconds:g} s")
         return left
 
     # --- closing ---

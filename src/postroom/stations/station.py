@@ -51,7 +51,7 @@ class WaitingMail:
 
 
 class Station:
-    """Made by ``room.station``. It reaches the messages of its own database, and images of all others."""
+    """Created by ``room.station``. It can access the messages of its own database, and images of all others."""
 
     def __init__(self, network: Network, name: str, spark: Spark, owner: str) -> None:
         self.name = name
@@ -66,11 +66,11 @@ class Station:
     # --- messages ---
 
     def create(self, type: str, fields: Given | None = None, **more: Any) -> str:
-        """Make a message by filling in a form; answers with its key. ``fields`` for names with blanks in them."""
+        """Create a message by filling in a form; returns its key. Use ``fields`` for names with blanks in them."""
         return self.create_many(type, [{**(fields or {}), **more}])[0]
 
     def create_many(self, type: str, several: Sequence[Given]) -> list[str]:
-        """Make many messages in one commit, all or none."""
+        """Create many messages in one commit, all or none."""
         most = BATCH_MESSAGES_MAX if self.node == CONTROL else KEY_TAIL - 2  # a node has its keys in blocks
         if len(several) > most:
             raise ArgumentInvalid(argument="messages", why=f"at most {most} at once")
@@ -144,7 +144,7 @@ class Station:
         return self._network.with_keys(self.node, attempt)
 
     def modify(self, key: str, fields: Given | None = None, **more: Any) -> Image:
-        """Write into a message; what it said before is kept as an earlier edition of it."""
+        """Change fields of a message; the old values are kept as an earlier edition."""
         given = {**(fields or {}), **more}
         store = self._store()
         while True:
@@ -211,18 +211,18 @@ class Station:
     # --- mail ---
 
     def ship(self, keys: str | Sequence[str], to: str) -> list[Shipped]:
-        """Take messages out of this station's database into another's mailbox, all or none of them."""
+        """Move messages from this station's database to another's mailbox, all or none of them."""
         numbers = [key_number(key) for key in ([keys] if isinstance(keys, str) else keys)]
         return mail.ship(self._network, self.name, self.node, numbers, to)
 
     def get(self, limit: int | None = None) -> list[str]:
-        """Bring in the mail that waits, oldest first; answers with its keys."""
+        """Move waiting mail to this station, oldest first; returns its keys."""
         if limit is not None and limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return [key_text(key) for key in mail.get(self._network, self.name, self.node, limit)]
 
     def mail(self) -> list[WaitingMail]:
-        """What waits in the mailbox."""
+        """The mail in the mailbox."""
 
         def work(tx: Transaction) -> list[WaitingMail]:
             box = tx.queues.named_to_read(mailbox(self.name))
@@ -241,7 +241,7 @@ class Station:
     # --- dossiers ---
 
     def add_to_dossier(self, dossier: str, *keys: str) -> int:
-        """Put messages of this station into a dossier; answers with how many were not in it."""
+        """Put messages of this station into a dossier; returns how many were not in it."""
         if not is_dossier(dossier):
             raise ArgumentInvalid(argument="dossier", why=f"1 to {DOSSIER_CHARS_MAX} printable characters")
 
@@ -254,7 +254,7 @@ class Station:
             return store.transact("dossier", work)
 
     def remove_from_dossier(self, dossier: str, *keys: str) -> int:
-        """Take messages out of a dossier; answers with how many were in it."""
+        """Remove messages from a dossier; returns how many were in it."""
 
         def work(tx: Transaction) -> int:
             queue = self._queue(tx)
@@ -305,7 +305,7 @@ class Station:
     ) -> Answer:
         """Find messages by example: conditions by field. ``scope`` is local, group, global, or stations=A,B.
 
-        With ``into`` the images are kept as a temporary table of this station, for ``sql``.
+        With ``into`` the images are saved as a temporary table of this station, for ``sql``.
         """
         if into is not None and not into.isidentifier():
             raise ArgumentInvalid(argument="into", why=f"{into!r} is not a name: letters, digits and _")
@@ -343,7 +343,7 @@ class Station:
         progress: Progress | None = None,
         **more: str,
     ) -> tuple[int | None, int]:
-        """The same behind the number of the query; a local one has none."""
+        """The number of the query, and the count; a local query has no number."""
         plan = self._planned(self._edition(type), {**(fields or {}), **more})
         if scope == "local":
             return None, sum(each.sound for each in self._found(plan))
@@ -413,7 +413,7 @@ class Station:
         return self._images(album.query or None, album.type, self._store().read(work), ())
 
     def drop_table(self, name: str) -> None:
-        """Forget a temporary table."""
+        """Drop a temporary table."""
         self._album(name)
         self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
 
@@ -437,7 +437,7 @@ class Station:
 
     @property
     def forms(self) -> Forms:
-        """The forms of the room, by which messages are drawn."""
+        """The forms of the room."""
         return self._network.forms
 
     def _store(self) -> Store:

@@ -56,7 +56,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The messages in the order of a tree: each stands below the first of its causes."""
+    """The messages as a tree: each comes below the first of its causes."""
 
     key: str
     messages: tuple[Told, ...]

@@ -25,7 +25,7 @@ SELECT key, place, form, body FROM images WHERE station = ? AND name = ? AND key
 
 
 class Album(NamedTuple):
-    """A temporary table: what a query has kept."""
+    """A temporary table: the saved result of a query."""
 
     name: str
     type: str

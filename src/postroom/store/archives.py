@@ -33,7 +33,7 @@ WHERE q.name NOT IN ('COMMITTED', 'ABORTED') ORDER BY s.started LIMIT 1
 
 
 class Archive(NamedTuple):
-    """A folder with lines of the journal."""
+    """A folder with entries of the journal."""
 
     id: int
     folder: str
@@ -73,7 +73,7 @@ class Archives:
         if row is None:
             return None
         if row[0] is None:
-            raise StoreCorrupt(why="the newest archive does not say what it comes to")
+            raise StoreCorrupt(why="the newest archive has no state at its end")
         return bytes(row[0])
 
     # --- reading ---

@@ -44,7 +44,7 @@ _ACTOR = "restore"
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """A backup, and what it holds."""
+    """A backup, and how much it contains."""
 
     file: str
     size: int
@@ -104,9 +104,7 @@ def _refuse_existing(file: Path, replace: bool) -> None:
 def _refuse_used(tx: Transaction, replace: bool) -> None:
     room = tx.session.place
     if not replace and tx.session.row(_LINES) is not None:
-        raise RoomInUse(
-            room=room, why="it is not empty; choose another place, or say that it may be replaced: --replace"
-        )
+        raise RoomInUse(room=room, why="it is not empty; choose another place, or give --replace")
     for lease in tx.leases.all():
         if not lease.released and lease.expires > tx.now and is_alive(lease.owner) is not False:
             raise RoomInUse(room=room, why=f"{lease.name} runs in {described(lease.owner)}; stop it first")
@@ -123,7 +121,9 @@ def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verifie
             copy.transact("restore", _prepared)
         found = copy.read(verified)
         if found.differences and check:
-            raise BackupInvalid(file=str(file), why=f"{len(found.differences)} thing(s) are not as its journal tells")
+            raise BackupInvalid(
+                file=str(file), why=f"{len(found.differences)} difference(s) between it and its journal"
+            )
     return found, at
 
 

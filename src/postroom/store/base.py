@@ -332,7 +332,7 @@ def _prepared(work: Callable[[], T]) -> T:
         except Unprepared as unprepared:
             prepare = unprepared.prepare
         prepare()
-    raise StoreBusy(seconds=BUSY_SECONDS, why="what was worked out was out of date each time")
+    raise StoreBusy(seconds=BUSY_SECONDS, why="it conflicted with another change each time")
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -70,7 +70,7 @@ Admit = Callable[["Transaction", Queue, Sequence[Draft]], Sequence[Put]]
 
 def admit_nothing(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
     """For a store that is used without the capability that makes doors: nothing may pass unworked."""
-    raise StoreCorrupt(why=f"{queue.name} has a door, and nobody is there to open it")
+    raise StoreCorrupt(why=f"{queue.name} needs checks that are not available here")
 
 
 class Batch:

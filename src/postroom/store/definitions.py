@@ -129,7 +129,7 @@ def _digest(*said: Any) -> bytes:
 def _read(row: Row) -> tuple[int, Definition]:
     id, kind, name, body, file, line, column, since, *_ = row
     if not _is_sound(row):
-        why = f"the definition of {kind!a} {name!a} no longer says what was loaded"
+        why = f"the definition of {kind!a} {name!a} does not match its hash"
         raise StoreCorrupt(why=why)
     position = None if file is None else _public(Position(file, line, column))
     return id, Definition(kind, name, json.loads(body), position, since)

@@ -154,7 +154,7 @@ def numbered(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the journal."""
+    """One entry of the journal."""
 
     seq: int
     time: datetime

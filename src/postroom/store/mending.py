@@ -34,7 +34,7 @@ UPDATE messages SET queue = ?, state = ?, position = ?, number = ?, last = ?, pr
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What was set right, and what is left."""
+    """What was repaired, and what is left."""
 
     queues: int
     places: int  # of messages

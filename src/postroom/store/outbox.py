@@ -34,7 +34,7 @@ _DELETE = "DELETE FROM outbox WHERE id = ?"
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing to do outside: what, since when, how often it was tried."""
+    """One action outside the room: what, since when, how often it was tried."""
 
     id: int
     kind: str

@@ -1,23 +1,41 @@
-"""Who holds a lock or a lease: a process or a thread of it, told apart from a later one that got the same number."""
+"""Who holds a lock or a lease: a process or a thread of it, told apart from a later one that got the same number.
+
+On Linux the start of a process or a thread is what the kernel says in ``/proc``: ticks since the machine started.
+psutil has no start of threads, and its start of a process moves with the clock of the machine: after a correction of
+the clock a living owner would be taken for a dead one. On other systems (macOS) psutil says when a process was created,
+and the start of the machine is kept beside it, so that a changed clock is noticed.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from functools import cache
+from typing import NamedTuple
+
+_LINUX: bool = sys.platform == "linux"
+_CLOCK_SECONDS = 2  # two readings of the machine's start that differ by less are of the same clock
+
+
+class _Seen(NamedTuple):
+    """A process or thread that there is: when it was started, and whether a signal or a debugger has stopped it."""
+
+    start: str
+    stopped: bool
 
 
 def process_token(pid: int | None = None) -> str:
     """``MACHINE/PID/START``: a process id alone comes back, its start time does not."""
     pid = os.getpid() if pid is None else pid
-    return f"{_machine()}/{pid}/{_start(pid) or '-'}"
+    return f"{_machine()}/{pid}/{_start(pid)}"
 
 
 def thread_token(serial: int) -> str:
     """``PROCESS/SERIAL/THREAD:START``: this thread of this process, and which of those that it has been."""
     pid, thread = os.getpid(), threading.get_native_id()
-    return f"{process_token()}/{serial}/{thread}:{_start(pid, thread) or '-'}"
+    return f"{process_token()}/{serial}/{thread}:{_start(pid, thread)}"
 
 
 def described(token: str) -> str:
@@ -29,12 +47,15 @@ def described(token: str) -> str:
 
 
 def is_alive(token: str) -> bool | None:
-    """Whether the process lives; None when it is (or was) on another machine and only its lease can tell."""
+    """Whether the process lives; None if only its lease can tell: on another machine, or after a clock change."""
     machine, pid, start = [*token.split("/"), "", ""][:3]
     if machine != _machine() or not pid.isdigit():
         return None
     if start != "-":
-        return _start(int(pid)) == start and _thread_lives(int(pid), token)
+        found = _start(int(pid))
+        if _other_clock(found, start):
+            return None
+        return found.partition("@")[0] == start.partition("@")[0] and _thread_lives(int(pid), token)
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
@@ -47,8 +68,8 @@ def is_alive(token: str) -> bool | None:
 def is_stopped(token: str) -> bool:
     """Whether a process of this machine is known to stand still, by a signal or in a debugger."""
     machine, pid, _ = [*token.split("/"), "", ""][:3]
-    fields = _stat(int(pid)) if machine == _machine() and pid.isdigit() else None
-    return fields is not None and fields[0] in ("T", "t")
+    seen = _seen(int(pid)) if machine == _machine() and pid.isdigit() else None
+    return seen is not None and seen.stopped
 
 
 def _thread_lives(pid: int, token: str) -> bool:
@@ -57,19 +78,49 @@ def _thread_lives(pid: int, token: str) -> bool:
     return not thread.isdigit() or start == "-" or _start(pid, int(thread)) == start
 
 
-def _start(pid: int, thread: int | None = None) -> str | None:
-    fields = _stat(pid, thread)
-    # After the name: state is field 3, the start time field 22. A zombie has ended in every way that matters.
-    return None if fields is None or fields[0] in ("Z", "X") else fields[19]
+def _start(pid: int, thread: int | None = None) -> str:
+    """When a process or thread was started; ``-`` if it has ended or nothing is known of it."""
+    seen = _seen(pid, thread)
+    return "-" if seen is None else seen.start
 
 
-def _stat(pid: int, thread: int | None = None) -> list[str] | None:
+def _other_clock(found: str, start: str) -> bool:
+    """Whether two starts were read before and after a change of the clock, or of the machine's start; not on Linux."""
+    now, then = found.partition("@")[2], start.partition("@")[2]
+    return bool(now and then) and abs(int(now) - int(then)) >= _CLOCK_SECONDS
+
+
+def _seen(pid: int, thread: int | None = None) -> _Seen | None:
+    """What the system says of a process or thread; None if it has ended, as a zombie has in every way that matters."""
+    if _LINUX:
+        return _seen_on_linux(pid, thread)
+    return None if thread is not None else _seen_elsewhere(pid)
+
+
+def _seen_on_linux(pid: int, thread: int | None) -> _Seen | None:
     place = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
     try:
         with open(place, encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()
+            fields = file.read().rpartition(")")[2].split()
     except OSError:  # it has ended, perhaps while it was read
         return None
+    state, start = fields[0], fields[19]  # fields 3 and 22; the name was the second
+    return None if state in ("Z", "X") else _Seen(start, state in ("T", "t"))
+
+
+def _seen_elsewhere(pid: int) -> _Seen | None:
+    """``CREATED@MACHINE'S START``, both in seconds by the clock of the machine."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        state, created = process.status(), process.create_time()
+    except psutil.Error:
+        return None
+    if state in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+        return None
+    stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    return _Seen(f"{created:.2f}@{psutil.boot_time():.0f}", stopped)
 
 
 @cache

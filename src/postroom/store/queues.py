@@ -110,14 +110,14 @@ class Queue(NamedTuple):
 
 
 def _read(row: Row) -> Queue:
-    """A queue as its row says; of one that says what no queue can say, nothing may be believed."""
+    """A queue as its row says; of one that is invalid, nothing may be believed."""
     id, name, kind, path, ordinal, keep, hold, retired, command, _, arrivals, departed, processed, door, *_ = row
     numbers = (id, ordinal, keep, hold, retired, arrivals, departed, processed, door)
     fits = all(isinstance(number, int) for number in numbers) and all(
         isinstance(text, str) and text.isprintable() for text in (name, kind, path, command or "")
     )
     if not (fits and 0 <= hold <= 3 and 0 <= keep <= 2 and 0 <= retired <= 1):
-        raise StoreCorrupt(why=f"the row of queue {id} ({name!a}) says what no queue can say")
+        raise StoreCorrupt(why=f"the row of queue {id} ({name!a}) is invalid")
     return Queue(*row)
 
 

@@ -153,7 +153,7 @@ class Shelf:
             if part.kind == kind:
                 file = self.folder / part.name
                 if self._guarded(partial(file_digest, file)) != part.sha256:
-                    raise ArchiveDamaged(folder=str(self.folder), why=f"{part.name} is not as it was written")
+                    raise ArchiveDamaged(folder=str(self.folder), why=f"{part.name} was changed")
                 yield rows_of(self._guarded(partial(_read, file)), self._columns(kind))
 
     def _columns(self, kind: str) -> tuple[str, ...]:

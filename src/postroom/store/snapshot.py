@@ -40,10 +40,10 @@ def read(state: bytes) -> Told:
     try:
         shape = json.loads(zlib.decompress(state))
         if shape["format"] != _FORMAT:
-            raise StoreCorrupt(why="what the archive comes to was written by a newer version")
+            raise StoreCorrupt(why="the state at the end of the archive was written by a newer version")
         return _told(shape)
     except (ValueError, KeyError, TypeError, zlib.error) as error:
-        raise StoreCorrupt(why=f"what the archive comes to cannot be read: {error}") from error
+        raise StoreCorrupt(why=f"the state at the end of the archive cannot be read: {error}") from error
 
 
 def _told(shape: dict[str, Any]) -> Told:

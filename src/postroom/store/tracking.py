@@ -183,7 +183,7 @@ class Tracking:
         """Up to which number of the journal a query reads; raises if it is not open: its ghosts may be gone."""
         row = self._session.row(_OPENED, (number, place))
         if row is None or row[1] < self._session.now:
-            raise QueryExpired(query=number)
+            raise QueryExpired(query=number, limit="")
         return int(row[0])
 
     def hidden_from(self, number: int, place: str) -> set[int]:

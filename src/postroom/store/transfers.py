@@ -165,7 +165,7 @@ class Transfers:
         """The second commit: take a parcel in that has not come yet."""
         stored = parcel.stored
         if not stored.sound:
-            raise StoreCorrupt(why=f"message {key_text(stored.key)} no longer says what was sent")
+            raise StoreCorrupt(why=f"message {key_text(stored.key)} does not match its hash")
         prior = self._session.row(_LAST_OF_DEPARTED, (stored.key,))
         self._session.run(_RETURN, (stored.key,))
         seq = self._journal.add(

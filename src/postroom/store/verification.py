@@ -56,7 +56,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How much a journal tells of, and where the tables differ from it: the first differences, if there are many."""
+    """The size of a journal, and where the tables differ from it: the first differences, if there are many."""
 
     lines: int
     messages: int

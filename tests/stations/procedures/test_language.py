@@ -128,7 +128,7 @@ AB = A + "precondition b : BILL\n"
     [
         ("procedure-size", "create a : BILL\nNo: 1\n", "it has no precondition"),
         ("procedure-size", "".join(f"precondition a{n} : ORDER\n" for n in range(21)), "21 messages; at most 20"),
-        ("sketch-names", A + A, "there is a sketch a already"),
+        ("sketch-names", A + A, "there are two sketches a"),
         ("sketch-types", "precondition a : ORDRE\n", "there is no type ORDRE; did you mean ORDER?"),
         ("sketch-fields", A + "Itme: x\n", "has no field Itme; did you mean Item?"),
         ("sketch-fields", A + "action x on a\nState: x\n", "has no field State"),

@@ -54,7 +54,7 @@ def _known_queues(incomplete: str) -> list[str]:
 
     try:
         with open_room(settings.room, create=False) as room:
-            queues = room.accept().queues
+            queues = room.count().queues
     except PostroomError:
         return []
     names = {name for count in queues for name in (count.queue, *count.path)}
@@ -208,7 +208,7 @@ def password_at_hand() -> bool:
 
 def typed_password(level: str) -> str:
     """The present password of a level, from the environment or the terminal."""
-    return password_source(f"present password of {level}")()
+    return password_source(f"current password of {level}")()
 
 
 def known_password(prompt: str) -> str | Callable[[], str]:

@@ -11,14 +11,14 @@ from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, opened, settings
 from postroom.model.definitions import nearest
 
-counter_app = Commands(help="Where messages of queues become mail, and mail theirs.")
+counter_app = Commands(help="Counters turn messages of queues into mail, or back.")
 
 CounterArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a counter.", show_default=False)]
 
 
 @counter_app.command("list")
 def counter_list() -> None:
-    """List the counters: at which station, what they take or give, how much waits, and why if nothing moves.
+    """List the counters: station, direction, waiting messages, and why if none move.
 
     \b
     Example:
@@ -40,7 +40,7 @@ def counter_list() -> None:
 
 @counter_app.command("show")
 def counter_show(name: CounterArgument) -> None:
-    """Show one counter: what it does, where it was written, how much waits before it.
+    """Show one counter: what it does, where it is defined, how many messages wait.
 
     \b
     Example:

@@ -30,17 +30,16 @@ if TYPE_CHECKING:
 
 
 def run(
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no work is left.")] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
 ) -> None:
     """Run the room until stopped.
 
-    Applies the rules to messages of the queues they watch, lets events flow over the arcs of their spaces, offers
-    messages of stations to their procedures, moves what is due in echo queues, starts the command lines of queues
-    that became non-empty, and undoes spheres whose owner has ended, as postroom compensate does. One engine per room.
-    Spark is started with the first message to evaluate.
-    SIGTERM or Ctrl-C finishes what is in hand and stops.
+    Applies rules to messages of their queues, routes events along arcs, offers messages of stations to procedures,
+    moves messages that are due in echo queues, starts the command lines of queues that became non-empty, and undoes
+    spheres whose owner has ended, as postroom compensate does. One engine per room. Spark is started with the first
+    message to evaluate. SIGTERM or Ctrl-C finishes the current steps and stops.
 
     \b
     Examples:
@@ -54,7 +53,7 @@ def run(
 
         def stop(_signal: int, _frame: FrameType | None) -> None:
             it.stop()
-            output.note("stopping; what is in hand is finished first")
+            output.note("stopping after the current work")
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from postroom.room import Postroom
     from postroom.room.client import Client
 
-principal_app = Commands(help="Who may do what a domain allows by name.")
+principal_app = Commands(help="Names that policies of domains give rights to.")
 
 SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The name of a space.", show_default=False)]
 BrokerOption = Annotated[
@@ -51,14 +51,17 @@ def publish(
     idempotency_key: Annotated[
         str | None,
         typer.Option(
-            "--idempotency-key", metavar="TEXT", help="Repeat safely: the same key publishes once.", show_default=False
+            "--idempotency-key",
+            metavar="TEXT",
+            help="Makes a retry safe: the same key publishes once.",
+            show_default=False,
         ),
     ] = None,
     broker: BrokerOption = None,
 ) -> None:
     """Publish an event in a space.
 
-    One that does not fit the space's type is refused. Many lines are published in one commit, all or none. In a
+    An event that does not fit the space's type is refused. Many lines are published in one commit, all or none. In a
     meta-space, meta:DOMAIN, an event that the domain's policy allows changes the graph; its principal and broker need
     not be written. A registered name asks for its password: $POSTROOM_PASSWORD, the terminal, or standard input.
 
@@ -94,12 +97,12 @@ def subscribe(
         str | None,
         typer.Argument(metavar="[PATTERN]", help="Only what matches, such as [price: p > 75].", show_default=False),
     ] = None,
-    durable: Annotated[bool, typer.Option("--durable", help="Keep what comes while disconnected.")] = False,
+    durable: Annotated[bool, typer.Option("--durable", help="Keep events that arrive while disconnected.")] = False,
     broker: BrokerOption = None,
 ) -> None:
-    """Have what is published in a space delivered to you.
+    """Subscribe a client to the events of a space.
 
-    From now on, all of it or what matches a pattern, into a space of your own.
+    From now on, its events, or those that match a pattern, are delivered to the client's own space.
 
     Adds the client's space, if it has none yet, and a select arc to it. Read it with: postroom receive CLIENT
 
@@ -119,7 +122,7 @@ def subscribe(
     durably = " durable" if made.durable else ""
     output.say(f"arc {made.arc} : {made.space} -> {made.client} select {made.pattern}{durably}")
     if turned:
-        output.note(f"{space} passes its events on from now; whoever received from it subscribes, or it says retain")
+        output.note(f"{space} now passes its events on: subscribe to get them, or declare it with retain")
 
 
 def _is_stored(graph: GraphShown, name: str) -> bool:
@@ -137,7 +140,7 @@ def unsubscribe(
 ) -> None:
     """End a client's subscriptions.
 
-    With the last of them goes its space; what it has not received stays readable with: postroom info CLIENT
+    With the last subscription, its space is removed; unread events can still be read with: postroom peek CLIENT
 
     \b
     Examples:
@@ -152,12 +155,12 @@ def connect(
     client: ClientOption,
     broker: BrokerOption = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Print what arrives, until Ctrl-C; then, or when killed, disconnect.")
+        bool, typer.Option("--follow", help="Print events until Ctrl-C; then, or when killed, disconnect.")
     ] = False,
 ) -> None:
     """Enable a client's arcs.
 
-    Durable ones deliver what they kept.
+    Durable subscriptions deliver the events that they kept.
 
     \b
     Examples:
@@ -188,7 +191,7 @@ def disconnect(
 
 
 def subscriptions() -> None:
-    """List who has subscribed to what.
+    """List subscriptions.
 
     \b
     Example:
@@ -204,12 +207,12 @@ def subscriptions() -> None:
             [(each.client, each.space, each.pattern, _yes(each.durable), _yes(each.connected)) for each in found],
         )
     else:
-        output.note("nobody has subscribed; do so with: postroom subscribe SPACE --as CLIENT")
+        output.note("there are no subscriptions; make one with: postroom subscribe SPACE --as CLIENT")
 
 
 def graph(
     svg: Annotated[
-        str | None, typer.Option("--svg", metavar="FILE", help="Draw it into a file.", show_default=False)
+        str | None, typer.Option("--svg", metavar="FILE", help="Write a picture into a file.", show_default=False)
     ] = None,
 ) -> None:
     """Show the flow graph: domains, spaces, arcs and tables.
@@ -275,18 +278,16 @@ def _arc(arc: ArcShown) -> str:
 @principal_app.command("add")
 def principal_add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)],
-    token: Annotated[
-        bool, typer.Option("--token", help="Make a token in the place of a password, and print it.")
-    ] = False,
+    token: Annotated[bool, typer.Option("--token", help="Create a token instead of a password, and print it.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="As the operator: change a password without the present one.")
+        bool, typer.Option("--replace", help="As the operator: change a password without the current one.")
     ] = False,
 ) -> None:
     """Register a principal, or change its password.
 
     The password comes from $POSTROOM_PASSWORD, the terminal or standard input. Only a hash of it is kept. A token is
-    used like a password. Of a name that is registered the present password is asked for first; from standard input:
-    that one on its line, then the new one.
+    used like a password. If the name is registered, its current password is asked for first; on standard input: one
+    line with the current one, then the new one.
 
     \b
     Examples:
@@ -296,13 +297,13 @@ def principal_add(
     """
     with opened(create=True) as it:
         known = name in it.principals()
-        old = password_source(f"present password of {name}")() if known and not replace else None
+        old = password_source(f"current password of {name}")() if known and not replace else None
         password = None if token else new_password(f"password of {name}")
         made = it.add_principal(name, password, old=old, replace=replace)
     if settings.json:
         output.as_json({"status": "00", "principal": name, **({"token": made} if made else {})})
     else:
-        output.say(made or (f"{name} has another password now" if known else f"{name} is registered"))
+        output.say(made or (f"the password of {name} was changed" if known else f"{name} is registered"))
 
 
 @principal_app.command("list")
@@ -325,7 +326,7 @@ def principal_list() -> None:
 def principal_remove(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
 ) -> None:
-    """Remove a principal; what a domain allows to its name, nobody can do then.
+    """Remove a principal; permissions given to its name then apply to nobody.
 
     \b
     Example:

@@ -10,17 +10,15 @@ from typer.core import TyperGroup
 
 from postroom.model.spelling import close
 
-_COUNTS = "queues and their counts: postroom accept"
+_COUNTS = "queues and their counts: postroom count"
 #: By the words as they are typed. Only what is no command: a test sees to it.
 ELSEWHERE: dict[str, str] = {
-    "count": _COUNTS,
     "delete": "a queue is removed with: postroom queue remove",
-    "error": "errors are messages: postroom info postroom-errors",
-    "errors": "errors are messages: postroom info postroom-errors",
+    "error": "errors are messages: postroom peek postroom-errors",
+    "errors": "errors are messages: postroom peek postroom-errors",
     "init": "a room is made by the first postroom queue create or postroom load",
     "ls": _COUNTS,
-    "peek": "look without receiving: postroom info",
-    "purge": "what nobody needs any more is deleted with: postroom sweep",
+    "purge": "old messages and entries are deleted with: postroom sweep",
     "queue delete": "a queue is removed with: postroom queue remove",
     "queues": _COUNTS,
     "replay": "postroom verify replays the journal",

@@ -60,7 +60,7 @@ def postroom(
       postroom receive orders
       postroom load FILE.qdl        a whole tree of queues; see docs/guide/queues.md
       postroom load FILE.demaq      a program of rules; see docs/guide/rules.md
-      postroom load FILE.flow       a graph that events flow through; see docs/guide/flows.md
+      postroom load FILE.flow       a graph that routes events; see docs/guide/flows.md
       postroom load FILE.form       message types, procedures, counters; see docs/guide/stations.md
     """
 
@@ -68,7 +68,9 @@ def postroom(
 for command in (
     queues.send,
     queues.receive,
+    queues.count,
     queues.accept,
+    queues.peek,
     queues.info,
     queues.history,
     queues.disable,

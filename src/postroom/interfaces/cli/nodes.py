@@ -12,8 +12,8 @@ from postroom.interfaces.cli.context import Commands, new_password, opened, pass
 from postroom.limits import LOGIN_SECONDS
 from postroom.model.definitions import nearest
 
-node_app = Commands(help="The stores that stations are on.")
-station_app = Commands(help="Who has a desk, and on which node.")
+node_app = Commands(help="Stores of stations: the nodes of the network.")
+station_app = Commands(help="Stations: add, list, remove.")
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)]
 UrlArgument = Annotated[
@@ -24,13 +24,13 @@ StationArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name o
 
 @node_app.command("add")
 def node_add(name: NodeArgument, url: UrlArgument) -> None:
-    """Make a new store a node of this room's network.
+    """Add a new store as a node of this room's network.
 
     Messages of the stations on it are kept there. This room is the node control: it has the list of all nodes, and
     the mailboxes.
 
-    The URL is stored, so it has no password. That comes from the password file of PostgreSQL (~/.pgpass) or, for a node
-    named south, from $POSTROOM_NODE_south_PASSWORD.
+    The URL is stored, so it has no password. The password is read from the password file of PostgreSQL (~/.pgpass) or,
+    for a node named south, from $POSTROOM_NODE_south_PASSWORD.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def node_list() -> None:
 
 @node_app.command("move")
 def node_move(name: NodeArgument, url: UrlArgument) -> None:
-    """Say where the store of a node is now; it must be the same store.
+    """Change the address of a node's store; it must be the same store.
 
     \b
     Example:
@@ -102,9 +102,9 @@ def node_secure() -> None:
 @node_app.command("remove")
 def node_remove(
     name: NodeArgument,
-    force: Annotated[bool, typer.Option("--force", help="Also one that does not answer.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even if the node does not answer.")] = False,
 ) -> None:
-    """Take a node without stations out of the network.
+    """Remove a node without stations from the network.
 
     \b
     Examples:
@@ -123,10 +123,10 @@ def station_add(
         str, typer.Option("--node", metavar="NODE", help="Where its messages are kept. See postroom node list.")
     ] = "control",
 ) -> None:
-    """Make a station on a node.
+    """Add a station on a node.
 
-    Its password comes from $POSTROOM_PASSWORD, the terminal or standard input. A name that is registered already
-    gives the password that it has.
+    Its password is read from $POSTROOM_PASSWORD, the terminal or standard input. If the name is registered already, its
+    current password is required.
 
     \b
     Examples:
@@ -181,7 +181,7 @@ def login(
 ) -> None:
     """Act for a station from now on, without --as.
 
-    Lasts for 12 hours, or until logout. What proves it is kept in $XDG_STATE_HOME/postroom/logins.json, by default
+    Lasts for 12 hours, or until logout. The login token is kept in $XDG_STATE_HOME/postroom/logins.json, by default
     below ~/.local/state, and only you can read it.
 
     \b

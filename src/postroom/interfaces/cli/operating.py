@@ -42,10 +42,10 @@ def top(
 ) -> None:
     """Watch the room at work.
 
-    Queues, what waits, the engine and its last steps, errors, spheres, outbox.
+    Shows queues, waiting messages, the engine and its last steps, errors, spheres, outbox.
 
-    "in/s" and "out/s" are messages per second since the picture before. On a terminal the picture is drawn anew until
-    Ctrl-C; in a pipe one is printed, or with --every one after another. With --json it is always one.
+    "in/s" and "out/s" are messages per second since the previous picture. On a terminal the picture is redrawn until
+    Ctrl-C; in a pipe one is printed, or with --every a series. With --json it is always one.
 
     \b
     Examples:
@@ -142,7 +142,7 @@ def _drawn(picture: Picture) -> RenderableType:
     shown = max(3, shutil.get_terminal_size().lines - 1 - used)
     more = len(busiest) - shown
     grids = [output.grid(headings, rows[:shown]) for headings, rows in parts]
-    lines = [*_headlines(picture), *([f"and {more} queue(s) more; postroom accept lists all"] if more > 0 else [])]
+    lines = [*_headlines(picture), *([f"and {more} queue(s) more; postroom count lists all"] if more > 0 else [])]
     return Group(*(Text(line) for line in lines), *grids)
 
 
@@ -154,9 +154,9 @@ def doctor(
 ) -> None:
     """Say what is wrong with the room or machine, and what to do.
 
-    Looks at Python, packages, Java and disk space; at the database, its settings and its schema; at messages and the
-    journal; at the engine and what waits for it; at queues on hold, errors, locks, nodes and spheres. Nothing is
-    changed, and a room of an older version is not upgraded. Exits with 1 if there is a warning or something wrong.
+    Checks Python, packages, Java and disk space; the database, its settings and its schema; messages and the journal;
+    the engine and its waiting messages; queues on hold, errors, locks, nodes and spheres. Nothing is changed, and a
+    room of an older version is not upgraded. Exits with 1 if there is a warning or something wrong.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         *("form", "create", "copy", "modify", "mail", "ship", "get", "dossier"),
     ),
     "Find and follow": (
-        *("accept", "info", "history", "show", "locate", "trace", "journal", "slice", "why"),
+        *("count", "accept", "peek", "info", "history", "show", "locate", "trace", "journal", "slice", "why"),
         *("list", "next", "query", "table", "sql", "waiting", "spheres"),
     ),
     "Define what happens": (

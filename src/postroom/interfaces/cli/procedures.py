@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from postroom.stations.procedures.inspection import ProcedureExplained
 
-procedure_app = Commands(help="What stations do with messages by themselves.")
+procedure_app = Commands(help="Procedures: what stations do automatically.")
 
 ProcedureArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a procedure.", show_default=False)]
 
 
 @procedure_app.command("list")
 def procedure_list() -> None:
-    """List the procedures: at which station, whether they run, where they were written, since which version.
+    """List the procedures: station, state, where they are defined, since which version.
 
     \b
     Example:
@@ -46,9 +46,9 @@ def procedure_list() -> None:
 
 @procedure_app.command("disable")
 def procedure_disable(name: ProcedureArgument) -> None:
-    """Keep a procedure from running; it stays as it is written.
+    """Stop a procedure from running, without removing it.
 
-    What it would have handled waits at its station. Loading it again does not enable it.
+    Its messages wait at the station. Loading it again does not enable it.
 
     \b
     Example:
@@ -60,7 +60,7 @@ def procedure_disable(name: ProcedureArgument) -> None:
 
 @procedure_app.command("enable")
 def procedure_enable(name: ProcedureArgument) -> None:
-    """Let a procedure run again: all that its station holds is offered to it.
+    """Let a procedure run again, on all messages of its station.
 
     \b
     Example:
@@ -74,7 +74,7 @@ def procedure_enable(name: ProcedureArgument) -> None:
 def procedure_remove(name: ProcedureArgument) -> None:
     """Remove a procedure; messages stay where they are.
 
-    What it has left to be shipped later is shipped when its time has come.
+    Messages that it has scheduled to be shipped later are still shipped.
 
     \b
     Example:
@@ -98,11 +98,11 @@ def waiting(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most this many, the oldest.")] = WAITING_MAX,
 ) -> None:
-    """Say which working sets are not complete, and why.
+    """List incomplete working sets, and what they wait for.
 
-    What they have, what they wait for, and since when.
+    Shows what each set has, what it waits for, and since when.
 
-    It is as the engine has seen it; what has come since then is looked at by postroom run.
+    This is the state at the last step of the engine; run postroom run to include later messages.
 
     \b
     Examples:
@@ -127,7 +127,7 @@ def waiting(
     if len(found) == limit:
         output.note(f"the oldest {limit}; see more with --limit")
     if unseen:
-        output.note(f"{unseen} message(s) have not been looked at yet; postroom run does so")
+        output.note(f"{unseen} message(s) were not processed yet; do so with: postroom run")
 
 
 def _has(messages: Mapping[str, str]) -> str:

@@ -25,7 +25,7 @@ from postroom.limits import QUERY_SECONDS, SQL_SECONDS
 if TYPE_CHECKING:
     from postroom.stations.images import Answer
 
-table_app = Commands(help="Temporary tables: what queries have kept.")
+table_app = Commands(help="Temporary tables: saved results of queries.")
 
 TableArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="The name of a temporary table.", show_default=False)
@@ -37,7 +37,7 @@ def query(
     type: TypeArgument,
     conditions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FIELD=CONDITION", help="What is looked for.", show_default=False),
+        typer.Argument(metavar="FIELD=CONDITION", help="The conditions.", show_default=False),
     ] = None,
     scope: Annotated[
         str,
@@ -45,11 +45,11 @@ def query(
     ] = "local",
     into: Annotated[
         str | None,
-        typer.Option("--into", metavar="NAME", help="Keep what is found as a temporary table.", show_default=False),
+        typer.Option("--into", metavar="NAME", help="Save the result as a temporary table.", show_default=False),
     ] = None,
-    count: Annotated[bool, typer.Option("--count", help="Only say how many there are.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Print only the number of messages.")] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="How long nodes may take.")
+        float, typer.Option("--timeout", metavar="SECONDS", help="Time limit for the nodes.")
     ] = QUERY_SECONDS,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
@@ -57,10 +57,10 @@ def query(
 ) -> None:
     """Find messages by example, a condition for each field.
 
-    A condition is a value, a comparison (>10, <>10), a range (10..20), or a pattern (off*); of several, any. Without
-    one, standard input has a form with conditions in its fields; if that is empty too, all messages of the type are
-    found. So a password comes only from $POSTROOM_PASSWORD or the terminal. Other scopes than local
-    run on Spark, unless an index leads to a few messages.
+    A condition is a value, a comparison (>10, <>10), a range (10..20), or a pattern (off*); of several, one is enough.
+    Without one, standard input has a form with conditions in its fields; if that is empty too, all messages of the type
+    are found. So a password is read only from $POSTROOM_PASSWORD or the terminal. Scopes other than local run on Spark,
+    unless an index finds few messages.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def query(
         _show(answer)
     tell_damaged(answer)
     if into is not None:
-        output.note(f"{len(answer)} kept as {into}; ask them with: postroom sql")
+        output.note(f"{len(answer)} saved as {into}; query them with: postroom sql")
 
 
 def _conditions(words: list[str]) -> dict[str, str]:
@@ -152,7 +152,7 @@ def table_drop(
     name: TableArgument,
     station: StationOption = None,
 ) -> None:
-    """Drop a temporary table; the messages are where they are.
+    """Drop a temporary table; the messages are not affected.
 
     \b
     Example:
@@ -167,10 +167,10 @@ def sql(
     statement: Annotated[
         str, typer.Argument(metavar="STATEMENT", help="Spark SQL, beginning with SELECT.", show_default=False)
     ],
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long it may take.")] = SQL_SECONDS,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit.")] = SQL_SECONDS,
     station: StationOption = None,
 ) -> None:
-    """Ask the temporary tables of this station in SQL.
+    """Query the temporary tables of this station in SQL.
 
     It runs on this machine, with a Spark of its own, which Ctrl-C ends. Columns are key, place, and the fields of
     the type, with _ for blanks.

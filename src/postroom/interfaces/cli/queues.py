@@ -1,4 +1,4 @@
-"""Commands on queues: send, receive, accept, info, history, disable, enable, hierarchy, queue …"""
+"""Commands on queues: send, receive, count, peek, history, disable, enable, hierarchy, queue …"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from postroom.queues.results import Held, Listing, Received
     from postroom.room import Postroom
 
-queue_app = Commands(help="Make, remove and set up single queues.")
+queue_app = Commands(help="Create, remove and configure single queues.")
 
 
 class Processed(StrEnum):
@@ -66,18 +66,18 @@ def send(
     idempotency_key: Annotated[
         str | None,
         typer.Option(
-            "--idempotency-key", metavar="TEXT", help="Repeat safely: the same key sends once.", show_default=False
+            "--idempotency-key", metavar="TEXT", help="Makes a retry safe: the same key sends once.", show_default=False
         ),
     ] = None,
     cause: Annotated[
         str | None,
-        typer.Option("--cause", metavar="KEY", help="The message that this one follows from.", show_default=False),
+        typer.Option("--cause", metavar="KEY", help="The message that caused this one.", show_default=False),
     ] = None,
 ) -> None:
     """Send a message to a queue.
 
-    The body is --body, or what comes on standard input. On a terminal, type lines and end with one that starts with
-    a full stop. With --also, those that can take the message get it, and the others are named (exit code 1).
+    The body is --body, or standard input. On a terminal, type lines and end with one that starts with a full stop. With
+    --also, the queues that can accept the message get it, and the others are listed (exit code 1).
 
     \b
     Examples:
@@ -119,13 +119,13 @@ def receive(
     wait: Annotated[
         float | None, typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for a message.", show_default=False)
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on receiving, until Ctrl-C or --wait is over.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep receiving, until Ctrl-C or --wait is over.")] = False,
     or_fail: Annotated[bool, typer.Option("--or-fail", help="Exit with 3 if there is nothing to receive.")] = False,
 ) -> None:
     """Receive the next message of a queue or level.
 
-    Below a level, the first non-empty queue is taken, left to right. The message goes to standard output; the
-    queues found empty on the way are named on standard error.
+    Below a level, it receives from the first non-empty queue, left to right. The message goes to standard output; empty
+    queues on the way are listed on standard error.
 
     \b
     Examples:
@@ -174,20 +174,30 @@ def _follow_state(it: Postroom, queue: list[str], wait: float | None) -> None:
         output.note("")
 
 
-def accept(queue: OptionalQueueArgument = None) -> None:
-    """Count the messages of a queue, a level or the room.
+def count(queue: OptionalQueueArgument = None) -> None:
+    """Count the messages of a queue, a level or the room. Alias: accept.
 
     \b
     Examples:
+      postroom count
+      postroom count MASTER-QUEUE SUBQ-3
+    """
+    _show_counts(queue or [])
+
+
+def accept(queue: OptionalQueueArgument = None) -> None:
+    """The same as count: an alias, the name that Multics gave it.
+
+    \b
+    Example:
       postroom accept
-      postroom accept MASTER-QUEUE SUBQ-3
     """
     _show_counts(queue or [])
 
 
 def _show_counts(queue: list[str]) -> None:
     with opened() as it:
-        accepted = it.accept(*queue)
+        accepted = it.count(*queue)
     if settings.json:
         output.as_json(accepted.as_dict())
     elif not accepted.queues:
@@ -208,15 +218,25 @@ def _show_counts(queue: list[str]) -> None:
         )
 
 
-def info(queue: QueueArgument, limit: LimitOption = None) -> None:
-    """Show unprocessed messages; nothing is released.
+def peek(queue: QueueArgument, limit: LimitOption = None) -> None:
+    """Show unprocessed messages without receiving them. Alias: info.
 
     \b
     Example:
-      postroom info MASTER-QUEUE --limit 10
+      postroom peek MASTER-QUEUE --limit 10
     """
     with opened() as it:
-        _show(it.info(*queue, limit=limit), "no unprocessed message")
+        _show(it.peek(*queue, limit=limit), "no unprocessed message")
+
+
+def info(queue: QueueArgument, limit: LimitOption = None) -> None:
+    """The same as peek: an alias, the name that Multics gave it.
+
+    \b
+    Example:
+      postroom info MASTER-QUEUE
+    """
+    peek(queue, limit)
 
 
 def history(queue: QueueArgument, limit: LimitOption = None) -> None:
@@ -233,16 +253,16 @@ def history(queue: QueueArgument, limit: LimitOption = None) -> None:
 def disable(
     queue: QueueArgument,
     input_only: Annotated[
-        bool, typer.Option("--input-only", help="Only stop the inflow; messages can still be received (ANSI).")
+        bool, typer.Option("--input-only", help="Only stop sends; messages can still be received (ANSI).")
     ] = False,
     output_only: Annotated[
-        bool, typer.Option("--output-only", help="Only stop the outflow; messages are accepted and wait (ANSI).")
+        bool, typer.Option("--output-only", help="Only stop receives; messages are accepted and wait (ANSI).")
     ] = False,
 ) -> None:
     """Put a queue or level on hold.
 
-    It then neither accepts nor releases messages. Receivers that wait go on when it is enabled. The password of the
-    level named comes from $POSTROOM_PASSWORD, else from the terminal, else from a line of standard input.
+    It then neither accepts nor releases messages. Waiting receivers continue when it is enabled. The password of the
+    named level is read from $POSTROOM_PASSWORD, else from the terminal, else from a line of standard input.
 
     \b
     Example:
@@ -269,7 +289,7 @@ def enable(queue: QueueArgument) -> None:
 def hierarchy() -> None:
     """Print the tree of queues as a description.
 
-    What is printed loads to the same tree. Passwords are printed as their hashes, because only hashes are kept.
+    Loading the output gives the same tree. Passwords are printed as hashes, because only hashes are stored.
 
     \b
     Example:
@@ -301,13 +321,13 @@ def hierarchy() -> None:
 def queue_create(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
     discard_processed: Annotated[
-        bool, typer.Option("--discard-processed", help="Forget a message once it was received.")
+        bool, typer.Option("--discard-processed", help="Delete each message after it was received.")
     ] = False,
     with_password: Annotated[
         bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")
     ] = False,
 ) -> None:
-    """Make a queue without a description file.
+    """Create a queue without a description file.
 
     \b
     Example:
@@ -319,12 +339,12 @@ def queue_create(
     password = new_password(f"password for {name}") if with_password else None
     with opened(create=True) as it:
         it.create_queue(name, keep_processed=not discard_processed, password=password)
-    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"made {name}")
+    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"created {name}")
 
 
 @queue_app.command("list")
 def queue_list() -> None:
-    """List the queues of the room with their counts, as postroom accept does.
+    """List the queues of the room with their counts, as postroom count does.
 
     \b
     Example:
@@ -337,7 +357,7 @@ def queue_list() -> None:
 def queue_remove(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
 ) -> None:
-    """Remove a queue that was made by name and has no unprocessed messages.
+    """Remove a queue that has no unprocessed messages and is in no description.
 
     \b
     Example:
@@ -353,7 +373,7 @@ def queue_mode(
     processed: Annotated[Processed, typer.Argument(help="What to do with processed messages.", show_default=False)],
     queue: QueueArgument,
 ) -> None:
-    """Keep processed messages, or discard them (also those kept until now).
+    """Keep or discard processed messages (also those kept until now).
 
     \b
     Example:
@@ -364,22 +384,22 @@ def queue_mode(
     if settings.json:
         output.as_json({"status": status.DONE if changed else status.ALREADY, "changed": changed})
     else:
-        output.say(f"{processed.value}: {', '.join(changed)}" if changed else f"already so: {processed.value}")
+        output.say(f"{processed.value}: {', '.join(changed)}" if changed else f"already set: {processed.value}")
 
 
 @queue_app.command("password")
 def queue_password(queue: QueueArgument) -> None:
     """Set the password of a queue or level.
 
-    The one it has, or else that of the nearest level above, is asked for first. From standard input: that one on its
-    line, then the new one.
+    Its current password, or else that of the nearest level above, is asked for first. On standard input: one line with
+    the current one, then the new one.
 
     \b
     Example:
       postroom queue password orders
     """
     with opened() as it:
-        old = password_source("present password, or that of the level above")() if it.has_password(*queue) else None
+        old = password_source("current password, or that of the level above")() if it.has_password(*queue) else None
         it.set_password(*queue, password=new_password("new password"), old=old)
     output.as_json({"status": status.DONE}) if settings.json else output.say("password set")
 
@@ -388,7 +408,7 @@ def _refuse_message(it: Postroom, words: list[str]) -> None:
     """Raise if a queue is followed by words that are not below it: they were meant as the message."""
     if len(words) == 1 or _is_there(it, words):
         return
-    known = {name for count in it.accept().queues for name in (count.queue, "/".join(count.path))}
+    known = {name for count in it.count().queues for name in (count.queue, "/".join(count.path))}
     for place in range(len(words) - 1, 0, -1):
         if "/".join(words[:place]) in known:
             queue = " ".join(map(written, words[:place]))
@@ -398,7 +418,7 @@ def _refuse_message(it: Postroom, words: list[str]) -> None:
 
 def _is_there(it: Postroom, words: list[str]) -> bool:
     try:
-        it.accept(*words)
+        it.count(*words)
     except QueueLocked:
         pass  # by someone who reads a message of it
     except (ArgumentInvalid, QueueUnknown):

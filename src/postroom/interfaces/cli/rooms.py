@@ -37,28 +37,30 @@ if TYPE_CHECKING:
     from postroom.stations.story import Story, Told
     from postroom.store.journal import Event
 
-outbox_app = Commands(help="Look at effects that wait or failed.")
+outbox_app = Commands(help="Effects that are pending or have failed.")
 
 
 def load(
     files: Annotated[
         list[str], typer.Argument(help="Definition files (.qdl, .demaq, .flow, .form).", show_default=False)
     ],
-    check: Annotated[bool, typer.Option("--check", help="Only read and check; list every broken rule.")] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Let slicings and spaces go that still hold messages.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check the files, and list every problem.")] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Remove slicings and spaces even if they have messages.")
+    ] = False,
     change_passwords: Annotated[
-        bool, typer.Option("--change-passwords", help="As the operator: change passwords without the present ones.")
+        bool, typer.Option("--change-passwords", help="As the operator: change passwords without the current ones.")
     ] = False,
 ) -> None:
     """Load definitions from files, all or nothing.
 
-    The suffix tells the language. The .qdl files of one load are the room's queue description. A .demaq file is
-    a module of rules, in the place of the module of its name; a running engine uses it from its next step on.
-    The domains of .flow files are replaced, but for subscriptions and what else was added at run time.
-    The types and procedures of .form files are added, or are new versions; a message keeps the form that it was made
-    with, and a procedure that is disabled stays so.
-    What stays keeps its messages; a queue that would disappear must have none, and a slicing must hold none.
-    A .qdl file that changes or removes the password of a level needs the present one: $POSTROOM_PASSWORD, or typed.
+    The suffix determines the language. The .qdl files of one load are the room's queue description. A .demaq file is a
+    module of rules and replaces the module of its name; a running engine uses it from its next step on. The domains of
+    .flow files are replaced, except subscriptions and other additions made at run time. The types and procedures of
+    .form files are added, or become new versions; a message keeps the version it was created with, and a disabled
+    procedure stays disabled. Queues that remain keep their messages; a queue or slicing that would be removed must have
+    none. A .qdl file that changes or removes the password of a level needs the current one: $POSTROOM_PASSWORD, or
+    typed.
 
     \b
     Examples:
@@ -129,14 +131,14 @@ def _checked(files: list[str]) -> int:
 def trace(
     key: KeyArgument,
     causes: Annotated[
-        bool, typer.Option("--causes", help="Tell of all messages that it came from and led to, as a tree.")
+        bool, typer.Option("--causes", help="Show all messages that caused it and that it caused, as a tree.")
     ] = False,
-    values: Annotated[bool, typer.Option("--values", help="Tell what was written, edition by edition.")] = False,
+    values: Annotated[bool, typer.Option("--values", help="Show the values of each edition.")] = False,
 ) -> None:
     """List what happened to a message, oldest first.
 
-    Any station may ask, also after it is gone. With --causes, each message stands below the one that led to it, with
-    what made it: a rule, an arc, a procedure or someone by name.
+    Any station may ask, even after the message was deleted. With --causes, each message is printed below its cause,
+    with its creator: a rule, an arc, a procedure or a person.
 
     \b
     Examples:
@@ -146,9 +148,7 @@ def trace(
     """
     with opened() as it:
         if causes and values:
-            raise ArgumentInvalid(
-                argument="--values", why="it tells of one message, --causes of many: give one of them"
-            )
+            raise ArgumentInvalid(argument="--values", why="it shows one message, --causes many: give one of them")
         if values:
             _tell_values(key, it.trace_values(key))
             return
@@ -195,9 +195,9 @@ def _tell(story: Story) -> None:
         ],
     )
     if not story.complete:
-        output.note(f"there are more than these {len(story.messages)} messages; trace one of them to go on from there")
+        output.note(f"there are more than these {len(story.messages)} messages; trace one of them to see more")
     for node in story.silent:
-        output.note(f"node {node} did not answer: what is known there alone is missing")
+        output.note(f"node {node} did not answer: its part of the history is missing")
 
 
 def _in_tree(told: Told, traced: str) -> str:
@@ -229,7 +229,7 @@ def _stretch(event: Event) -> str:
 def locate(key: KeyArgument) -> None:
     """Say where a message is: a queue, a station or a mailbox.
 
-    Any station may ask, of any message.
+    Any station may ask for any message.
 
     \b
     Example:
@@ -240,7 +240,7 @@ def locate(key: KeyArgument) -> None:
     if settings.json:
         output.as_json({"key": key, "place": place})
     elif place is None:
-        output.note(f"{key} was processed and is no longer kept; postroom trace {key} tells its way")
+        output.note(f"{key} was processed and deleted; its history: postroom trace {key}")
     else:
         output.say(place)
 
@@ -249,12 +249,12 @@ def show(
     key: KeyArgument,
     edition: Annotated[
         int | None,
-        typer.Option("--edition", metavar="N", help="As it was; 1 is how it was created.", show_default=False),
+        typer.Option("--edition", metavar="N", help="An earlier edition; 1 is as it was created.", show_default=False),
     ] = None,
 ) -> None:
     """Show one message, or its filled form.
 
-    What was written on is kept in its earlier editions; postroom trace --values tells them.
+    Earlier editions of a form are kept; postroom trace --values lists them.
 
     \b
     Examples:
@@ -297,7 +297,7 @@ def journal(
 ) -> None:
     """Show the newest entries of the journal.
 
-    Every change of the room is in it; the oldest of them is printed first.
+    The journal has every change of the room. Prints the oldest entry first.
 
     \b
     Example:
@@ -335,9 +335,9 @@ def verify(
         )
     else:
         messages = f"{found.messages} message(s) in {found.queues} queue(s), {found.departed} gone"
-        output.say(f"{found.lines} line(s) of the journal tell of {messages}; all is as they say")
+        output.say(f"verified: {found.lines} journal entries, {messages}")
         if found.uncovered:
-            output.note(f"{found.uncovered} line(s) are older than digests; their times and names are not checked")
+            output.note(f"{found.uncovered} entries are older than digests; their times and names are not checked")
         if found.older:
             output.note(
                 f"{found.older} line(s) of an earlier version do not say all; for the rest the room was believed"
@@ -349,10 +349,10 @@ def verify(
 
 
 def mend() -> None:
-    """Set right what the room itself can tell.
+    """Repair what can be repaired without a backup.
 
-    Indexes are made anew from their tables, places and counts from the journal, and messages that no longer say what
-    was sent are set aside. Copy the file before. Exits with 1 if something is left that only a backup can mend.
+    Rebuilds indexes from their tables, corrects places and counts from the journal, and sets damaged messages aside.
+    Copy the file before. Exits with 1 if something is left that only a backup can restore.
 
     \b
     Example:
@@ -363,7 +363,7 @@ def mend() -> None:
     if settings.json:
         output.as_json(mended.as_dict())
     else:
-        output.say(f"indexes made anew; {mended.queues} queue(s) and {mended.places} message(s) set right")
+        output.say(f"rebuilt indexes; corrected {mended.queues} queue(s) and {mended.places} message(s)")
         for key in mended.set_aside:
             output.say(f"set aside: {key}")
         if mended.left:
@@ -378,7 +378,7 @@ def mend() -> None:
 
 @outbox_app.command("list")
 def outbox_list() -> None:
-    """List effects that are pending, or that failed and are kept.
+    """List effects that are pending or have failed.
 
     \b
     Example:
@@ -403,7 +403,7 @@ def outbox_retry(
 ) -> None:
     """Give a failed effect new attempts.
 
-    With the command line that its queue has now. A running engine takes it up at once.
+    It uses the current command line of its queue. A running engine starts it at once.
 
     \b
     Example:
@@ -418,7 +418,7 @@ def outbox_retry(
 def outbox_drop(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="From postroom outbox list.", show_default=False)],
 ) -> None:
-    """Take an effect out of the outbox without doing it.
+    """Remove an effect from the outbox without executing it.
 
     \b
     Example:

@@ -27,10 +27,10 @@ collection_app = Commands(help="Master data that rules read.")
 
 def catalog(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Only what has this name.", show_default=False)
+        str | None, typer.Argument(metavar="[NAME]", help="Only this definition.", show_default=False)
     ] = None,
 ) -> None:
-    """List what is defined, and where it was written.
+    """List all definitions, with file and line.
 
     \b
     Examples:
@@ -66,12 +66,12 @@ def explain(
     ],
     plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Start Spark and show its plan too.")] = True,
 ) -> None:
-    """Show what a rule, an arc or a procedure became.
+    """Show how a rule, an arc or a procedure is executed.
 
-    Of a rule: what it watches, reads and writes, and the query. Of an arc: its types, what its pattern binds, its
-    condition and result in Spark SQL. And Spark's plan, for which Spark is started; --no-plan does without.
-    Of a procedure: its sketches, how they are joined, how partners are searched for, the order of its actions; this
-    needs no Spark.
+    For a rule: what it watches, reads and writes, and the query. For an arc: its types, the names its pattern binds,
+    its condition and result in Spark SQL. For both also Spark's plan, for which Spark is started; --no-plan leaves it
+    out. For a procedure: its sketches, how they are joined, how partners are searched for, the order of its actions;
+    this needs no Spark.
 
     \b
     Examples:
@@ -162,7 +162,7 @@ def slice(
 
 
 def why(key: KeyArgument) -> None:
-    """Say which slices hold a message, and what would free it.
+    """Say which slices keep a message from being deleted.
 
     \b
     Example:
@@ -195,16 +195,16 @@ def try_(
         typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long arcs may be tried.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Time limit for arcs.")
     ] = TRY_SECONDS,
 ) -> None:
-    """Show what proposed definitions would do.
+    """Dry run: show what proposed definitions would do.
 
-    Rules, arcs, procedures or counters, with the messages that are stored.
+    Evaluates rules, arcs, procedures or counters on the stored messages.
 
-    Nothing is changed. Arcs and procedures are tried on Spark, which is started for it. Of procedures, the working sets
-    are shown that would be complete with what their stations hold, each by the message that completes it. Counters are
-    tried on what waits before them.
+    Nothing is changed. Arcs and procedures are tried on Spark, which is started for it. For procedures, it shows the
+    working sets that would be complete with the messages of their stations, each by the message that completes it.
+    Counters are tried on the messages that wait for them.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from postroom.spheres.compensation import Checked
     from postroom.spheres.monitor import SendShown, SphereTold
 
-sphere_app = Commands(help="Look at a sphere, end it, speak for a recipient.")
+sphere_app = Commands(help="One sphere: show, abort, settle, acknowledge.")
 
 SphereArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a sphere.", show_default=False)]
 
@@ -37,7 +37,7 @@ def spheres(
 ) -> None:
     """List the spheres, and who owns them.
 
-    Since when, how much they have sent, and why they failed.
+    Shows since when, how much they have sent, and why they failed.
 
     \b
     Examples:
@@ -58,9 +58,9 @@ def spheres(
 
 @sphere_app.command("show")
 def sphere_show(id: SphereArgument) -> None:
-    """Show all about a sphere: its token, what it requires, who takes part, and what became of each send.
+    """Show a sphere: its token, its conditions, its participants, and the outcome of each send.
 
-    An outcome is open while the sphere is, and parked if a compensation waits for its queue; then it says why.
+    An outcome is open while the sphere is active, and parked, with the reason, if a compensation waits for its queue.
 
     \b
     Example:
@@ -107,10 +107,10 @@ def _cells(send: SendShown) -> list[str | None]:
 def sphere_abort(
     id: SphereArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why: its owner is told, and so is everyone who looks.")
+        str, typer.Option("--reason", metavar="TEXT", help="The reason that its owner and others are shown.")
     ] = "an operator aborted it",
 ) -> None:
-    """Let a sphere fail: what it has sent is withdrawn or compensated.
+    """Abort a sphere: its messages are withdrawn or compensated.
 
     It stays ABORTING while a compensation waits for its queue.
 
@@ -133,13 +133,13 @@ def sphere_abort(
 def sphere_settle(
     url: Annotated[
         str,
-        typer.Argument(metavar="URL", help="Of a PostgreSQL database that spheres have enlisted.", show_default=False),
+        typer.Argument(metavar="URL", help="A PostgreSQL database that spheres have enlisted.", show_default=False),
     ],
 ) -> None:
-    """End what a database has prepared for spheres and heard no more of, as their tokens say.
+    """Resolve prepared transactions of spheres that are in doubt in a database.
 
-    What belongs to a committed sphere is committed, to an aborted one, rolled back. What is undecided or not of this
-    room is left alone. A program that uses another database says room.settle(connection).
+    Transactions of committed spheres are committed, those of aborted spheres rolled back. Those that are undecided or
+    not of this room are left alone. For other databases call room.settle(connection) in a program.
 
     \b
     Example:
@@ -159,10 +159,12 @@ def sphere_settle(
 @sphere_app.command("watch")
 def sphere_watch(
     state: Annotated[str, typer.Argument(metavar="STATE", help="Such as ABORTED.", show_default=False)],
-    queue: Annotated[list[str], typer.Argument(metavar="QUEUE", help="That is told.", show_default=False)],
-    stop: Annotated[bool, typer.Option("--stop", help="Tell it no more.")] = False,
+    queue: Annotated[
+        list[str], typer.Argument(metavar="QUEUE", help="The queue that gets the messages.", show_default=False)
+    ],
+    stop: Annotated[bool, typer.Option("--stop", help="Stop these messages.")] = False,
 ) -> None:
-    """Let a queue be told what comes into a state, for rules, arcs and recipients.
+    """Send a message to a queue for each arrival in a state.
 
     The engine puts a message into the queue for each arrival: the entity, its state, the one before, the reason.
     To look at a state without a queue: postroom receive STATE --follow
@@ -175,16 +177,16 @@ def sphere_watch(
     with opened() as it:
         it.watch_state(state, *queue, stop=stop)
     said = {"status": "00", "state": state, "queue": "/".join(queue), "told": not stop}
-    words = f"{said['queue']} is told no more of {state}" if stop else f"{said['queue']} is told of {state}"
-    output.as_json(said) if settings.json else output.say(words)
+    words = "gets no more messages about" if stop else "gets a message for each arrival in"
+    output.as_json(said) if settings.json else output.say(f"{said['queue']} {words} {state}")
 
 
 @sphere_app.command("acknowledge")
 def sphere_acknowledge(
     key: KeyArgument,
-    processed: Annotated[bool, typer.Option("--processed", help="What it asked for is done, too.")] = False,
+    processed: Annotated[bool, typer.Option("--processed", help="It was also processed.")] = False,
 ) -> None:
-    """Say for the recipient of a message that it was received, or processed: a sphere may wait for that.
+    """Acknowledge for a recipient that a message of a sphere was received, or processed.
 
     \b
     Examples:
@@ -205,16 +207,16 @@ def compensate(
         typer.Option(
             "--check",
             metavar="SECONDS",
-            help="Look this often; more than the slowest heartbeat. Default: as the last engine, else 5.",
+            help="Check interval; longer than the slowest heartbeat. Default: as the last engine, else 5.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Undo spheres whose owner has ended, until stopped.
 
-    An owner whose heartbeat has not changed in two looks an interval apart has ended; its spheres are aborted, and what
-    they sent is withdrawn or compensated. Compensations that wait for their queue are tried again. Several engines may
-    run, and postroom run is one of them. SIGTERM or Ctrl-C finishes what is in hand and stops.
+    An owner whose heartbeat has not changed in two checks an interval apart has ended; its spheres are aborted, and
+    their messages are withdrawn or compensated. Parked compensations are retried. Several engines may run, and postroom
+    run is one of them. SIGTERM or Ctrl-C finishes the current check and stops.
 
     \b
     Examples:
@@ -227,7 +229,7 @@ def compensate(
 
         def stop(_signal: int, _frame: FrameType | None) -> None:
             engine.stop()
-            output.note("stopping; what is in hand is finished first")
+            output.note("stopping after the current work")
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
@@ -242,7 +244,7 @@ def _finish(checked: Checked) -> None:
         output.as_json({"status": "00", **checked.as_dict()})
         return
     output.say(
-        f"{checked.spheres} sphere(s) at the last look, {checked.aborted} aborted, {checked.compensated} compensated"
+        f"{checked.spheres} sphere(s) at the last check, {checked.aborted} aborted, {checked.compensated} compensated"
     )
     if checked.parked:
         output.note(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from postroom.stations.catalog import Edition
     from postroom.stations.images import Answer, Image
 
-dossier_app = Commands(help="Messages of a station that belong together.")
+dossier_app = Commands(help="Dossiers: named folders of messages at a station.")
 
 SUMMARY_CHARS = 60
 STANDARD_INPUT = "standard input"
@@ -40,11 +40,11 @@ DossierArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name o
 
 def form(
     type: TypeArgument,
-    source: Annotated[bool, typer.Option("--source", help="As it is written in a .form file.")] = False,
+    source: Annotated[bool, typer.Option("--source", help="Print it as in a .form file.")] = False,
 ) -> None:
     """Print the empty form of a message type.
 
-    Filled in, it is what create and query take on standard input.
+    Filled in, it is the standard input of create and query.
 
     \b
     Examples:
@@ -72,14 +72,14 @@ def create(
     type: TypeArgument,
     fields: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FIELD=VALUE", help="What the fields say.", show_default=False),
+        typer.Argument(metavar="FIELD=VALUE", help="The values of the fields.", show_default=False),
     ] = None,
     station: StationOption = None,
 ) -> None:
-    """Make a message by filling in a form; prints its key.
+    """Create a message by filling in a form; prints its key.
 
     Without FIELD=VALUE, standard input has a filled form, a JSON object, or a JSON list of objects: many messages in
-    one commit, all or none. So a password comes only from $POSTROOM_PASSWORD or the terminal.
+    one commit, all or none. So a password is read only from $POSTROOM_PASSWORD or the terminal.
 
     \b
     Examples:
@@ -119,14 +119,12 @@ def copy(
 
 def modify(
     key: KeyArgument,
-    fields: Annotated[
-        list[str], typer.Argument(metavar="FIELD=VALUE", help="What is written now.", show_default=False)
-    ],
+    fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE", help="The new values.", show_default=False)],
     station: StationOption = None,
 ) -> None:
-    """Write into a message of this station; prints the form.
+    """Change fields of a message here; prints the form.
 
-    A required field is fixed, and so is one that is to be entered once and has been.
+    Required fields cannot be changed, nor fields of the kind "once" that have a value.
 
     \b
     Example:
@@ -179,7 +177,7 @@ def next_(
 
 
 def mail(station: StationOption = None) -> None:
-    """List the mail that waits; postroom get brings it in.
+    """List waiting mail; postroom get moves it to the station.
 
     \b
     Example:
@@ -202,7 +200,7 @@ def ship(
 ) -> None:
     """Ship messages into the mailbox of another station.
 
-    They leave this station, and its dossiers. If the way is cut, they are delivered later.
+    They leave this station and its dossiers. If the network is interrupted, they are delivered later.
 
     \b
     Examples:
@@ -226,7 +224,7 @@ def get(
     limit: LimitOption = None,
     station: StationOption = None,
 ) -> None:
-    """Bring in the mail that waits, oldest first.
+    """Move waiting mail to the station, oldest first.
 
     Prints its keys.
 
@@ -248,7 +246,7 @@ def dossier_add(
     keys: KeysArgument,
     station: StationOption = None,
 ) -> None:
-    """Put messages of this station into a dossier; the first one begins it.
+    """Put messages of this station into a dossier; the first one creates it.
 
     \b
     Example:
@@ -381,7 +379,7 @@ def _show(found: Answer, nothing: str) -> None:
 
 def tell_damaged(found: Answer) -> None:
     if found.damaged:
-        output.note(f"left out, because they no longer say what was written: {', '.join(found.damaged)}")
+        output.note(f"left out, because they are damaged: {', '.join(found.damaged)}")
 
 
 def summary(image: Image) -> str:

@@ -12,14 +12,14 @@ from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, ConfOption, MasterOption, opened, settings, spark_settings
 from postroom.model.moment import span, to_datetime, to_iso, to_span
 
-retention_app = Commands(help="Say how long what grows with use is kept.")
+retention_app = Commands(help="How long records that grow with use are kept.")
 _KINDS = "spheres, heartbeats, visits, receipts or meta-events"
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @retention_app.command("list")
 def retention_list() -> None:
-    """List the kinds of things that grow with use, and how long each is kept.
+    """List the kinds of records that grow with use, and how long each is kept.
 
     \b
     Example:
@@ -41,11 +41,11 @@ def retention_set(
         str, typer.Argument(metavar="AGE", help="Such as 30d, 12h or 90m; or: forever.", show_default=False)
     ],
 ) -> None:
-    """Say how long a kind of thing is kept.
+    """Set how long a kind of record is kept.
 
-    What is older goes with the next sweep, or by an engine that runs. What is still needed never goes: a sphere
-    that has not ended, a database in doubt, mail on its way. A receipt that is gone no longer recognises its
-    idempotency key: a retry after that makes a second message.
+    Older records are deleted by the next sweep, or by a running engine. Records that are still needed are kept: a
+    sphere that has not ended, a database in doubt, mail in transit. After a receipt is deleted, its idempotency key is
+    not recognised: a retry then creates a second message.
 
     \b
     Examples:
@@ -63,13 +63,12 @@ def retention_set(
 
 
 def sweep(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
 ) -> None:
-    """Remove what nothing needs any more.
+    """Delete messages and records that are no longer needed.
 
-    These are processed messages that no slice holds, and what was kept long enough.
-    How long things are kept is said with postroom retention. A running engine does the same by itself. The journal
-    still answers trace.
+    Deletes processed messages that belong to no slice, and records after their retention time (postroom retention). A
+    running engine does this automatically. The history stays in the journal, for trace.
 
     \b
     Examples:
@@ -90,23 +89,23 @@ def sweep(
 
 def archive(
     folder: Annotated[
-        str | None, typer.Argument(metavar="FOLDER", help="Where archives are, or are to be.", show_default=False)
+        str | None, typer.Argument(metavar="FOLDER", help="The folder of the archives.", show_default=False)
     ] = None,
     before: Annotated[
         str | None,
         typer.Option(
-            "--before", metavar="WHEN", help="Lines older than this time (ISO 8601) or age (90d).", show_default=False
+            "--before", metavar="WHEN", help="Entries older than this time (ISO 8601) or age (90d).", show_default=False
         ),
     ] = None,
-    moved: Annotated[bool, typer.Option("--moved", help="Say that archives are in FOLDER now.")] = False,
+    moved: Annotated[bool, typer.Option("--moved", help="The archives are in FOLDER now.")] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
 ) -> None:
     """Move the older part of the journal into a folder.
 
-    Spark writes it as Parquet. It is read back and compared before a line is removed; killed at any moment, it has
-    archived or not, and the next run goes on. trace, locate and verify answer as before, as long as the folder is
-    there. Without a time the archives are listed.
+    Spark writes it as Parquet. It is read back and compared before an entry is removed. If it is killed, it has
+    archived everything or nothing, and the next run continues. trace, locate and verify work as before, as long as the
+    folder is there. Without a time the archives are listed.
 
     \b
     Examples:
@@ -135,21 +134,19 @@ def archive(
             [(each.folder, each.first, each.last, each.lines, to_iso(to_datetime(each.until))) for each in found],
         )
     else:
-        output.note("no line is so old" if before else "nothing is archived")
+        output.note("no entry is that old" if before else "nothing is archived")
 
 
 def backup(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The backup to write.", show_default=False)],
-    replace: Annotated[bool, typer.Option("--replace", help="Put it in the place of a file that is there.")] = False,
-    no_check: Annotated[
-        bool, typer.Option("--no-check", help="Also of a room that does not agree with its journal.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Even if the room does not match its journal.")] = False,
 ) -> None:
-    """Write the whole room into one file while it is in use.
+    """Write the whole room into one file, while it is in use.
 
-    The file has the room as it was in one moment, and is verified before it is there. It is a room on SQLite, whatever
-    store this one is in, and postroom restore makes a room on SQLite or PostgreSQL of it. Archives of the journal are
-    not in it: copy their folders.
+    The file is a consistent snapshot, and is verified before it gets its name. It is a room on SQLite, whatever store
+    this one is in, and postroom restore creates a room on SQLite or PostgreSQL from it. Archives of the journal are not
+    in it: copy their folders.
 
     \b
     Examples:
@@ -161,18 +158,20 @@ def backup(
     if settings.json:
         output.as_json({"status": "00", **made.as_dict()})
     else:
-        output.say(f"{made.file}: {made.lines} line(s) of the journal, {made.messages} message(s), verified")
+        output.say(f"{made.file}: {made.lines} journal entries, {made.messages} message(s), verified")
 
 
 def restore(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A backup.", show_default=False)],
-    replace: Annotated[bool, typer.Option("--replace", help="Also if the room is not empty: all in it goes.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Even if the room is not empty; deletes everything in it.")
+    ] = False,
 ) -> None:
-    """Make a room of a backup, in a new file or an empty database.
+    """Create a room from a backup.
 
-    End every process that uses the room first. The restored room gives out no key that the one of the backup can have
-    given out since, unless that were more than 100,000; leases of engines are free, and spheres whose owners do not
-    know it are aborted by the next engine.
+    End every process that uses the room first. The restored room does not reuse keys that the original has given out
+    since the backup, up to 100,000. Leases of engines are free. Unfinished spheres are aborted by the next engine,
+    because their owners do not use this room.
 
     \b
     Examples:
@@ -189,7 +188,7 @@ def restore(
     if settings.json:
         output.as_json({"status": "00", "room": room, "lines": found.lines, "message_count": found.messages})
     else:
-        output.say(f"{room}: {found.lines} line(s) of the journal, {found.messages} message(s), verified")
+        output.say(f"{room}: {found.lines} journal entries, {found.messages} message(s), verified")
 
 
 def _age(text: str, argument: str) -> timedelta:

@@ -22,7 +22,7 @@ KIND = "procedure"
 
 @dataclass(frozen=True, slots=True)
 class KeptProcedure:
-    """A procedure as it is kept."""
+    """A stored procedure."""
 
     procedure: Procedure
     enabled: bool

@@ -77,7 +77,7 @@ def sketch_names(subject: Subject) -> Found:
     seen: set[str] = set()
     for each in subject.procedure.sketches:
         if each.name in seen:
-            yield each.position, f"there is a sketch {each.name} already"
+            yield each.position, f"there are two sketches {each.name}"
         seen.add(each.name)
 
 

@@ -264,7 +264,7 @@ def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = (
             if stored.key not in damaged:
                 depths.append(marks(stored.properties).depth)
             else:
-                why = f"message {key_text(stored.key)} no longer says what was written"
+                why = f"message {key_text(stored.key)} does not match its hash"
                 each.outcome = Outcome(code=DAMAGED, why=why)
         each.depth = min(depths, default=0)
         if each.outcome is None and each.depth >= CHAIN_MAX:

@@ -57,7 +57,7 @@ def _guilt(end: _End, seconds: float, most: float) -> Outcome:
         return Outcome(code=CODE, why="a function killed its worker")
     if seconds < most:
         return Outcome(code=SLOW)
-    return Outcome(code=CODE, why=f"a function took longer than {most:g} seconds")
+    return Outcome(code=CODE, why=f"a function exceeded the limit of {most:g} seconds")
 
 
 def _station(bench: Bench, complete: Complete) -> str:

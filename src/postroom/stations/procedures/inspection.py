@@ -29,7 +29,7 @@ _TRIES = 1_000  # candidates that are compared to show one set
 
 @dataclass(frozen=True, slots=True)
 class ProcedureExplained:
-    """What a procedure became."""
+    """How a procedure is executed."""
 
     procedure: str
     station: str
@@ -104,7 +104,7 @@ class Waiting:
 
 
 class WaitingSets(list[Waiting]):
-    """The working sets that wait at the nodes that answer, and why others do not."""
+    """The working sets that wait at the nodes that answer, and why other nodes do not answer."""
 
     def __init__(self, found: Iterable[Waiting] = (), missing: Mapping[str, str] | None = None) -> None:
         super().__init__(found)

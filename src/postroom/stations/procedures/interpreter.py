@@ -430,7 +430,7 @@ class _Steps:
             return None
         keys = [key_text(stored.key)]
         if not stored.sound:
-            why = f"message {keys[0]} no longer says what was written"
+            why = f"message {keys[0]} does not match its hash"
             tell(tx, station, procedure, DAMAGED, why, keys, form, 1)
             return None
         known = marks(stored.properties)

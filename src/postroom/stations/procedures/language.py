@@ -156,7 +156,7 @@ class _Reader:
         later = _AFTER.fullmatch(where) if operation is Operation.SHIP else None
         after = None if later is None else (int(later["count"]), later["unit"])
         if later is None and operation is Operation.SHIP and _LIKE_AFTER.fullmatch(where):
-            what = "after NUMBER seconds, minutes, hours or days is expected here; a name with after stands in quotes"
+            what = "after NUMBER seconds, minutes, hours or days is expected here; put a name with after in quotes"
             _fail(replace(position, column=position.column + row.rindex("after")), what, "syntax")
         where = where if later is None else later["where"]
         if bool(where) != (operation is not Operation.LEAVE):

@@ -26,7 +26,7 @@ from postroom.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """A working set that would be complete, and what would become of each of its messages."""
+    """A working set that would be complete, and what would happen to its messages."""
 
     key: str  # of the message that completes it
     queue: str  # its station
