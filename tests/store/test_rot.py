@@ -151,12 +151,13 @@ def flip(file: Path, position: int, bit: int) -> None:
 
 
 def check(look: Look) -> None:
+    """Only the newest of a queue may be missed without an error: nothing that is looked at on the way knows of them."""
     expected = SENT[8:]
     assert set(look.got) <= set(expected), "a changed message was delivered"
     assert len(set(look.got)) == len(look.got), "a message was delivered twice"
     assert [body for body in expected if body in set(look.got)] == look.got, "out of order"
     if look.got != expected:
-        assert look.said, "messages are missing, and nobody was told"
+        assert look.said or look.got == expected[: len(look.got)], "messages are missing, and nobody was told"
         assert look.named or not look.opened, f"messages are missing, and verify does not name it: {look.said}"
 
 
