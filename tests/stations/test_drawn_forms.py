@@ -227,6 +227,13 @@ def test_very_many_drawings_with_one_slip_are_refused_or_read_as_they_are(pair: 
     _check_mutation(pair, data)
 
 
+def test_a_line_without_a_blank_may_be_longer_by_blanks() -> None:
+    (form,) = parse("type T\n| please fill in |\n| A: ____ |\nfield A string free", "f")
+    drawn = form.shown({"A": "x"})
+    assert "please fill in |" in drawn
+    assert _told(form, drawn.replace("please fill in |", "please fill in   |")) == {"A": "x"}
+
+
 def test_moments_keep_their_zone_in_a_drawing() -> None:
     (form,) = parse("type T\n| At: ______________ |\n| When: __ |\nfield At timestamp free\nfield When time free", "f")
     said: dict[str, FieldValue] = {

@@ -178,7 +178,7 @@ class _Reader:
         # Lines without a blank may be alike; and one that has all labels of another, and more, is meant.
         place = max(left or fitting, key=lambda each: sum(end - start for start, end in self._lines[each].labels))
         line = self._lines[place]
-        if len(inside) > len(line.drawn):  # something was put in
+        if line.blanks and len(inside) > len(line.drawn):  # something was put in
             self._label_in(inside[line.blanks[-1].start :], number, column + line.blanks[-1].start)
         self._take(place, list(line.cells(inside)), inside, number, column)
         return True
