@@ -90,6 +90,7 @@ def test_a_statement_that_takes_too_long_is_ended_with_its_java(ann: Station, sp
 
 def test_an_interrupt_ends_a_statement_and_its_java(ann: Station) -> None:
     begun = threading.Event()
+    assert signal.getsignal(signal.SIGINT) not in (None, signal.SIG_IGN, signal.SIG_DFL)
 
     def interrupt() -> None:
         begun.wait(60)

@@ -7,6 +7,7 @@ request; those that wait for work are kept, for starting one takes a third of a 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import struct
 import sys
@@ -20,6 +21,7 @@ from postroom.engine.worker import Bounds
 _LENGTH = struct.Struct(">Q")
 _ANSWER, _NEWS = b"=", b"+"  # what a process says begins with one of them
 _IDLE_MAX = 2  # how many are kept waiting
+_LOOK_SECONDS = 0.5
 
 
 class Ended(Exception):
@@ -33,19 +35,19 @@ class Ended(Exception):
 class Attendants:
     """The processes that run one module. Each asker has one to itself."""
 
-    def __init__(self, module: str, *, tries: int = 2) -> None:
+    def __init__(self, module: str) -> None:
         self._module = module
-        self._tries = tries  # processes die by themselves, too: guilty is who does it as often
         self._owner = os.getpid()
         self._idle: list[_Attendant] = []
         self._lock = threading.Lock()
 
-    def ask(self, request: bytes, heard: Callable[[bytes], None] | None = None) -> bytes:
+    def ask(self, request: bytes, heard: Callable[[bytes], None] | None = None, *, tries: int = 2) -> bytes:
         """The answer to a request; raises Ended if it cannot be had within bounds.
 
-        ``heard`` is called with whatever the process tells on the way.
+        ``heard`` is called with whatever the process tells on the way. Processes die by themselves, too: guilty is a
+        request that does it as often as it is tried.
         """
-        for _ in range(self._tries - 1):
+        for _ in range(tries - 1):
             try:
                 return self._asked(request, heard)
             except Ended as end:
@@ -109,16 +111,22 @@ class _Attendant:
     def ask(self, request: bytes, heard: Callable[[bytes], None] | None) -> bytes:
         try:
             _write(self._to, request)
-            said = _read(self._from)
+            said = self._said()
             while said is not None and said.startswith(_NEWS):
                 if heard is not None:
                     heard(said[1:])
-                said = _read(self._from)
+                said = self._said()
         except BrokenPipeError:
             said = None
         if said is None:
             raise Ended(self.end() != signal.SIGALRM)
         return said[1:]
+
+    def _said(self) -> bytes | None:
+        """What it says next. A signal that came to another thread of ours is noticed between two looks."""
+        while not select.select([self._from], [], [], _LOOK_SECONDS)[0]:
+            pass
+        return _read(self._from)
 
     def end(self) -> int:
         """Whatever it and its children do, they do no more; answers with the signal that ended it."""

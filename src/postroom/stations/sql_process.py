@@ -41,12 +41,13 @@ def answer(request: bytes, tell: Tell) -> bytes:
         said = {"tables": tables(session, *rest)} if verb == "tables" else run(session, tell, *rest)
     except SqlRefused as error:
         said = {"refused": error.facts["why"]}
-    except PySparkException as error:
-        said = {"refused": one_line(error)}
     except (Py4JNetworkError, OSError):  # Java has ended: it had not enough memory
         os._exit(1)
-    except Py4JError as error:  # Java gave up: too deep, or too large
-        said = {"refused": f"Spark cannot work it out ({one_line(error)[:200]})"}
+    except (PySparkException, Py4JError) as error:
+        if "OutOfMemoryError" in str(error):  # Java is about to end
+            os._exit(1)
+        why = one_line(error)
+        said = {"refused": why if isinstance(error, PySparkException) else f"Spark cannot work it out ({why[:200]})"}
     return json.dumps(said).encode()
 
 
