@@ -92,8 +92,8 @@ def _asked(request: list[Any], progress: Progress | None = None) -> dict[str, An
         said: dict[str, Any] = json.loads(_processes.ask(json.dumps(request).encode(), heard, tries=tries))
     except Ended as end:
         if end.in_time:
-            raise SqlRefused(why="it took more memory than it may take, and was ended") from None
-        why = f"it took longer than {request[0]:g} seconds, and was ended; postroom sql --timeout gives it more"
+            raise SqlRefused(why="it exceeded the memory limit of 1 GiB, and was ended") from None
+        why = f"it exceeded the limit of {request[0]:g} seconds, and was ended; postroom sql --timeout sets another"
         raise SqlRefused(why=why) from None
     if "refused" in said:
         raise SqlRefused(why=said["refused"])
