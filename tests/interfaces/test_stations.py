@@ -619,7 +619,7 @@ def test_damaged_messages_are_named(fees: Run, tmp_path: Path) -> None:
 def test_temporary_tables_are_listed_shown_and_dropped(fees: Run) -> None:
     assert fees("table", "list").err == "none; make one with: postroom query TYPE --into NAME\n"
     kept = fees("query", "FEE", "Fee>10", "--into", "big")
-    assert (len(kept.out.splitlines()), kept.err) == (3, "2 kept as big; ask them with: postroom sql\n")
+    assert (len(kept.out.splitlines()), kept.err) == (3, "2 saved as big; query them with: postroom sql\n")
     assert fees("table", "list").out.splitlines()[1].split() == ["big", "FEE", "2", "local"]
     assert fees("table", "list", "--json").json == {
         "status": "00",
