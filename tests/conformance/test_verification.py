@@ -162,5 +162,5 @@ def test_a_journal_of_an_earlier_version_is_not_called_damaged(room: Postroom) -
     assert (found.older, found.differences) == (1, ())
     assert after(room, "UPDATE messages SET number = 2").differences, "what it says is still compared"
     room.store.transact("send", lambda tx: tx.session.run("DELETE FROM queues"))
-    with pytest.raises(JournalTooOld, match=f"line {first} of the journal"):
+    with pytest.raises(JournalTooOld, match=f"entry {first} of the journal"):
         room.verify()

@@ -74,7 +74,7 @@ def test_a_line_that_no_longer_says_which_message_it_is_about(room: Postroom, to
     room.receive("q")
     change(room, "UPDATE journal SET message = NULL WHERE verb = 'take'")
     found = told(room, "journal", deep=True)
-    assert "line 3 of the journal is about no message" in [each.what for each in found]
+    assert "entry 3 of the journal is about no message" in [each.what for each in found]
 
 
 def test_counts_that_are_off(room: Postroom, told: Told) -> None:

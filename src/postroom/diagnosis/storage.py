@@ -87,7 +87,7 @@ def chains(case: Case) -> Iterator[Told]:
     sample = None if case.deep else SAMPLE_MESSAGES
     for key, line in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX)):
         if key is None:
-            yield wrong(f"line {line} of the journal is about no message", "journal", "postroom verify")
+            yield wrong(f"entry {line} of the journal is about no message", "journal", "postroom verify")
         else:
             what = f"the journal has a gap in what happened to message {key_text(key)}"
             yield wrong(what, "journal", f"postroom trace {key_text(key)}; then restore a backup")
