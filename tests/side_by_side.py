@@ -21,12 +21,13 @@ ROOT = Path(__file__).parents[1]
 #: The longest first, so that both lanes end at about the same time. What is not named here is the last part.
 PARTS = (
     ("tests/docs",),
-    ("tests/faults",),
     ("tests/stations",),
-    ("tests/rules", "tests/oracle"),
+    ("tests/spheres", "tests/store"),
     ("tests/flows", "tests/examples"),
-    ("tests/interfaces",),
+    ("tests/rules", "tests/oracle"),
     ("tests/engine", "tests/conformance"),
+    ("tests/faults",),
+    ("tests/interfaces",),
 )
 REST = tuple(f"--ignore={folder}" for part in PARTS for folder in part)
 LANES = 2
