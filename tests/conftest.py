@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Makes one more room on PostgreSQL.
 Urls = Callable[[], str]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so shells start what runs in the background, and its children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _schemas = count(1)
 _real_hasher = password._hasher
