@@ -179,6 +179,7 @@ class Client:
         self.world.say(self, point)
         self._pause()
         if self.order == "fail":
+            self.world.wake()  # who sleeps looks again after a while: a commit that failed at its end wakes nobody
             raise faults.FaultInjected(point)
         if self.order == "kill":
             self.killed = True
