@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from postroom.engine.garbage import collector_off
+from postroom.engine.spark.collector import collector_off
 
 #: Key, station, type and what it says.
 Message = tuple[int, str, str, dict[str, Any]]

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import apsw
 
-from postroom.engine.java import java_home
+from postroom.engine.spark.java import java_home
 from postroom.errors import JavaMissing
 
 #: Packages whose speed is part of a figure: ours, and the peers'.

@@ -19,14 +19,14 @@ from typing import Any
 import postroom
 from curves import curve
 from lines import Line
-from postroom.engine.effects import Arrival, Effects
-from postroom.engine.pipeline import steps
-from postroom.engine.serial import Timeline
-from postroom.engine.step import LEASE
+from postroom.engine.steps.effects import Arrival, Effects
+from postroom.engine.steps.pipeline import steps
+from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.step import LEASE
 from postroom.room import Postroom
-from postroom.rules.chunks import Base, packed, unpacked
-from postroom.rules.share import RulesShare
-from postroom.rules.worker import evaluated
+from postroom.rules.evaluation.chunks import Base, packed, unpacked
+from postroom.rules.evaluation.share import RulesShare
+from postroom.rules.evaluation.worker import evaluated
 from program import Bench, run, tell
 
 FORK = """

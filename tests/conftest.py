@@ -88,7 +88,7 @@ def room(url: str) -> Iterator[Postroom]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of a test run; what needs another one runs in a process of its own."""
-    from postroom.engine.spark import session, stop
+    from postroom.engine.spark.session import session, stop
 
     yield session("local[2]")
     stop()

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from postroom.engine import launch, spark
+from postroom.engine.spark import launch
+from postroom.engine.spark import session as spark
 
 _WRITING_SECONDS = 300
 

@@ -23,7 +23,7 @@ from time import monotonic, sleep
 
 import pyspark
 
-from postroom.engine.java import java_home
+from postroom.engine.spark.java import java_home
 
 START_SECONDS = 120
 END_SECONDS = 10

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from postroom.room import Postroom, QueueHandle, open
     from postroom.spheres.sending import Compensation
     from postroom.spheres.sphere import Sphere
-    from postroom.stations.functions import function
-    from postroom.stations.images import Answer, Image
+    from postroom.stations.forms.functions import function
+    from postroom.stations.queries.images import Answer, Image
     from postroom.stations.station import Station
 
 __all__ = [
@@ -45,11 +45,11 @@ __all__ = [
 
 #: Where each name is. It is imported when it is first asked for: ``postroom --help`` needs none of them.
 _HOME = {
-    "Answer": "stations.images",
+    "Answer": "stations.queries.images",
     "Compensation": "spheres.sending",
     "Field": "model.types",
     "Format": "model.body",
-    "Image": "stations.images",
+    "Image": "stations.queries.images",
     "Kind": "model.types",
     "Message": "model.message",
     "MessageType": "model.types",
@@ -58,7 +58,7 @@ _HOME = {
     "QueueHandle": "room",
     "Sphere": "spheres.sphere",
     "Station": "stations.station",
-    "function": "stations.functions",
+    "function": "stations.forms.functions",
     "open": "room",
 }
 

@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from postroom.engine import spark as engine
 from postroom.engine.datasource.delivery import Put
 from postroom.engine.datasource.source import Source
-from postroom.flows.chart import Charts
-from postroom.flows.meta import By, broker_name
+from postroom.engine.spark import session as engine
+from postroom.flows.graph.meta import By, broker_name
+from postroom.flows.graph.versions import Charts
 from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
-from postroom.room.doors import Doors
+from postroom.room.admission import RoomAdmission
 from postroom.rules.catalog import Programs
-from postroom.store.base import Store
-from postroom.store.owner import process_token
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.owner import process_token
+from postroom.store.kernel.transaction import Transaction
 
 __all__ = ["register", "session", "stop"]
 
@@ -47,9 +47,11 @@ class RoomSource(Source):
     """The data source with the room's own way in: what comes from Spark enters a queue as everything else does."""
 
     @staticmethod
-    def entrance(store: Store) -> Put:
+    def admission(store: Store) -> Put:
         verbs = Verbs(
-            store, User(f"{process_token()}/spark", "spark"), Doors(Programs(), Charts(), By("spark", broker_name()))
+            store,
+            User(f"{process_token()}/spark", "spark"),
+            RoomAdmission(Programs(), Charts(), By("spark", broker_name())),
         )
 
         def put(tx: Transaction, queue: str, drafts: Sequence[Draft]) -> Sequence[int]:

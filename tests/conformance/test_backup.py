@@ -21,10 +21,10 @@ from postroom.errors import (
     StoreUnavailable,
 )
 from postroom.room import Postroom
-from postroom.store.portable import _tables
-from postroom.store.session import Row
+from postroom.store.kernel.session import Row
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.sqlite import SqliteStore
-from postroom.store.transaction import Transaction
+from postroom.store.upkeep.portable import _tables
 
 #: Makes the address of one more room, in the other kind of store than the room of the test, or in the same.
 Place = Callable[[str], str]

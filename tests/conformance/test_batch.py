@@ -11,9 +11,9 @@ from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
 from postroom.room import Postroom
-from postroom.store.batch import Batch, Change, Places, Put, Reset, Stale, Take, admit_nothing
-from postroom.store.queues import Keep, Queue
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.batch import Batch, Change, Places, Put, Reset, Stale, Take, admit_nothing
+from postroom.store.kernel.queues import Keep, Queue
+from postroom.store.kernel.transaction import Transaction
 
 Make = Callable[[Transaction, Callable[[str], Queue]], Sequence[Change]]
 

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 import postroom
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 SENDER = """
 import sys, postroom

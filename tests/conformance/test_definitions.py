@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postroom.model.definitions import Definition, Position
 from postroom.room import Postroom
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 
 def names(tx: Transaction, version: int | None = None) -> list[str]:

@@ -7,9 +7,9 @@ import pytest
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES
 from postroom.room import Postroom
-from postroom.store.batch import Batch
-from postroom.store.epochs import END, Epoch
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.batch import Batch
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.epochs import END, Epoch
 
 
 def test_an_epoch_begins_with_a_change_and_ends_with_the_next(room: Postroom) -> None:

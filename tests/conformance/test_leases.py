@@ -9,7 +9,7 @@ import pytest
 import postroom
 from postroom.errors import LeaseHeld, LeaseLost
 from postroom.room import Postroom
-from postroom.store.owner import is_alive, process_token
+from postroom.store.kernel.owner import is_alive, process_token
 
 SECOND = 1_000_000
 

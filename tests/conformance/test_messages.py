@@ -12,9 +12,9 @@ from postroom.errors import CommitUnknown, RoomForked, StoreStopped
 from postroom.model.key import key_number
 from postroom.model.message import Draft, Stored
 from postroom.room import Postroom
-from postroom.store.messages import State
-from postroom.store.queues import Queue
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
 
 
 def find_queue(tx: Transaction, name: str) -> Queue:

@@ -13,12 +13,12 @@ import postroom
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Draft, message_hash
 from postroom.room import Postroom
-from postroom.store.batch import Batch, Places, Put, Reset, Take
+from postroom.store.kernel.batch import Batch, Places, Put, Reset, Take
+from postroom.store.kernel.queues import Keep, Queue
+from postroom.store.kernel.slices import Member
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS, for_postgres, for_sqlite
-from postroom.store.queues import Keep, Queue
-from postroom.store.slices import Member
 from postroom.store.sqlite import _APPLICATION_STATEMENT
-from postroom.store.transaction import Transaction
 
 
 def queue(room: Postroom, name: str, keep: int = Keep.SLICED) -> None:

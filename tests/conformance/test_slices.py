@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from postroom.model.message import Draft, Stored
 from postroom.room import Postroom
-from postroom.store.queues import Keep, Queue
-from postroom.store.slices import Member
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.queues import Keep, Queue
+from postroom.store.kernel.slices import Member
+from postroom.store.kernel.transaction import Transaction
 
 FAR = 2**62  # behind every position
 

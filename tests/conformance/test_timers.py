@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from postroom.room import Postroom
-from postroom.store.timers import Timer
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.timers import Timer
+from postroom.store.kernel.transaction import Transaction
 
 
 def test_due_timers_come_in_the_order_of_their_time(room: Postroom) -> None:

@@ -17,7 +17,7 @@ from postroom.engine import archiving
 from postroom.errors import ArgumentInvalid, SphereUnknown
 from postroom.room import Postroom
 from postroom.spheres.heartbeat import Heart, beat, still
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 HOUR = 3_600_000_000
 FLOW = "domain trade\nspace In : [n: int]\nspace Out : [n: int]\narc all : In -> Out merge\n"

@@ -10,8 +10,8 @@ from tests.conformance.life import live
 from postroom.errors import JournalTooOld, PostroomError
 from postroom.model.message import Draft
 from postroom.room import Postroom
-from postroom.store.transaction import Transaction
-from postroom.store.verification import Verified, verified
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.proof.verification import Verified, verified
 
 
 class Undo(Exception):

@@ -14,7 +14,7 @@ from tests.rules.conftest import without_spark
 from postroom.diagnosis.finding import Level
 from postroom.engine import dispatch
 from postroom.room import Postroom
-from postroom.store.owner import process_token
+from postroom.store.kernel.owner import process_token
 
 from .conftest import HandClock, Told, fine
 

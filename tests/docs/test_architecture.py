@@ -24,11 +24,9 @@ def named(part: str) -> list[str]:
 
 def folders_of(part: str) -> set[Path]:
     """Where a bare name may stand: beside the files that the part names by their path, or in the folder of its row."""
-    found = {SOURCE}
-    for name in named(part):
-        if "/" in name:
-            found.add(SOURCE / name if name.endswith("/") else (SOURCE / name).parent)
-    return found
+    paths = [SOURCE / name for name in named(part) if "/" in name]
+    found = {SOURCE, *(path if path.is_dir() else path.parent for path in paths)}
+    return found | {folder / path.name for folder in found for path in paths if (folder / path.name).is_dir()}
 
 
 def is_there(name: str, folders: set[Path]) -> bool:

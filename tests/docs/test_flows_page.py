@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from postroom.flows import language
-from postroom.flows.checks import CHECKS
-from postroom.flows.definitions import ACTIONS, SUBSCRIBE
-from postroom.flows.functions import FUNCTIONS
-from postroom.flows.meta import ACTION_TYPE
-from postroom.flows.plans import _CODE
-from postroom.flows.types import SCALARS, Tuple, Union, parse
-from postroom.flows.values import canonical, parse_event
+from postroom.flows.evaluation.plans import _CODE
+from postroom.flows.graph.checks import CHECKS
+from postroom.flows.graph.meta import ACTION_TYPE
+from postroom.flows.language import reader as language
+from postroom.flows.language.definitions import ACTIONS, SUBSCRIBE
+from postroom.flows.language.functions import FUNCTIONS
+from postroom.flows.language.types import SCALARS, Tuple, Union, parse
+from postroom.flows.language.values import canonical, parse_event
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "postroom" / "flows"

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from postroom.model.types import Kind
-from postroom.stations.counters import CHECKS as CHECKS_OF_COUNTERS
-from postroom.stations.counters import Way
-from postroom.stations.forms import Rule
-from postroom.stations.language import AUTOMATIC, CHECKS
+from postroom.stations.counters.definitions import CHECKS as CHECKS_OF_COUNTERS
+from postroom.stations.counters.definitions import Way
+from postroom.stations.forms.form import Rule
+from postroom.stations.forms.reader import AUTOMATIC, CHECKS
 from postroom.stations.procedures.checks import CHECKS as CHECKS_OF_PROCEDURES
 from postroom.stations.procedures.definitions import KEYWORDS, Operation
 

@@ -21,7 +21,7 @@ OTHERS = {DOCS / "glossary.md", DOCS / "benchmarks.md"}
 PAGES = [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - OTHERS - set((DOCS / "decisions").iterdir()))]
 NEEDED = """
     message type form queue space station node mailbox dossier rule slice arc procedure sketch sphere token heartbeat
-    hold lag journal lease step stage door outbox
+    hold lag journal lease step stage admission outbox
 """.split()
 SEARCHED = [  # what newcomers look for
     *("ack", "batch", "consumer group", "dead letter", "exchange", "offset", "partition", "retry", "saga", "schema"),

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom.flows.patterns import parse_expression, parse_pattern
+from postroom.flows.language.patterns import parse_expression, parse_pattern
 from postroom.model.types import Kind
 from postroom.queues.description import CLAUSE_LEVELS
-from postroom.stations.conditions import parse as parse_conditions
-from postroom.stations.forms import FormField, Rule
+from postroom.stations.forms.form import FormField, Rule
+from postroom.stations.queries.conditions import parse as parse_conditions
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

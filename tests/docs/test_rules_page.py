@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import postroom
-from postroom.rules import functions, language
-from postroom.rules.checks import CHECKS
-from postroom.rules.translation import SYSTEM
+from postroom.rules.compilation.checks import CHECKS
+from postroom.rules.compilation.translation import SYSTEM
+from postroom.rules.language import functions
+from postroom.rules.language import reader as language
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "postroom" / "rules"

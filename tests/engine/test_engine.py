@@ -19,18 +19,18 @@ from pyspark.sql import SparkSession
 import postroom
 from postroom import Field, MessageType
 from postroom.engine import runner
-from postroom.engine.effects import Arrival, Effects
-from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Totals
-from postroom.engine.serial import Timeline
-from postroom.engine.stage import Share
+from postroom.engine.steps.effects import Arrival, Effects
+from postroom.engine.steps.pipeline import WatchingStage
+from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.stage import Share
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import STEP_MESSAGES_MAX
 from postroom.model.key import key_number
 from postroom.room import Postroom
-from postroom.rules.chunks import Base
-from postroom.rules.share import RulesShare
-from postroom.store.transaction import Transaction
+from postroom.rules.evaluation.chunks import Base
+from postroom.rules.evaluation.share import RulesShare
+from postroom.store.kernel.transaction import Transaction
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -153,7 +153,11 @@ def interrupt(room: Postroom, *acts: Act) -> None:
 def test_a_message_wakes_an_idle_engine_without_a_polling_delay(
     room: Postroom, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("engine.runner.IDLE_SECONDS", "store.wakeup.RECHECK_SECONDS", "store.postgres.RECHECK_SECONDS"):
+    for module in (
+        "engine.runner.IDLE_SECONDS",
+        "store.files.wakeup.RECHECK_SECONDS",
+        "store.postgres.RECHECK_SECONDS",
+    ):
         monkeypatch.setattr(f"postroom.{module}", 600)  # only a wake-up can end its sleep
     load(room, ECHO)
     with running(room):

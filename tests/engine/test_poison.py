@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import postroom
-from postroom.engine.worker import Bounds
+from postroom.engine.spark.worker import Bounds
 from postroom.limits import MESSAGE_ACTIONS_MAX
 from postroom.room import Postroom
 

@@ -23,8 +23,8 @@ from postroom.engine.runner import Totals
 from postroom.errors import LeaseHeld, LeaseLost, OutboxUnknown
 from postroom.limits import OUTBOX_ATTEMPTS_MAX
 from postroom.room import Postroom
-from postroom.store.outbox import Effect
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.outbox import Effect
+from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

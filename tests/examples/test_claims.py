@@ -9,7 +9,7 @@ from tests.examples.test_gryphon import module
 
 import postroom
 from postroom.room import Postroom
-from postroom.stations.story import Story, Told
+from postroom.stations.mail.story import Story, Told
 
 MASTER = "local[2]"
 claims = module("claims")

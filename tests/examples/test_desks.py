@@ -12,7 +12,7 @@ from tests.examples import desks
 from tests.examples.desks import DESKS, EXAMPLES, Office
 
 from postroom.errors import FunctionUnknown
-from postroom.stations import functions
+from postroom.stations.forms import functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,22 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import postroom
-from postroom.flows.entering import event
-from postroom.flows.types import Field as Part
-from postroom.flows.types import List, Tuple, Type
-from postroom.flows.types import Scalar as Simple
-from postroom.flows.values import parse_event
+from postroom.flows.conversion import event
+from postroom.flows.language.types import Field as Part
+from postroom.flows.language.types import List, Tuple, Type
+from postroom.flows.language.types import Scalar as Simple
+from postroom.flows.language.values import parse_event
 from postroom.model.body import Format, check_body, json_text
 from postroom.model.message import Draft
 from postroom.model.order import sortable
 from postroom.model.types import Field, FieldValue, Kind, MessageType, Scalar, plain, text
 from postroom.model.views import as_lines, as_tuple, as_xml, record
-from postroom.rules.xquery import saxon
-from postroom.stations.conditions import Condition
-from postroom.stations.drawing import Line
-from postroom.stations.forms import Form, FormField, Rule
+from postroom.rules.evaluation.xquery import saxon
+from postroom.stations.forms.drawing import Line
+from postroom.stations.forms.form import Form, FormField, Rule
 from postroom.stations.procedures.plan import Picked
-from postroom.stations.reading import Asked, Plan
+from postroom.stations.queries.conditions import Condition
+from postroom.stations.queries.reading import Asked, Plan
 
 Record = dict[str, FieldValue]
 

@@ -16,17 +16,17 @@ import pytest
 
 import postroom
 from postroom import Message, Postroom
-from postroom.engine.effects import Arrival, Effects
-from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Runner
-from postroom.engine.serial import Timeline
-from postroom.engine.stage import Share
+from postroom.engine.steps.effects import Arrival, Effects
+from postroom.engine.steps.pipeline import WatchingStage
+from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.stage import Share
 from postroom.errors import EntryRefused, MessageGone, ProgramInvalid
 from postroom.rules.catalog import Programs
-from postroom.rules.evaluate import evaluate_chunk
-from postroom.rules.sets import Base
-from postroom.rules.share import RulesShare
-from postroom.store.transaction import Transaction
+from postroom.rules.evaluation.evaluate import evaluate_chunk
+from postroom.rules.evaluation.sets import Base
+from postroom.rules.evaluation.share import RulesShare
+from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

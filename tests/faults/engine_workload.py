@@ -12,8 +12,8 @@ import threading
 from pathlib import Path
 
 import postroom
-from postroom.engine.depot import SETTING
 from postroom.engine.runner import Totals
+from postroom.engine.spark.exchange import SETTING
 from postroom.room import Postroom
 
 #: As in figure 7 of the text: a request is forked, each part is answered, and the answers are joined in a slice.

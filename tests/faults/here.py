@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tests.oracle.flowing import PlainShare
 
-from postroom.engine.depot import Receipt
-from postroom.engine.effects import Arrival, Effects
-from postroom.engine.pipeline import WatchingStage
 from postroom.engine.runner import Totals
-from postroom.engine.serial import Timeline
-from postroom.engine.stage import Share
+from postroom.engine.spark.exchange import Receipt
+from postroom.engine.steps.effects import Arrival, Effects
+from postroom.engine.steps.pipeline import WatchingStage
+from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.stage import Share
 from postroom.flows.stage import FlowStage
 from postroom.room import Postroom
-from postroom.rules.chunks import Base, packed, together, unpacked
-from postroom.rules.share import RulesShare
-from postroom.rules.worker import evaluated, evaluated_there
-from postroom.store.transaction import Transaction
+from postroom.rules.evaluation.chunks import Base, packed, together, unpacked
+from postroom.rules.evaluation.share import RulesShare
+from postroom.rules.evaluation.worker import evaluated, evaluated_there
+from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import postroom
 from postroom.model.key import key_text
-from postroom.stations.answering import Part, read_part
-from postroom.stations.query import Scope, _Query
-from postroom.stations.reading import Plan
+from postroom.stations.queries.node_answers import Part, read_part
+from postroom.stations.queries.query import Scope, _Query
+from postroom.stations.queries.reading import Plan
 from postroom.stations.station import Station
-from postroom.store.tracking import MAILBOXES, STATIONS
+from postroom.store.tables.tracking import MAILBOXES, STATIONS
 
 FORM = """\
 type NOTE

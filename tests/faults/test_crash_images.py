@@ -17,8 +17,8 @@ from tests.faults.disk import Files, Images, Recorder, stored, told
 
 import postroom
 from postroom.room import Postroom
+from postroom.store.proof.verification import verified
 from postroom.store.sqlite import SqliteStore
-from postroom.store.verification import verified
 
 Workload = Callable[[Path, list[str]], object]
 
@@ -60,7 +60,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that needs no disk, and rooms that reserve none: images are written by the thousand."""
-    monkeypatch.setattr("postroom.store.reserve.RESERVE_BYTES", 4096)
+    monkeypatch.setattr("postroom.store.files.reserve.RESERVE_BYTES", 4096)
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     yield folder
     shutil.rmtree(folder)

@@ -19,7 +19,7 @@ from postroom.store.sqlite import SqliteStore
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr("postroom.store.reserve.RESERVE_BYTES", 4096)
+    monkeypatch.setattr("postroom.store.files.reserve.RESERVE_BYTES", 4096)
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     yield folder
     shutil.rmtree(folder)

@@ -11,7 +11,7 @@ import pytest
 from tests.faults import counter_workload, forked
 
 from postroom import faults
-from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.room import Postroom
 
 from .procedure_workload import opened

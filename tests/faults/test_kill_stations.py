@@ -17,9 +17,9 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.model.place import place_of
 from postroom.room import Postroom
-from postroom.stations import mail
-from postroom.store.queues import LEAVING, MAILBOX, STATION, Queue
-from postroom.store.transaction import Transaction
+from postroom.stations.mail import mail
+from postroom.store.kernel.queues import LEAVING, MAILBOX, STATION, Queue
+from postroom.store.kernel.transaction import Transaction
 
 from .station_workload import HOMES, query
 from .test_kill import urls_of

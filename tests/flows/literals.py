@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from postroom.flows.types import Bag, List, Scalar, Type, Union
-from postroom.flows.values import as_json
-from postroom.flows.words import WORD
+from postroom.flows.language.types import Bag, List, Scalar, Type, Union
+from postroom.flows.language.values import as_json
+from postroom.flows.language.words import WORD
 
 
 def literal(value: Any, type: Type) -> str:

@@ -14,7 +14,7 @@ import postroom
 from postroom.errors import EventInvalid, QueueInUse
 from postroom.model.message import Draft
 from postroom.room import Postroom
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 TRADES = "[issue: string, price: int]"
 GRAPH = f"""

@@ -15,7 +15,7 @@ import pytest
 
 from postroom.gateways.command import CommandGateway
 from postroom.limits import COMMAND_OUTPUT_BYTES_MAX
-from postroom.store.outbox import Effect
+from postroom.store.kernel.outbox import Effect
 
 PROBE = """
 import json, os, sys

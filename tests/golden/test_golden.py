@@ -16,8 +16,9 @@ from tests.golden.make import COMMITS, file_of
 import postroom
 from postroom.engine import archiving
 from postroom.room import Postroom
-from postroom.store import portable, postgres, schema_of
+from postroom.store import postgres, schema_of
 from postroom.store.migrations import MIGRATIONS
+from postroom.store.upkeep import portable
 
 #: Since this one every line of the journal says all that a replay needs.
 WHOLE = 7

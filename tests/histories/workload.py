@@ -16,8 +16,8 @@ from tests.histories.record import Operation, Recorder, recorded
 import postroom
 from postroom.model.message import Draft
 from postroom.room import Postroom
-from postroom.store.messages import State
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.transaction import Transaction
 
 TAKEN = ("t0", "t1", "t2")  # queues that are taken from
 LISTS, EPOCH = 6, 200  # queues that are only read, and after how many calls of a process there are others

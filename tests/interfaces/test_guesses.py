@@ -6,8 +6,8 @@ import pytest
 import typer.main
 from tests.interfaces.conftest import Run
 
-from postroom.interfaces.cli.guesses import ELSEWHERE
 from postroom.interfaces.cli.main import app
+from postroom.interfaces.cli.suggestions import ELSEWHERE
 
 
 @pytest.mark.parametrize("words", ELSEWHERE)

@@ -15,10 +15,10 @@ import postroom
 from postroom.errors import NodeDown
 from postroom.interfaces.cli import logins
 from postroom.interfaces.cli.logins import Login
-from postroom.stations import mail
-from postroom.stations.images import Image
-from postroom.stations.language import parse
-from postroom.store.registry import Registry
+from postroom.stations.forms.reader import parse
+from postroom.stations.mail import mail
+from postroom.stations.queries.images import Image
+from postroom.store.tables.registry import Registry
 
 from . import test_cli_terminal
 from .conftest import Run

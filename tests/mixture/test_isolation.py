@@ -23,25 +23,25 @@ import postroom
 from postroom.engine.dispatch import Outcome
 from postroom.errors import EntryRefused
 from postroom.room import Postroom
-from postroom.rules.apart import Apart
-from postroom.store.outbox import Effect
+from postroom.rules.evaluation.bounded import Apart
+from postroom.store.kernel.outbox import Effect
 
 PLACES = ("send", "load", "try", "step", "arc", "procedure", "query", "sql", "command")
 HARMS = ("loops", "eats memory", "ends its process")
 HERE = "tests/mixture/test_isolation.py::"
 HANGING = "tests/stations/procedures/test_hanging.py::"
 TABLE = {
-    ("send", "loops"): "tests/rules/test_apart.py::"
+    ("send", "loops"): "tests/rules/evaluation/test_bounded.py::"
     "test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waiting",
     ("send", "eats memory"): f"{HERE}test_a_value_that_takes_too_much_refuses_its_message",
     # No function of XQuery ends a process; what comes nearest is a recursion without end.
     ("send", "ends its process"): f"{HERE}test_a_value_that_takes_too_much_refuses_its_message",
-    ("load", "loops"): "tests/rules/test_indexing.py::"
+    ("load", "loops"): "tests/rules/evaluation/test_indexing.py::"
     "test_a_path_that_takes_too_long_refuses_its_rule_and_keeps_no_writer_waiting",
     ("load", "eats memory"): "no: of stored messages only paths are evaluated, and each value is cut as it comes; "
     "compiling evaluates nothing",
     ("load", "ends its process"): "no: a path of an index calls no function",
-    ("try", "loops"): "tests/rules/test_apart.py::test_a_dry_run_of_a_rule_that_takes_too_long_ends",
+    ("try", "loops"): "tests/rules/evaluation/test_bounded.py::test_a_dry_run_of_a_rule_that_takes_too_long_ends",
     ("try", "eats memory"): f"{HERE}test_a_dry_run_tells_what_takes_too_much",
     ("try", "ends its process"): f"{HERE}test_a_dry_run_tells_what_takes_too_much",
     ("step", "loops"): "tests/engine/test_poison.py::test_while_a_message_loops_those_of_other_queues_go_on",
@@ -51,17 +51,20 @@ TABLE = {
     ("arc", "loops"): "open: a job of arcs has no deadline",
     ("arc", "eats memory"): f"{HERE}test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty",
     # No function of the language ends a job; another one stands in for it.
-    ("arc", "ends its process"): "tests/flows/test_share.py::"
+    ("arc", "ends its process"): "tests/flows/evaluation/test_share.py::"
     "test_an_event_that_ends_its_job_loses_only_the_arc_that_is_guilty",
     ("procedure", "loops"): f"{HANGING}test_one_hanging_function_fails_its_own_set_while_other_stations_go_on",
     ("procedure", "eats memory"): f"{HANGING}test_a_function_that_ends_its_process_fails_its_own_set_alone",
     ("procedure", "ends its process"): f"{HANGING}test_a_function_that_ends_its_process_fails_its_own_set_alone",
-    ("query", "loops"): "tests/stations/test_conditions.py::test_a_pattern_is_looked_for_in_a_long_text_at_once",
+    (
+        "query",
+        "loops",
+    ): "tests/stations/queries/test_conditions.py::test_a_pattern_is_looked_for_in_a_long_text_at_once",
     ("query", "eats memory"): "no: a condition makes nothing, and the answer has at most IMAGES_MAX messages",
     ("query", "ends its process"): "no: a condition calls no function",
     ("sql", "loops"): "tests/stations/test_bounded_sql.py::test_a_statement_that_takes_too_long_is_ended_with_its_java",
     ("sql", "eats memory"): "tests/stations/test_bounded_sql.py::test_a_statement_that_fills_the_memory_ends_alone",
-    ("sql", "ends its process"): "tests/stations/test_sql.py::test_nothing_else_is_reached",
+    ("sql", "ends its process"): "tests/stations/queries/test_sql.py::test_nothing_else_is_reached",
     ("command", "loops"): f"{HERE}test_beside_a_bad_command_others_go_on",
     ("command", "eats memory"): f"{HERE}test_beside_a_bad_command_others_go_on",
     ("command", "ends its process"): f"{HERE}test_beside_a_bad_command_others_go_on",
@@ -120,7 +123,7 @@ def loaded(room: Postroom, folder: Path, text: str, name: str = "p.demaq") -> Pa
 def test_a_value_that_takes_too_much_refuses_its_message(
     room: Postroom, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, code: str
 ) -> None:
-    monkeypatch.setattr("postroom.rules.door.Apart", lambda: Apart(1.5))
+    monkeypatch.setattr("postroom.rules.admission.Apart", lambda: Apart(1.5))
     loaded(room, tmp_path, f"{QUEUES}create property p as xs:string queue a value string({value})")
     with others(url), pytest.raises(EntryRefused, match=r"queue a refuses .*property p") as refused:
         room.send("a", "<x/>", format="xml")

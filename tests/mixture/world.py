@@ -22,9 +22,9 @@ from postroom.errors import QueueHeld, QueueLocked
 from postroom.model.key import key_text
 from postroom.room import Postroom
 from postroom.spheres.sphere import Sphere as Owned
-from postroom.stations.names import database, mailbox
-from postroom.store.base import Store
-from postroom.store.verification import verified
+from postroom.stations.places.names import database, mailbox
+from postroom.store.kernel.base import Store
+from postroom.store.proof.verification import verified
 
 Step = tuple[str, int, int, int]
 MOMENTS = ("begun", "committing", "committed")

@@ -15,25 +15,25 @@ from xml.etree import ElementTree
 import pytest
 
 import postroom
-from postroom.engine import step
-from postroom.engine.depot import Bay, Depot, Receipt, leave_all
-from postroom.engine.effects import Arrival, Document, Effects, Granule
-from postroom.engine.failures import SYSTEM_ERRORS
-from postroom.engine.pipeline import steps
-from postroom.engine.serial import Timeline
-from postroom.engine.step import LEASE
+from postroom.engine.spark.exchange import Bay, Depot, Receipt, leave_all
+from postroom.engine.steps import step
+from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
+from postroom.engine.steps.failures import SYSTEM_ERRORS
+from postroom.engine.steps.pipeline import steps
+from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.step import LEASE
 from postroom.errors import EntryRefused
 from postroom.limits import STEP_ROUNDS_MAX
 from postroom.model.message import Stored
 from postroom.room import Postroom
-from postroom.rules import evaluate
-from postroom.rules.chunks import packed, together, unpacked
-from postroom.rules.definitions import Program
-from postroom.rules.language import parse
-from postroom.rules.share import RulesShare
-from postroom.rules.worker import evaluated, evaluated_there
-from postroom.store.queues import Door
-from postroom.store.transaction import Transaction
+from postroom.rules.evaluation import evaluate
+from postroom.rules.evaluation.chunks import packed, together, unpacked
+from postroom.rules.evaluation.share import RulesShare
+from postroom.rules.evaluation.worker import evaluated, evaluated_there
+from postroom.rules.language.definitions import Program
+from postroom.rules.language.reader import parse
+from postroom.store.kernel.queues import Admission
+from postroom.store.kernel.transaction import Transaction
 
 from .programs import Case, Input
 from .serial import Message, Oracle, Refused
@@ -75,8 +75,8 @@ class HereShare:
         return self.share.windows
 
     @property
-    def doors(self) -> Door:
-        return self.share.doors
+    def admission(self) -> Admission:
+        return self.share.admission
 
     @property
     def agent(self) -> str:

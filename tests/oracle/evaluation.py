@@ -12,9 +12,9 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-from postroom.rules.definitions import Program, RuleDefinition
-from postroom.rules.expression import read
-from postroom.rules.xquery import saxon
+from postroom.rules.evaluation.xquery import saxon
+from postroom.rules.language.definitions import Program, RuleDefinition
+from postroom.rules.language.expression import read
 
 Value = str | int | bool
 

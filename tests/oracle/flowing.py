@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from postroom.engine.effects import Arrival, Effects, Enqueue
-from postroom.flows.arithmetic import NoValue, widened
-from postroom.flows.chart import Chart
-from postroom.flows.definitions import Arc, Merge, Select, Transform
-from postroom.flows.meaning import make, matched
-from postroom.flows.network import NO_VALUE, Network
-from postroom.flows.plans import error
-from postroom.flows.share import FlowShare
-from postroom.flows.types import Tuple
-from postroom.flows.values import canonical, fitted, label, parse_event
+from postroom.engine.steps.effects import Arrival, Effects, Enqueue
+from postroom.flows.evaluation.dataflow import NO_VALUE, Network
+from postroom.flows.evaluation.meaning import make, matched
+from postroom.flows.evaluation.plans import error
+from postroom.flows.evaluation.share import FlowShare
+from postroom.flows.graph.versions import Chart
+from postroom.flows.language.arithmetic import NoValue, widened
+from postroom.flows.language.definitions import Arc, Merge, Select, Transform
+from postroom.flows.language.types import Tuple
+from postroom.flows.language.values import canonical, fitted, label, parse_event
 from postroom.model.message import NO_PROPERTIES
 
 

@@ -13,19 +13,19 @@ from random import Random
 from types import SimpleNamespace
 from typing import cast
 
-from postroom.engine.effects import Document, Effects, Enqueue, Granule
+from postroom.engine.steps.effects import Document, Effects, Enqueue, Granule
 from postroom.errors import ProgramInvalid
 from postroom.model.message import Stored
-from postroom.rules import admission
-from postroom.rules.admission import Candidate, Entry
-from postroom.rules.arrivals import arrivals_of
-from postroom.rules.compiler import compiled
-from postroom.rules.definitions import Program
-from postroom.rules.evaluate import evaluate_chunk
-from postroom.rules.language import parse
-from postroom.rules.plan import Plan
-from postroom.rules.xquery import QueryFailed, saxon
-from postroom.store.transaction import Transaction
+from postroom.rules import entries as admission
+from postroom.rules.compilation.compiler import compiled
+from postroom.rules.compilation.plan import Plan
+from postroom.rules.entries import Candidate, Entry
+from postroom.rules.evaluation.arrivals import arrivals_of
+from postroom.rules.evaluation.evaluate import evaluate_chunk
+from postroom.rules.evaluation.xquery import QueryFailed, saxon
+from postroom.rules.language.definitions import Program
+from postroom.rules.language.reader import parse
+from postroom.store.kernel.transaction import Transaction
 
 DEFINITIONS = """create queue a kind basic mode persistent create queue b kind basic mode persistent
 create queue c kind basic mode persistent create queue out kind basic mode persistent

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 import postroom
 from postroom.errors import ArgumentInvalid, BodyMismatch, FieldRefused, FunctionFailed, StationUnknown
 from postroom.model.types import FieldValue, Kind, text
-from postroom.stations import conditions
-from postroom.stations.forms import Form, FormField, Rule
-from postroom.stations.language import read
+from postroom.stations.forms.form import Form, FormField, Rule
+from postroom.stations.forms.reader import read
 from postroom.stations.procedures.definitions import (
     ME,
     Constant,
@@ -35,6 +34,7 @@ from postroom.stations.procedures.definitions import (
     Reference,
 )
 from postroom.stations.procedures.errors import ERROR
+from postroom.stations.queries import conditions
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from postroom.limits import TASK_ROUNDS_MAX
-from postroom.rules import evaluate
+from postroom.rules.evaluation import evaluate
 
 from .differential import Pair
 from .programs import Input

@@ -22,13 +22,13 @@ from postroom.model.message import Stored
 from postroom.model.moment import to_datetime
 from postroom.model.types import plain
 from postroom.room import Postroom
-from postroom.stations import functions
-from postroom.stations.marks import marks
-from postroom.stations.names import database, mailbox
+from postroom.stations.forms import functions
+from postroom.stations.places.names import database, mailbox
+from postroom.stations.places.postmarks import marks
 from postroom.stations.procedures import claiming, interpreter
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.evaluation import evaluate_here
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 from .procedures import NEW, Case, Deed, Message, Oracle, Refused, cases
 

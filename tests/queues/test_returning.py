@@ -323,8 +323,8 @@ def test_output_that_is_interrupted_takes_nothing(room: Postroom, url: str) -> N
 
 def test_output_that_took_longer_than_its_time_is_told(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a process on another machine only the time can tell whether it has ended."""
-    monkeypatch.setattr("postroom.store.handouts.HANDOUT_SECONDS", -1.0)
-    monkeypatch.setattr("postroom.store.handouts.is_alive", lambda owner: None)
+    monkeypatch.setattr("postroom.store.tables.handouts.HANDOUT_SECONDS", -1.0)
+    monkeypatch.setattr("postroom.store.tables.handouts.is_alive", lambda owner: None)
 
     def slow(received: Received) -> None:
         room._verbs.settle()

@@ -1,301 +1,188 @@
-"""What a message gets before it enters a queue: explicit, inherited and computed values, slices, times."""
+"""The door of a queue: what a sender's message gets, and that what is refused changes nothing."""
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
+from random import Random
+from string import ascii_letters
 from typing import Any
 
 import pytest
-from tests.rules.conftest import Load
 
-from postroom.engine.effects import Document
-from postroom.engine.failures import Failure
-from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX
-from postroom.rules.admission import (
-    RESERVED,
-    Candidate,
-    Entry,
-    admit,
-    inherited,
-    stored,
-    text_of,
-    timeout_seconds,
-    value_of,
+import postroom
+from postroom.errors import EntryRefused
+from postroom.model.types import Field, Kind, MessageType
+from postroom.room import Postroom
+
+SCHEMA = (
+    '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="x"><xs:complexType><xs:sequence>'
+    '<xs:element name="n" type="xs:integer"/></xs:sequence></xs:complexType></xs:element></xs:schema>'
 )
-from postroom.rules.compiler import compiled
-from postroom.rules.definitions import Program
-from postroom.rules.language import TYPES, parse
-from postroom.rules.plan import Plan
-
-QUEUES = """create queue a kind basic mode persistent create queue b kind basic mode persistent
-create queue wait kind echo mode persistent
+PROGRAM = """create queue a kind basic mode persistent create queue checked kind basic mode persistent schema x.xsd
+create queue wait kind echo mode persistent create queue gate kind incomingGateway mode persistent
+create queue plain kind basic mode persistent
+create property n as xs:integer queue a value //n create slicing s on n
+create property fixed as xs:string fixed queue a value "always"
 """
 
 
-def plan(text: str) -> Plan:
-    return compiled(Program(parse(QUEUES + text, "f.demaq")), 1, "m", known=frozenset({"a", "b", "wait"}))
+@pytest.fixture
+def shop(room: Postroom, tmp_path: Path) -> Postroom:
+    (tmp_path / "x.xsd").write_text(SCHEMA)
+    (tmp_path / "p.demaq").write_text(PROGRAM)
+    room.load(tmp_path / "p.demaq")
+    return room
 
 
-def entered(text: str, body: str = "<x/>", queue: str = "a", form: str = "xml", **explicit: Any) -> Entry | Failure:
-    made = plan(text)
-    (found,) = admit(made, made.target(queue), [Candidate(Document(0, form, None, body), explicit, {})])
-    return found
+def counts(room: Postroom) -> dict[str, int]:
+    return {each.queue: each.unprocessed for each in room.accept().queues if each.unprocessed}
 
 
-def properties(text: str, body: str = "<x/>", **explicit: Any) -> Any:
-    found = entered(text, body, **explicit)
-    return json.loads(found.properties) if isinstance(found, Entry) else found.code
+def test_a_message_gets_typed_properties_and_its_slices(shop: Postroom) -> None:
+    key = shop.send("a", "<x><n>007</n></x>", format="xml").key
+    message = shop.show(key)
+    sender = message.properties["sender"]
+    assert message.properties == {"n": 7, "fixed": "always", "sender": sender}
+    assert [each.key for each in shop.slice("s", "7")] == [key]
+    assert shop.why(key).as_dict() == {"key": key, "held_by": [{"slicing": "s", "slicekey": "7"}], "removable": False}
 
 
-#: For each type: a text that fits, what is stored of it, and one that does not fit.
-CASTS: dict[str, tuple[str, Any, str]] = {
-    "anyURI": ("http://x.example/", "http://x.example/", ""),
-    "boolean": (" 1 ", True, "yes"),
-    "byte": ("-12", -12, "128"),
-    "date": ("2026-02-28", "2026-02-28", "2026-02-30"),
-    "dateTime": ("2026-01-01T10:00:00.50Z", "2026-01-01T10:00:00.5Z", "2026-01-01"),
-    "dayTimeDuration": ("PT90S", "PT1M30S", "P1Y"),
-    "decimal": ("1.500", "1.5", "1e3"),
-    "double": ("1e3", "1000", "x"),
-    "duration": ("P1DT36H", "P2DT12H", "1 day"),
-    "float": ("0.10", "0.1", "x"),
-    "int": ("007", 7, "2147483648"),
-    "integer": ("0123456789012345678", 123456789012345678, "1.5"),
-    "long": ("-5", -5, "9223372036854775808"),
-    "nonNegativeInteger": ("0", 0, "-1"),
-    "positiveInteger": ("1", 1, "0"),
-    "short": ("1", 1, "40000"),
-    "string": (" a ", " a ", ""),
-    "time": ("10:00:00", "10:00:00", "25:00:00"),
-    "yearMonthDuration": ("P14M", "P1Y2M", "P1D"),
-}
-
-
-@pytest.mark.parametrize("type", TYPES)
-def test_a_value_is_cast_to_its_type_and_stored_in_one_form(type: str) -> None:
-    good, kept, bad = CASTS[type]
-    computed = f"create property p as xs:{type} queue a value //v"
-    assert properties(computed, f"<x><v>{good}</v></x>") == {"p": kept}
-    assert properties(f"create property p as xs:{type} queue a", p=good) == {"p": kept}
-    if bad:
-        assert properties(computed, f"<x><v>{bad}</v></x>") in ("FORG0001", "FOCA0003", "FODT0001")
-        assert properties(f"create property p as xs:{type} queue a", p=bad) in ("FORG0001", "FOCA0003", "FODT0001")
-
-
-def test_every_type_has_its_case() -> None:
-    assert set(CASTS) == set(TYPES)
+def test_what_the_sender_sets_is_typed_and_comes_first(shop: Postroom) -> None:
+    key = shop.send("a", "<x><n>1</n></x>", format="xml", properties={"n": "42", "mine": "x"}).key
+    found = shop.show(key).properties
+    assert (found["n"], found["mine"]) == (42, "x")
+    assert len(shop.slice("s", "42")) == 1
 
 
 @pytest.mark.parametrize(
-    ("value", "body", "expected"),
+    ("queue", "body", "properties", "reason"),
     [
-        ("//v", "<x/>", {}),
-        ("()", "<x/>", {}),
-        ("//v", "<x><v>1</v><v>1</v></x>", {"p": "1"}),
-        ("//v", "<x><v>1</v><v>2</v></x>", "PR0002"),
-        ("//v/@a", "<x><v a='1'/></x>", {"p": "1"}),
-        ("string(/x)", "<x/>", {"p": ""}),
-        ("count(//v)", "<x><v/></x>", {"p": "1"}),
-        ("qs:message()//v", "<x><v>1</v></x>", {"p": "1"}),
-        ("1 div 0", "<x/>", "FOAR0001"),
-        ("error()", "<x/>", "FOER0000"),
-        ("if (//v) then 'yes' else 'no'", "<x><v/></x>", {"p": "yes"}),
+        ("a", "<x><n>no</n></x>", {}, "FORG0001"),
+        ("a", "<x><n>1</n><n>2</n></x>", {}, "PR0002"),
+        ("a", "<x/>", {"n": "no"}, "FORG0001"),
+        ("a", "<x/>", {"fixed": "mine"}, "PR0003"),
+        ("a", "<x/>", {"sender": "someone"}, "PR0003"),
+        ("a", "<x/>", {"errors": 1}, "PR0003"),
+        ("checked", "<x/>", {}, "schema-invalid"),
+        ("wait", "<x/>", {}, "PR0004"),
+        ("wait", "<x/>", {"target": "nowhere", "timeout": 1}, "PR0004"),
+        ("wait", "<x/>", {"target": "plain", "timeout": "soon"}, "PR0004"),
+        ("gate", "<x/>", {"connection": "mine"}, "PR0003"),
     ],
 )
-def test_a_computed_value_is_one_value_or_none(value: str, body: str, expected: Any) -> None:
-    assert properties(f"create property p as xs:string queue a value {value}", body) == expected
+def test_what_cannot_be_worked_out_is_refused_and_nothing_is_stored(
+    shop: Postroom, queue: str, body: str, properties: dict[str, Any], reason: str
+) -> None:
+    before = len(shop.journal(1000))
+    with pytest.raises(EntryRefused) as caught:
+        shop.send(queue, body, format="xml", properties=properties)
+    assert caught.value.facts["reason"] == reason
+    assert (caught.value.code, caught.value.status, caught.value.happened) == ("entry-refused", "50", "no")
+    assert len(shop.journal(1000)) == before
+    assert counts(shop) == {}
+    assert shop.send(queue="plain", body="next").key
 
 
-def test_true_and_false_are_constants_of_a_boolean() -> None:
-    assert properties("create property p as xs:boolean queue a value true") == {"p": True}
-    assert properties("create property p as xs:boolean queue a value false") == {"p": False}
-    assert properties("create property p as xs:string queue a value true") == {}
-
-
-def test_an_explicit_value_comes_before_a_computed_one_and_a_fixed_one_cannot_be_set() -> None:
-    text = "create property p as xs:string queue a value 'computed'"
-    assert properties(text) == {"p": "computed"}
-    assert properties(text, p="explicit") == {"p": "explicit"}
-    fixed = text.replace("queue", "fixed queue", 1)
-    assert properties(fixed) == {"p": "computed"}
-    assert properties(fixed, p="explicit") == "PR0003"
-
-
-def test_undeclared_properties_are_kept_with_their_kind() -> None:
-    text = "create property p as xs:string queue a value 'x'"
-    assert properties(text, s="1", i=1, b=True, big=10**15) == {"p": "x", "s": "1", "i": 1, "b": True, "big": 10**15}
-    assert properties("", s="1", i=1, f=1.5, none=None) == {"s": "1", "i": 1, "f": 1.5, "none": None}
-
-
-@pytest.mark.parametrize("name", sorted(RESERVED))
-def test_what_the_system_writes_may_not_be_claimed(name: str) -> None:
-    made = plan("create property p as xs:string queue a")
-    (found,) = admit(made, made.target("a"), [Candidate(Document(0, "xml", None, "<x/>"), {name: "x"}, {})])
-    assert isinstance(found, Failure)
-    assert found.code == "PR0003"
-
-
-def test_a_number_that_no_program_could_read_back_is_refused() -> None:
-    assert (
-        properties("create property p as xs:integer queue a value //v", f"<x><v>{10**20}</v></x>") == "property-invalid"
+def test_long_values_are_refused_as_slice_keys_and_fit_an_index(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "p.demaq").write_text(
+        """create queue sliced kind basic mode persistent create queue indexed kind basic mode persistent
+        create property p as xs:string queue sliced value string(/x) create slicing s on p
+        create rule r for sliced if (qs:queue("indexed")[x = qs:property("p")]) then do enqueue . into indexed"""
     )
+    room.load(tmp_path / "p.demaq")
+    long = "".join(Random(7).choices(ascii_letters, k=20_000))  # what repeats itself, a database makes shorter
+    for queue, size in (("sliced", 2_000), ("indexed", 2_000), ("indexed", 20_000)):
+        assert room.send(queue, f"<x>{long[:size]}</x>", format="xml").key
+    with pytest.raises(EntryRefused, match="a slice of s is known by at most 2000 bytes"):
+        room.send("sliced", f"<x>{long[:2_001]}</x>", format="xml")
 
 
-def test_slices_are_known_by_the_canonical_text_of_their_property() -> None:
-    text = (
-        "create property n as xs:integer queue a value //n create slicing s on n "
-        "create property b as xs:boolean queue a value //b create slicing t on b"
-    )
-    found = entered(text, "<x><n>007</n><b>1</b></x>")
-    assert isinstance(found, Entry)
-    assert found.slices == (("s", "7"), ("t", "true"))
-    none = entered(text)
-    assert isinstance(none, Entry)
-    assert none.slices == ()
+def test_text_and_json_do_not_fit_a_schema(shop: Postroom) -> None:
+    for body in ("text", {"n": 1}):
+        with pytest.raises(EntryRefused, match="only XML messages fit a schema"):
+            shop.send("checked", body)
+    assert shop.send("checked", "<x><n>1</n></x>", format="xml").key
 
 
-def test_a_slice_key_has_a_length_that_every_store_takes() -> None:
-    text = "create property p as xs:string queue a value string(/x) create slicing s on p"
-    fits = entered(text, f"<x>{'é' * 1_000}</x>")
-    assert isinstance(fits, Entry)
-    refused = entered(text, f"<x>{'é' * 1_001}</x>")
-    assert isinstance(refused, Failure)
-    assert (refused.kind, refused.code) == ("message", "property-invalid")
+def test_many_are_all_let_in_or_none(shop: Postroom) -> None:
+    bodies = [f"<x><n>{number % 3}</n></x>" for number in range(30)]
+    keys = list(shop.send_many("a", bodies, format="xml").keys)
+    assert [each.key for each in shop.slice("s", "1")] == keys[1::3]
+    assert [each.properties["n"] for each in shop.info("a")] == [number % 3 for number in range(30)]
+    with pytest.raises(EntryRefused):
+        shop.send_many("a", [*bodies, "<x><n>no</n></x>"], format="xml")
+    assert counts(shop) == {"a": 30}
+    assert list(shop.send_many("a", [], format="xml").keys) == []
 
 
-def test_a_body_or_a_property_that_is_too_large_is_a_failure_of_the_message() -> None:
-    large = entered("create property p as xs:string queue a", f"<x>{'y' * BODY_BYTES_MAX}</x>")
-    assert isinstance(large, Failure)
-    assert (large.kind, large.code) == ("message", "body-too-large")
-    assert (
-        properties("create property p as xs:string queue a value string(/x)", f"<x>{'y' * 5000}</x>")
-        == "property-invalid"
-    )
-    many: dict[str, Any] = {f"p{number}": 1 for number in range(101)}
-    assert properties("", **many) == "property-invalid"
-
-
-@pytest.mark.parametrize(
-    ("timeout", "microseconds"),
-    [
-        (0, 0),
-        (2, 2_000_000),
-        ("2", 2_000_000),
-        ("0.5", 500_000),
-        ("PT0.25S", 250_000),
-        ("P1DT1H1M1S", 90_061_000_000),
-        (1.5, 1_500_000),
-    ],
-)
-def test_an_echo_queue_waits_seconds_or_a_duration(timeout: Any, microseconds: int) -> None:
-    found = entered("", queue="wait", target="b", timeout=timeout)
-    assert isinstance(found, Entry)
-    assert found.delay == microseconds
-
-
-@pytest.mark.parametrize(
-    "explicit",
-    [
-        {},
-        {"target": "b"},
-        {"timeout": 1},
-        {"target": "nowhere", "timeout": 1},
-        {"target": 5, "timeout": 1},
-        {"target": "b", "timeout": "soon"},
-        {"target": "b", "timeout": "-1"},
-        {"target": "b", "timeout": -1},
-        {"target": "b", "timeout": "P1Y"},
-        {"target": "b", "timeout": "PT"},
-        {"target": "b", "timeout": "P"},
-        {"target": "b", "timeout": True},
-        {"target": "b", "timeout": None},
-        {"target": "b", "timeout": ECHO_SECONDS_MAX + 1},
-        {"target": "b", "timeout": "1" * 13},
-    ],
-)
-def test_an_echo_queue_refuses_what_has_no_target_or_no_time(explicit: dict[str, Any]) -> None:
-    found = entered("", queue="wait", **explicit)
-    assert isinstance(found, Failure)
-    assert found.code == "PR0004"
-
-
-def test_many_are_worked_out_at_once_and_each_has_its_own_answer() -> None:
-    made = plan("create property p as xs:integer queue a value //v")
-    bodies = ["<x><v>1</v></x>", "<x><v>no</v></x>", "<x/>", "<x><v>2</v><v>3</v></x>", "<x><v>4</v></x>"]
-    found = admit(made, made.target("a"), [Candidate(Document(0, "xml", None, body), {}, {}) for body in bodies])
-    told = [each.properties if isinstance(each, Entry) else each.code for each in found]
-    assert told == ['{"p":1}', "FORG0001", "{}", "PR0002", '{"p":4}']
-    assert admit(made, made.target("a"), []) == []
-
-
-def test_values_of_json_and_text_messages_are_computed_over_what_they_are() -> None:
-    json_value = entered("create property p as xs:integer queue a value ?n", '{"n": 5}', form="json")
-    text_value = entered("create property p as xs:string queue a value string(.)", "hello", form="text")
-    assert isinstance(json_value, Entry)
-    assert isinstance(text_value, Entry)
-    assert (json_value.properties, text_value.properties) == ('{"p":5}', '{"p":"hello"}')
-
-
-# --- in a running room -------------------------------------------------------------------------------------------
-
-
-def test_a_new_message_inherits_from_the_one_that_caused_it_unless_it_is_set(load: Load) -> None:
-    room = load(
-        f"""{QUEUES}create property p as xs:string inherited queue a, b value string(//v)
-        create property q as xs:string queue a, b
-        create rule r for a if (/x) then
-          (do enqueue <y/> into b, do enqueue <y/> into b with p value "set", do enqueue <y><v>own</v></y> into b)"""
-    )
-    room.send("a", "<x><v>first</v></x>", format="xml", properties={"q": "not inherited"})
-    room.run_until_idle()
-    assert [each.properties for each in room.info("b")] == [
-        {"p": "first", "rule": "r"},
-        {"p": "set", "rule": "r"},
-        {"p": "first", "rule": "r"},
+def test_one_message_to_several_queues_gets_what_each_asks_for(shop: Postroom) -> None:
+    sent = shop.distribute(["plain", "a", "nowhere"], "<x><n>5</n></x>", format="xml")
+    assert [(each.queue, each.key is not None) for each in sent.deliveries] == [
+        ("plain", True),
+        ("a", True),
+        ("nowhere", False),
     ]
+    assert [each.properties.get("n") for each in (*shop.info("plain"), *shop.info("a"))] == [None, 5]
 
 
-def test_without_a_value_to_inherit_it_is_computed(load: Load) -> None:
-    room = load(
-        f"""{QUEUES}create property p as xs:string inherited queue a queue b value string(//v)
-        create rule r for a if (/x) then do enqueue <y><v>own</v></y> into b"""
+def test_the_same_idempotency_key_sends_once(shop: Postroom) -> None:
+    first = shop.send("a", "<x><n>1</n></x>", format="xml", idempotency_key="k")
+    again = shop.send("a", "<x><n>1</n></x>", format="xml", idempotency_key="k")
+    assert first.key == again.key
+    assert len(shop.slice("s", "1")) == 1
+
+
+def test_a_refused_send_does_not_use_up_its_idempotency_key(shop: Postroom) -> None:
+    with pytest.raises(EntryRefused):
+        shop.send("a", "<x><n>no</n></x>", format="xml", idempotency_key="k")
+    assert shop.send("a", "<x><n>1</n></x>", format="xml", idempotency_key="k").key
+
+
+def test_json_and_typed_forms_are_worked_out_over_what_they_are(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "p.demaq").write_text(
+        """create queue j kind basic mode persistent create queue t kind basic mode persistent
+        create property n as xs:integer queue j value ?order?n queue t value /order/n"""
     )
-    room.send("a", "<x/>", format="xml")
-    room.run_until_idle()
-    assert [each.properties for each in room.info("b")] == [{"p": "own", "rule": "r"}]
+    room.load(tmp_path / "p.demaq")
+    room.define_type(MessageType("order", (Field("n", Kind.INT),)))
+    assert room.show(room.send("j", {"order": {"n": 5}}).key).properties["n"] == 5
+    assert room.show(room.send("t", {"n": 6}, type="order").key).properties["n"] == 6
+    with pytest.raises(EntryRefused):
+        room.send("j", "<x/>", format="xml")
 
 
-def test_true_is_not_one_and_one_is_not_true(load: Load) -> None:
-    room = load(
-        f"{QUEUES}create rule r for a if (/x) then "
-        "(do enqueue <y/> into b with p value 1, do enqueue <y/> into b with p value true())"
-    )
-    room.send("a", "<x/>", format="xml")
-    room.run_until_idle()
-    assert [each.properties["p"] for each in room.info("b")] == [1, True]
-    assert [type(each.properties["p"]) for each in room.info("b")] == [int, bool]
+def test_a_message_for_later_has_its_timer(shop: Postroom) -> None:
+    now = shop.store.read(lambda tx: tx.now)
+    shop.send("wait", "<x/>", format="xml", properties={"target": "plain", "timeout": "PT1H"})
+    due = shop.store.read(lambda tx: tx.timers.next_due())
+    assert due is not None
+    assert 3_600_000_000 <= due - now < 3_700_000_000
 
 
-# --- the parts ---------------------------------------------------------------------------------------------------
+def test_every_message_through_a_gateway_begins_a_conversation(shop: Postroom) -> None:
+    keys = shop.send_many("gate", ["<x/>", "<x/>"], format="xml").keys
+    first, second = (shop.show(key).properties["connection"] for key in keys)
+    assert first != second
 
 
-def test_values_are_text_in_one_way() -> None:
-    assert [text_of(value) for value in (True, False, 1, "x", 1.5)] == ["true", "false", "1", "x", "1.5"]
-    target = plan("create property p as xs:integer queue a").target("a")
-    assert value_of("p", None, "7", target) == 7
-    assert value_of("other", None, "7", target) == "7"
-    assert value_of("other", "boolean", "true", target) is True
+def test_the_sender_is_the_one_who_opened_the_room(url: str, tmp_path: Path) -> None:
+    (tmp_path / "x.xsd").write_text(SCHEMA)
+    (tmp_path / "p.demaq").write_text(PROGRAM)
+    with postroom.open(url, actor="ann") as room:
+        room.load(tmp_path / "p.demaq")
+        assert room.show(room.send("a", "<x/>", format="xml").key).properties["sender"] == "ann"
 
 
-def test_what_is_inherited_is_what_is_defined_so_and_not_set() -> None:
-    target = plan("create property p as xs:string inherited queue a create property q as xs:string queue a").target("a")
-    assert inherited(target, {"p": "1", "q": "2", "z": "3"}, {}) == {"p": "1"}
-    assert inherited(target, {"p": "1"}, {"p": "set"}) == {}
-    assert stored("{}") == {}
-    assert stored('{"a":1}') == {"a": 1}
+def test_a_queue_on_hold_refuses_before_its_door_is_asked(shop: Postroom) -> None:
+    shop.set_password("a", password="pw")
+    shop.disable("a", password="pw")
+    with pytest.raises(postroom.errors.QueueHeld):
+        shop.send("a", "<x><n>no</n></x>", format="xml")
 
 
-def test_a_time_is_seconds_or_a_duration_and_nothing_else() -> None:
-    assert [timeout_seconds(each) for each in ("P1D", "PT1H", "1.5", 3, "1e3", "PT1.5S", "", " 1", True, None)] == [
-        86400.0, 3600.0, 1.5, 3.0, None, 1.5, None, None, None, None,
-    ]  # fmt: skip
+def test_moving_a_message_by_receiving_and_sending_works_out_its_properties_anew(shop: Postroom) -> None:
+    shop.send("a", "<x><n>1</n></x>", format="xml")
+    received = shop.receive("a").message
+    assert received is not None
+    shop.send("a", received.body, format="xml")
+    assert len(shop.slice("s", "1")) == 2

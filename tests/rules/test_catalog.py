@@ -42,7 +42,7 @@ def names(room: Postroom) -> list[str]:
 
 
 def doors(room: Postroom) -> dict[str, bool]:
-    return {queue.name: bool(queue.door) for queue in room.store.read(lambda tx: tx.queues.all())}
+    return {queue.name: bool(queue.admission) for queue in room.store.read(lambda tx: tx.queues.all())}
 
 
 def state(room: Postroom) -> Any:

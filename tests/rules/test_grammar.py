@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from saxonche import PySaxonApiError, PySaxonProcessor
 
-from postroom.rules.edits import Edit, edited
-from postroom.rules.expression import read
-from postroom.rules.tokens import Unreadable, statements, tokens
+from postroom.rules.language.edits import Edit, edited
+from postroom.rules.language.expression import read
+from postroom.rules.language.tokens import Unreadable, statements, tokens
 
 Texts: TypeAlias = st.SearchStrategy[str]
 

@@ -7,14 +7,14 @@ import time
 import pytest
 from tests.rules.conftest import Load
 
-from postroom.engine.effects import Arrival, Document, Enqueue, Granule
+from postroom.engine.steps.effects import Arrival, Document, Enqueue, Granule
 from postroom.errors import SlicingInUse
 from postroom.limits import BODY_DEPTH_MAX, ECHO_PASSES_MAX, XML_ATTRIBUTES_MAX
 from postroom.model.types import Field, Kind, MessageType
-from postroom.rules.compiler import compiled
-from postroom.rules.definitions import Program
-from postroom.rules.evaluate import evaluate_chunk
-from postroom.rules.language import parse
+from postroom.rules.compilation.compiler import compiled
+from postroom.rules.evaluation.evaluate import evaluate_chunk
+from postroom.rules.language.definitions import Program
+from postroom.rules.language.reader import parse
 
 QUEUES = "".join(f"create queue {name} kind basic mode persistent\n" for name in ("a", "b", "out"))
 

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.errors import PostroomError
-from postroom.flows import language as flow_language
+from postroom.flows.language import reader as flow_language
 from postroom.queues import description
-from postroom.rules import checks
-from postroom.rules.compiler import compiled
-from postroom.rules.definitions import Program
-from postroom.rules.language import parse
-from postroom.stations import language as form_language
+from postroom.rules.compilation import checks
+from postroom.rules.compilation.compiler import compiled
+from postroom.rules.language.definitions import Program
+from postroom.rules.language.reader import parse
+from postroom.stations.forms import reader as form_language
 
 SIZE = 10_000
 FRAMES = [

@@ -28,8 +28,8 @@ from postroom import faults
 from postroom.errors import PostroomError
 from postroom.queues import verbs
 from postroom.room import Postroom
-from postroom.store import guard
-from postroom.store.base import Waiter
+from postroom.store.files import guard
+from postroom.store.kernel.base import Waiter
 from postroom.store.sqlite import SqliteStore
 
 CLIENTS, CALLS, KILLS = 4, 12, 6

@@ -11,8 +11,9 @@ import pytest
 from tests.simulation.simulator import SimulatedStore, World, Wrong, run
 
 from postroom.queues.verbs import Verbs
-from postroom.store import receipts, sqlite
-from postroom.store.messages import Messages
+from postroom.store import sqlite
+from postroom.store.kernel import receipts
+from postroom.store.kernel.messages import Messages
 from postroom.store.sqlite import SqliteStore
 
 SLICE = range(40)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from postroom.room import Postroom
-from postroom.store.journal import Event
+from postroom.store.kernel.journal import Event
 
 ACTIVE, COMMITTING, ABORTING, COMMITTED, ABORTED = "ACTIVE", "COMMITTING", "ABORTING", "COMMITTED", "ABORTED"
 UNDO = "COMP.Q"

@@ -16,7 +16,7 @@ import pytest
 import postroom
 from postroom.errors import HeartbeatTooSlow
 from postroom.room import Postroom
-from postroom.store.owner import is_alive, is_stopped, thread_token
+from postroom.store.kernel.owner import is_alive, is_stopped, thread_token
 
 from .frozen import heard, started
 from .invariants import check

@@ -9,7 +9,7 @@ import pytest
 
 import postroom
 from postroom.room import Postroom
-from postroom.store.journal import Event
+from postroom.store.kernel.journal import Event
 
 from .invariants import Broken, check, journal, read
 

@@ -15,7 +15,7 @@ from postroom.errors import CheckTooShort, HeartbeatTooSlow, SphereOver
 from postroom.room import Postroom
 from postroom.spheres.heartbeat import Heart
 from postroom.spheres.sphere import Sphere
-from postroom.store.spheres import ALIVE_QUEUE
+from postroom.store.tables.spheres import ALIVE_QUEUE
 
 from .bank import paid, prepared
 from .invariants import check

@@ -15,10 +15,10 @@ from tests.faults.afar_workload import work, working
 from tests.stations.world import desk, network
 
 from postroom import faults
-from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import QueueUnknown, SphereOver
 from postroom.room import Postroom
-from postroom.stations.names import database, mailbox
+from postroom.stations.places.names import database, mailbox
 from postroom.stations.procedures import interpreter, ties
 
 from .invariants import check

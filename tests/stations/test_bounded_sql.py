@@ -16,7 +16,7 @@ from tests.stations.world import desk, network
 
 from postroom.errors import ArgumentInvalid, FieldRefused, SqlRefused
 from postroom.room import Postroom
-from postroom.stations import sql
+from postroom.stations.queries import sql
 from postroom.stations.station import Station
 
 FORM = """\
@@ -49,7 +49,7 @@ def processes() -> list[str]:
     """The processes of ours that answer statements, and their children: a Java each."""
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()]
-    asked = [pid for pid, parent, said in rows if parent == str(os.getpid()) and "stations.sql_process" in said]
+    asked = [pid for pid, parent, said in rows if parent == str(os.getpid()) and "queries.sql_process" in said]
     return asked + [pid for pid, parent, _ in rows if parent in asked]
 
 
@@ -116,7 +116,7 @@ def test_a_time_that_is_none_and_an_answer_that_is_too_large_are_refused(
     for timeout in (0, -1, 1e9):
         with pytest.raises(ArgumentInvalid, match="timeout"):
             ann.sql("SELECT 1", timeout=timeout)
-    monkeypatch.setattr("postroom.stations.sql.SQL_BYTES_MAX", 10_000)
+    monkeypatch.setattr("postroom.stations.queries.sql.SQL_BYTES_MAX", 10_000)
     with pytest.raises(SqlRefused, match="more than 10000 characters"):
         ann.sql("SELECT repeat('x', 1000) AS x FROM t")
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as some
 from postroom.errors import FieldRefused, FormInvalid
 from postroom.model.types import FieldValue, Kind
 from postroom.model.xmltext import in_xml
-from postroom.stations.catalog import Edition
-from postroom.stations.drawing import Line
-from postroom.stations.filling import created, values
-from postroom.stations.forms import Form, FormField, Rule
-from postroom.stations.language import parse
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.drawing import Line
+from postroom.stations.forms.filling import created, values
+from postroom.stations.forms.form import Form, FormField, Rule
+from postroom.stations.forms.reader import parse
 
 REPORT = """\
 type REPORT

@@ -1,6 +1,6 @@
 """Movement control as rules, against the truth: a message that exists throughout a query is reported once.
 
-The model has what the stores have (``postroom.store.tracking``, ``postroom.store.transfers``) and nothing else: each
+The model has what the stores have (``store/tables/tracking.py``, ``store/kernel/transfers.py``) and nothing else: each
 step is one transaction of one store. Every interleaving of a few moves and queries is explored, those with a crash
 among them, and many random ones of larger worlds. The text's pathological histories are named tests.
 ``test_movement_in_stores.py`` walks the same steps in real stores.

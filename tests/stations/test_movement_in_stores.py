@@ -19,14 +19,14 @@ from postroom.errors import QueryExpired, QueryOvertaken
 from postroom.model.body import parse_json
 from postroom.model.key import key_text
 from postroom.room import Postroom
-from postroom.stations import mail
-from postroom.stations.answering import Part, read_part
-from postroom.stations.network import CONTROL
-from postroom.stations.query import Scope, _Query
-from postroom.stations.reading import Plan
-from postroom.store.session import Row
-from postroom.store.tracking import MAILBOXES, STATIONS
-from postroom.store.transaction import Transaction
+from postroom.stations.mail import mail
+from postroom.stations.places.network import CONTROL
+from postroom.stations.queries.node_answers import Part, read_part
+from postroom.stations.queries.query import Scope, _Query
+from postroom.stations.queries.reading import Plan
+from postroom.store.kernel.session import Row
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.tracking import MAILBOXES, STATIONS
 
 HOMES = {"A": "north", "B": "north", "C": "south", "D": CONTROL}
 EVERYTHING = Plan("NOTE", ())

@@ -17,9 +17,9 @@ from tests.stations.world import desk, network
 from postroom.errors import FormInvalid
 from postroom.model.types import Kind, text
 from postroom.room import Postroom
-from postroom.stations.conditions import parse
-from postroom.stations.forms import FormField, Rule
-from postroom.stations.quoting import quoted
+from postroom.stations.forms.form import FormField, Rule
+from postroom.stations.forms.quoting import quoted
+from postroom.stations.queries.conditions import parse
 
 #: Every kind twice: found through an index, and by looking at all.
 FORM = """\

@@ -20,15 +20,15 @@ from tests.interfaces.conftest import Ran, Run, run  # noqa: F401  # the fixture
 from tests.stations.world import NOTE, desk
 
 import postroom
-from postroom.engine.arrow import PACKED
-from postroom.engine.spark import plan_of
+from postroom.engine.spark.arrow import PACKED
+from postroom.engine.spark.session import plan_of
 from postroom.errors import ArgumentInvalid, NodeDown, NodeUnfit, PostroomError
 from postroom.interfaces.cli.main import app
 from postroom.room import Postroom
-from postroom.stations import query as queries
+from postroom.stations.queries import query as queries
 from postroom.store import open_store
-from postroom.store.nodes import Node
 from postroom.store.postgres import PostgresStore
+from postroom.store.tables.nodes import Node
 from postroom.store.urls import parted, pieces, public_url, variable, with_password
 
 if TYPE_CHECKING:

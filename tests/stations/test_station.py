@@ -297,7 +297,7 @@ field Price decimal required
 field Pieces int free
 field Total decimal automatic total
 """
-    monkeypatch.setattr("postroom.stations.functions._registered", {})
+    monkeypatch.setattr("postroom.stations.forms.functions._registered", {})
     file = tmp_path / "bill.form"
     file.write_text(form)
     with pytest.raises(FunctionUnknown, match=r"bill.form:5:1: no function is registered as total"):
@@ -319,7 +319,7 @@ field Total decimal automatic total
     assert str(john.modify(key, Pieces=6).fields["Total"]) == "15.00"
     with pytest.raises(FunctionFailed, match="field Total: the function total failed: TypeError"):
         john.create("BILL", Price="2.50")
-    monkeypatch.setattr("postroom.stations.functions._registered", {})
+    monkeypatch.setattr("postroom.stations.forms.functions._registered", {})
     with pytest.raises(FunctionFailed, match="not registered"):
         john.create("BILL", Price="2.50", Pieces=1)
 

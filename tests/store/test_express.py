@@ -16,8 +16,8 @@ from postroom import faults
 from postroom.errors import CommitUnknown, MessageCorrupt, QueueHeld, QueueLocked, QueueUnknown, StoreStopped
 from postroom.model.message import Draft
 from postroom.room import Postroom
-from postroom.store.owner import process_token
-from postroom.store.queues import Hold
+from postroom.store.kernel.owner import process_token
+from postroom.store.kernel.queues import Hold
 from postroom.store.sqlite import SqliteStore
 
 TABLES = ("queues", "messages", "journal", "departed", "outbox", "locks", "counters")

@@ -138,13 +138,13 @@ def test_who_adds_to_the_room_is_refused_while_the_reserve_is_given_up(
         assert reserve.stat().st_blocks * 512 >= RESERVE_BYTES  # space, not a hole
         os.truncate(reserve, RESERVE_OPEN_BYTES)  # as a process does that finds the disk full
         sleep(LOOK_SECONDS)
-        monkeypatch.setattr("postroom.store.reserve._allocate", no_space)
+        monkeypatch.setattr("postroom.store.files.reserve._allocate", no_space)
         for act in (lambda: room.send("q", "y"), lambda: other.send_many("q", ["y"]), lambda: room.create_queue("r")):
             with pytest.raises(StoreFull, match="kept for receiving"):
                 act()
         assert other.receive("q").message is not None
         monkeypatch.undo()
-        monkeypatch.setattr("postroom.store.reserve.RESERVE_SECONDS", 0.0)
+        monkeypatch.setattr("postroom.store.files.reserve.RESERVE_SECONDS", 0.0)
         assert room.send("q", "z").key
         assert reserve.stat().st_size == RESERVE_BYTES
 

@@ -27,8 +27,8 @@ from postroom.errors import (
     UrlInvalid,
 )
 from postroom.room import Postroom
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.postgres import PostgresStore
-from postroom.store.transaction import Transaction
 from postroom.store.urls import public_url
 
 

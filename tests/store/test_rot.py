@@ -22,7 +22,7 @@ from postroom.diagnosis.finding import Case
 from postroom.errors import MessageCorrupt, PostroomError, StoreCorrupt
 from postroom.model.types import Field, MessageType
 from postroom.room import Postroom
-from postroom.store.audit import check_lines
+from postroom.store.proof.audit import check_lines
 from postroom.store.sqlite import SqliteStore
 
 SENT = [f"message {number} é " + "x" * (number * 7 % 300) for number in range(40)]

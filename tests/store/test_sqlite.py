@@ -29,8 +29,8 @@ from postroom.errors import (
     UrlInvalid,
 )
 from postroom.room import Postroom
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.sqlite import SqliteStore
-from postroom.store.transaction import Transaction
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_a_room_from_the_future_is_left_alone(room: Postroom, sqlite_url: str) -
 def test_another_writer_that_does_not_let_go_is_told(
     room: Postroom, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.store.guard.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("postroom.store.files.guard.BUSY_SECONDS", 0.05)
     with postroom.open(sqlite_url) as other:
         connection_of(other).set_busy_timeout(50)
         connection_of(room).execute("BEGIN IMMEDIATE")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from postroom.limits import FINDINGS_MAX
-from postroom.rules.plan import Plan
-from postroom.stations.network import Network
+from postroom.rules.compilation.plan import Plan
+from postroom.stations.places.network import Network
 from postroom.store import shown
-from postroom.store.base import Store
+from postroom.store.kernel.base import Store
 
 
 class Level(StrEnum):

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 from postroom.diagnosis.finding import Finding, Told, note, ok, warning, wrong
-from postroom.engine.java import VERSION_MIN, javas
+from postroom.engine.spark.java import VERSION_MIN, javas
 from postroom.limits import DISK_BYTES_LOW, DISK_BYTES_MIN
 from postroom.store import file_of
 

@@ -10,9 +10,9 @@ from postroom.errors import NodeDown
 from postroom.limits import OVERDUE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
-from postroom.stations.mail import GET
-from postroom.store.transaction import Transaction
-from postroom.store.transfers import Parcel
+from postroom.stations.mail.mail import GET
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transfers import Parcel
 
 
 def nodes(case: Case) -> Iterator[Told]:

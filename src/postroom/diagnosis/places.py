@@ -11,11 +11,11 @@ from postroom.errors import NodeDown
 from postroom.limits import GROWING_SECONDS
 from postroom.queues.locks import is_held
 from postroom.rules.inspection import error_queues
-from postroom.stations.names import database
+from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
-from postroom.store.owner import described, is_alive
-from postroom.store.queues import Hold
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.owner import described, is_alive
+from postroom.store.kernel.queues import Hold
+from postroom.store.kernel.transaction import Transaction
 
 
 def holds(case: Case) -> Iterator[Told]:

@@ -9,9 +9,9 @@ from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.engine.presence import presence
 from postroom.limits import CHECK_SECONDS, EXAMINED_MAX, OVERDUE_SECONDS, RUNNING_CHECKS
 from postroom.model.moment import to_datetime, to_iso
-from postroom.store.owner import described, is_alive, is_stopped
-from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING, NODE, Beat, Kept, Send
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.owner import described, is_alive, is_stopped
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ABORTING, ACTIVE, COMMITTING, NODE, Beat, Kept, Send
 
 COMPENSATE = "postroom compensate --once"
 _KEPT = "a call that keeps the interpreter, such as a long one of C, lets no thread of it beat"

@@ -8,10 +8,10 @@ from postroom.diagnosis.finding import Case, Told, note, ok, warning, wrong
 from postroom.limits import EXAMINED_MAX, GROWN_ROWS, SAMPLE_MESSAGES
 from postroom.model.key import key_text
 from postroom.store import file_of
-from postroom.store.messages import State
+from postroom.store.files.rights import exposed
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS
-from postroom.store.rights import exposed
-from postroom.store.transaction import Transaction
 
 #: What a commit needs to last, and what else may be said.
 _LASTING = {

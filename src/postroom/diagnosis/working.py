@@ -9,8 +9,8 @@ from postroom.diagnosis.finding import Case, Told, ok, warning
 from postroom.engine.presence import State, presence
 from postroom.limits import OVERDUE_SECONDS, WAITED_SECONDS
 from postroom.model.moment import to_datetime, to_iso
-from postroom.store.outbox import Effect
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.outbox import Effect
+from postroom.store.kernel.transaction import Transaction
 
 RUN = "postroom run"
 

@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 from postroom import faults
 from postroom.errors import ArchiveDamaged, ArchiveMissing, JournalDiffers, StoreBusy, StoreUnavailable
 from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
-from postroom.store import snapshot
-from postroom.store.archives import Archive
-from postroom.store.base import Store
-from postroom.store.columns import JOURNAL
-from postroom.store.owner import is_alive, process_token
-from postroom.store.replay import Replay
-from postroom.store.session import Row
-from postroom.store.shelf import (
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.columns import JOURNAL
+from postroom.store.kernel.owner import is_alive, process_token
+from postroom.store.kernel.session import Row
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.proof import snapshot
+from postroom.store.proof.replay import Replay
+from postroom.store.proof.verification import beginning, compared, tables
+from postroom.store.upkeep.archive_folder import (
     DEPARTED_COLUMNS,
     MANIFEST,
     Digest,
@@ -36,8 +37,7 @@ from postroom.store.shelf import (
     file_digest,
     read_manifest,
 )
-from postroom.store.transaction import Transaction
-from postroom.store.verification import beginning, compared, tables
+from postroom.store.upkeep.archives import Archive
 
 if TYPE_CHECKING:
     import pyarrow

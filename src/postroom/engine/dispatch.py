@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from postroom import faults
-from postroom.engine.step import LEASE
+from postroom.engine.steps.step import LEASE
 from postroom.limits import EFFECTS_AT_ONCE, OUTBOX_ATTEMPTS_MAX, OUTBOX_BACKOFF_SECONDS
 from postroom.model.moment import in_microseconds
-from postroom.store.base import Store, Waiter
-from postroom.store.outbox import Effect
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store, Waiter
+from postroom.store.kernel.outbox import Effect
+from postroom.store.kernel.transaction import Transaction
 
 _LOOK_SECONDS = 0.5  # a wake-up ends a sleep at once
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from postroom.errors import EntityExists, EntityUnknown, QueueHeld, TransitionRefused
 from postroom.model.message import NO_PROPERTIES, Draft
-from postroom.store.queues import STATE, Hold, Queue
-from postroom.store.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES
-from postroom.store.tokens import Token
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.queues import STATE, Hold, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, STATES
+from postroom.store.tables.tokens import Token
 
 
 class Machine:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from postroom.engine.step import LEASE
-from postroom.store.owner import described, is_alive
-from postroom.store.transaction import Transaction
+from postroom.engine.steps.step import LEASE
+from postroom.store.kernel.owner import described, is_alive
+from postroom.store.kernel.transaction import Transaction
 
 
 class State(StrEnum):

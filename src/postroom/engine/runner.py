@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from postroom.engine.depot import Depot
 from postroom.engine.dispatch import Dispatch, Gateway, Report
-from postroom.engine.lanes import Lanes
-from postroom.engine.stage import Beside, Result, Stage, Turn
-from postroom.engine.step import LEASE, in_use
+from postroom.engine.spark.exchange import Depot
+from postroom.engine.steps.lanes import Lanes
+from postroom.engine.steps.stage import Beside, Result, Stage, Turn
+from postroom.engine.steps.step import LEASE, in_use
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import (
     ENGINE_LEASE_SECONDS,
@@ -29,9 +29,9 @@ from postroom.limits import (
     UPKEEP_SECONDS,
     WARM_SECONDS,
 )
-from postroom.store.base import Store, Waiter
-from postroom.store.batch import Admit, Stale, admit_nothing
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store, Waiter
+from postroom.store.kernel.batch import Admit, Stale, admit_nothing
+from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,16 +11,16 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from postroom.engine.effects import Action, Effects, Enqueue
 from postroom.engine.machine import SPHERES
+from postroom.engine.steps.effects import Action, Effects, Enqueue
 from postroom.errors import PropertyInvalid
 from postroom.limits import REASON_CHARS_MAX
 from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Draft, Stored, properties_text
-from postroom.store.queues import UNDO, Keep, Queue
-from postroom.store.spheres import ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
-from postroom.store.tokens import Token
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.queues import UNDO, Keep, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
+from postroom.store.tables.tokens import Token
 
 #: The agreed properties of messages that belong to a sphere.
 SPHERE, RECIPIENT, COMPENSATES = "sphere", "recipient", "compensates"

@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class BodyError(PostroomError):
-    """A message was refused at the door; nothing was stored."""
+    """A message was refused before it entered its queue; nothing was stored."""
 
     status = "50"
 

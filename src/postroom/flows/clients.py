@@ -8,16 +8,16 @@ from itertools import count
 from typing import Any
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
-from postroom.flows import policy
-from postroom.flows.changes import changed, with_statements, without
-from postroom.flows.chart import CLIENT, Chart, Charts, Kept, key_of
-from postroom.flows.definitions import SUBSCRIBE, Arc, Select, Space
-from postroom.flows.meta import By
-from postroom.flows.patterns import Anything, parse_pattern
-from postroom.flows.words import WORD
+from postroom.flows.graph import policy
+from postroom.flows.graph.changes import changed, with_statements, without
+from postroom.flows.graph.meta import By
+from postroom.flows.graph.versions import CLIENT, Chart, Charts, Kept, key_of
+from postroom.flows.language.definitions import SUBSCRIBE, Arc, Select, Space
+from postroom.flows.language.patterns import Anything, parse_pattern
+from postroom.flows.language.words import WORD
 from postroom.model.definitions import Position
-from postroom.store.base import Store
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

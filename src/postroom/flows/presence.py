@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 
 from postroom.errors import DefinitionUnknown, LeaseLost, StoreError
 from postroom.flows.clients import Clients
-from postroom.flows.meta import By
+from postroom.flows.graph.meta import By
 from postroom.limits import CLIENT_LEASE_SECONDS
-from postroom.store.base import Store
-from postroom.store.leases import Lease
-from postroom.store.owner import described, is_alive, process_token
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.leases import Lease
+from postroom.store.kernel.owner import described, is_alive, process_token
+from postroom.store.kernel.transaction import Transaction
 
 _LEASE = "client "
 _NOBODY = "nobody"  # who takes the lease of a client that has ended

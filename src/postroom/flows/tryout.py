@@ -10,19 +10,19 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from postroom.engine.effects import Arrival, Effects
-from postroom.engine.tryout import Tried, begins
+from postroom.engine.steps.effects import Arrival, Effects
+from postroom.engine.steps.tryout import Tried, begins
 from postroom.errors import TryExpired
-from postroom.flows import catalog
-from postroom.flows.changes import typed
-from postroom.flows.chart import Chart, Charts, with_queues
-from postroom.flows.definitions import Statement
-from postroom.flows.tables import Rows
+from postroom.flows.graph import catalog
+from postroom.flows.graph.changes import typed
+from postroom.flows.graph.versions import Chart, Charts, with_queues
+from postroom.flows.language.definitions import Statement
+from postroom.flows.language.tables import Rows
 from postroom.limits import TRY_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
-from postroom.store.base import Store
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +96,7 @@ def tried(
     chart, messages = store.read(work)
     if not messages:
         return
-    from postroom.flows.share import FlowShare
+    from postroom.flows.evaluation.share import FlowShare
 
     class TimedShare(FlowShare):
         """One that takes no job apart when the time is over: it was not a message's fault that it ended."""

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from postroom.engine.dispatch import Outcome
 from postroom.limits import COMMAND_BYTES_MAX, COMMAND_OPEN_FILES_MAX, COMMAND_OUTPUT_BYTES_MAX, COMMAND_SECONDS
-from postroom.store.outbox import Effect
+from postroom.store.kernel.outbox import Effect
 
 
 class CommandGateway:

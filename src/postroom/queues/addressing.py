@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueOwned, QueueUnknown
 from postroom.limits import HIERARCHY_LEVELS_MAX
 from postroom.model.spelling import close, written
-from postroom.store.queues import ALIVE, CLOSED, OWNED, STATE, UNDO, Queue
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.queues import ALIVE, CLOSED, OWNED, STATE, UNDO, Queue
+from postroom.store.kernel.transaction import Transaction
 
 Names = tuple[str, ...]
 

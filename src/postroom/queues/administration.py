@@ -19,9 +19,9 @@ from postroom.queues.addressing import (
     queues_of,
     shown,
 )
-from postroom.store.base import Store
-from postroom.store.queues import LEAVING, MAILBOX, STATION, Hold, Keep
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import LEAVING, MAILBOX, STATION, Hold, Keep
+from postroom.store.kernel.transaction import Transaction
 
 _DESCRIPTION = "the queue description; load a description"
 _GRAPH = "a flow graph; load its domain"

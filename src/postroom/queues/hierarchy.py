@@ -12,9 +12,9 @@ from postroom.model.password import hash_password, verify_password
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.checks import paths
 from postroom.queues.description import Entry
-from postroom.store.base import Store
-from postroom.store.queues import Queue
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
 
 T = TypeVar("T")
 

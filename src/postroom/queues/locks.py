@@ -12,9 +12,9 @@ from postroom.errors import QueueLocked
 from postroom.limits import LOCK_LEASE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
-from postroom.store.owner import described, is_alive
-from postroom.store.queues import Queue
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.owner import described, is_alive
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from postroom.model.key import key_text
 from postroom.model.message import Message
 from postroom.queues import status
-from postroom.store.queues import Hold, Queue
+from postroom.store.kernel.queues import Hold, Queue
 
 
 class Sent(NamedTuple):

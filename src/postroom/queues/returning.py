@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from postroom.errors import StoreError
 from postroom.model.message import IN_SPHERE, Message, Stored
 from postroom.queues.results import Received
-from postroom.store.base import Store
-from postroom.store.handouts import Handout
-from postroom.store.spheres import ABORTED, ABORTING
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.handouts import Handout
+from postroom.store.tables.spheres import ABORTED, ABORTING
 
 #: Is given what was received; the take is final when it returns.
 Deliver = Callable[[Received], None]

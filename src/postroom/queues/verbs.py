@@ -72,14 +72,14 @@ from postroom.queues.results import (
     SentMany,
 )
 from postroom.queues.returning import Deliver, Returns, Taken, is_main
-from postroom.store.base import Store
-from postroom.store.batch import Admit, Batch, admit_nothing
-from postroom.store.handouts import Handout
-from postroom.store.messages import State
-from postroom.store.owner import process_token
-from postroom.store.queues import CLOSED, MEND, Hold, Queue
-from postroom.store.transaction import Transaction
-from postroom.store.types import check_typed, find_type
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Admit, Batch, admit_nothing
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.owner import process_token
+from postroom.store.kernel.queues import CLOSED, MEND, Hold, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.handouts import Handout
+from postroom.store.tables.types import check_typed, find_type
 
 #: A password that is known, or who asks for it.
 Password = str | Callable[[], str]
@@ -132,8 +132,8 @@ class Verbs:
         return self._store.transact("send", work)
 
     def put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
-        """Store new messages; where a queue has a door, they get what it works out for them."""
-        if target.door:
+        """Store new messages; a queue with admission adds what it works out for them."""
+        if target.admission:
             puts = self._admit(tx, target, drafts)
             return Batch(tx).write(puts if cause is None else [put._replace(cause=cause) for put in puts], 0)
         if len(drafts) != 1:

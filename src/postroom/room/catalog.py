@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.model.moment import to_datetime, to_iso
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from postroom.errors import ArgumentInvalid
-from postroom.flows.chart import Charts
 from postroom.flows.clients import Clients, Subscription
-from postroom.flows.meta import By
+from postroom.flows.graph.meta import By
+from postroom.flows.graph.versions import Charts
 from postroom.flows.presence import end_lapsed, present
 from postroom.limits import BATCH_MESSAGES_MAX
 from postroom.model.key import KeyTexts
@@ -17,9 +17,9 @@ from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.results import Received, Sent, SentMany
 from postroom.queues.verbs import Verbs
-from postroom.room.doors import Doors
+from postroom.room.admission import RoomAdmission
 from postroom.rules.catalog import Programs
-from postroom.store.base import Store
+from postroom.store.kernel.base import Store
 
 
 class Client:
@@ -29,7 +29,7 @@ class Client:
         self.by = by
         self._store = store
         self._charts = charts
-        self._verbs = Verbs(store, User(owner, by.principal), Doors(programs, charts, by))
+        self._verbs = Verbs(store, User(owner, by.principal), RoomAdmission(programs, charts, by))
         self._clients = Clients(store, charts)
 
     @property

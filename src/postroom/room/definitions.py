@@ -7,11 +7,11 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from postroom.engine.tryout import Tried
-from postroom.flows import catalog as flow_catalog
-from postroom.flows import inspection as flow_inspection
+from postroom.engine.steps.tryout import Tried
 from postroom.flows import tryout as flow_tryout
-from postroom.flows.inspection import ArcExplained
+from postroom.flows.graph import catalog as flow_catalog
+from postroom.flows.graph import inspection as flow_inspection
+from postroom.flows.graph.inspection import ArcExplained
 from postroom.limits import EVALUATION_SECONDS, TRY_SECONDS
 from postroom.model.definitions import Loaded
 from postroom.model.types import MessageType
@@ -26,14 +26,14 @@ from postroom.room.parts import Parts, spark_session
 from postroom.rules import catalog as rule_catalog
 from postroom.rules import inspection, tryout
 from postroom.rules.inspection import Explanation
-from postroom.stations import tryout as counter_tryout
+from postroom.stations.counters import tryout as counter_tryout
 from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.inspection import ProcedureExplained
 from postroom.stations.procedures.inspection import explain as explain_procedure
 from postroom.stations.procedures.tryout import Handled
 from postroom.stations.procedures.working import Evaluate
-from postroom.store.transaction import Transaction
-from postroom.store.types import define_type
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.types import define_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,10 +116,10 @@ class DefinitionsFace(Parts):
     ) -> str:
         """Spark's plan of a step of the rules, or of the arcs from a space; starts Spark if it does not run yet."""
         if space is not None:
-            from postroom.flows.share import spark_plan as flow_plan
+            from postroom.flows.evaluation.share import spark_plan as flow_plan
 
             return flow_plan(spark_session(master, conf), self.store.read(self._charts.now), space)
-        from postroom.rules.share import spark_plan
+        from postroom.rules.evaluation.share import spark_plan
 
         return spark_plan(spark_session(master, conf), self.store.read(self._programs.plan))
 
@@ -146,7 +146,7 @@ class DefinitionsFace(Parts):
         if sources.office.procedures:
             yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
         if sources.office.counters:
-            yield from counter_tryout.tried(self.store, sources.office, since, self._doors)
+            yield from counter_tryout.tried(self.store, sources.office, since, self._admission)
 
     def _evaluation(self, spark: Callable[[], SparkSession]) -> Evaluate:
         """How actions of procedures are worked out: on Spark."""

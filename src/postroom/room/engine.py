@@ -7,16 +7,16 @@ from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
-from postroom.engine.depot import exchange, settings_of_spark
 from postroom.engine.dispatch import Report
 from postroom.engine.runner import Totals
+from postroom.engine.spark.exchange import exchange, settings_of_spark
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
 from postroom.room.parts import Parts, spark_session
 from postroom.rules import retention
-from postroom.store.outbox import Effect
-from postroom.store.transaction import Transaction
-from postroom.store.upkeep import Kind
+from postroom.store.kernel.outbox import Effect
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.upkeep.kinds import Kind
 
 
 class EngineFace(Parts):

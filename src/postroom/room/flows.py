@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from postroom.errors import PrincipalRefused
-from postroom.flows import inspection as flow_inspection
 from postroom.flows.clients import Clients, Subscription
-from postroom.flows.inspection import GraphShown
-from postroom.flows.meta import By
+from postroom.flows.graph import inspection as flow_inspection
+from postroom.flows.graph.inspection import GraphShown
+from postroom.flows.graph.meta import By
 from postroom.flows.presence import end_lapsed
 from postroom.queues.results import Sent, SentMany
 from postroom.room.client import Client
 from postroom.room.parts import Parts
-from postroom.store.registry import check_actor
+from postroom.store.tables.registry import check_actor
 
 
 class FlowsFace(Parts):

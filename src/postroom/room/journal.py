@@ -19,14 +19,15 @@ from postroom.model.types import FieldValue
 from postroom.model.views import record
 from postroom.room.parts import Parts, spark_session
 from postroom.rules import retention
-from postroom.stations import editions, whereabouts
-from postroom.stations.editions import Valued
-from postroom.stations.story import Story, story
-from postroom.store.archives import Archive
-from postroom.store.journal import Event
-from postroom.store.mending import Mended, mend
-from postroom.store.types import find_type
-from postroom.store.verification import Difference, Verified, damaged, verified
+from postroom.stations.forms import editions
+from postroom.stations.forms.editions import Valued
+from postroom.stations.mail import whereabouts
+from postroom.stations.mail.story import Story, story
+from postroom.store.kernel.journal import Event
+from postroom.store.proof.mending import Mended, mend
+from postroom.store.proof.verification import Difference, Verified, damaged, verified
+from postroom.store.tables.types import find_type
+from postroom.store.upkeep.archives import Archive
 
 _MICROSECOND = timedelta(microseconds=1)
 

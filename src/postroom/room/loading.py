@@ -9,27 +9,29 @@ from functools import reduce
 from pathlib import Path
 
 from postroom.errors import ArgumentInvalid, FileUnreadable, LanguageUnknown
-from postroom.flows import catalog as flow_catalog
-from postroom.flows import checks as checks_of_flows
-from postroom.flows import language as flow_language
-from postroom.flows.chart import Chart, Charts, key_of
-from postroom.flows.definitions import Statement, Table
-from postroom.flows.meta import By
-from postroom.flows.tables import Rows, rows_of_file
+from postroom.flows.graph import catalog as flow_catalog
+from postroom.flows.graph import checks as checks_of_flows
+from postroom.flows.graph.meta import By
+from postroom.flows.graph.versions import Chart, Charts, key_of
+from postroom.flows.language import reader as flow_language
+from postroom.flows.language.definitions import Statement, Table
+from postroom.flows.language.tables import Rows, rows_of_file
 from postroom.limits import COLLECTION_BYTES_MAX, DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
 from postroom.model.definitions import Loaded
 from postroom.model.paths import printable, why_unread
 from postroom.model.schema import compile_schema
 from postroom.queues import checks as checks_of_queues
 from postroom.queues import description, hierarchy
-from postroom.rules import catalog, checks, language, verification
-from postroom.rules.definitions import AnyDefinition, Program, QueueDefinition
-from postroom.rules.indexing import Filling
-from postroom.stations import language as form_language
-from postroom.stations import loading as office_loading
-from postroom.stations.language import Office
-from postroom.store.base import Store
-from postroom.store.transaction import Transaction
+from postroom.rules import catalog
+from postroom.rules.compilation import checks, verification
+from postroom.rules.evaluation.indexing import Filling
+from postroom.rules.language import reader as language
+from postroom.rules.language.definitions import AnyDefinition, Program, QueueDefinition
+from postroom.stations import office as office_loading
+from postroom.stations.forms import reader as form_language
+from postroom.stations.forms.reader import Office
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
 
 File = str | os.PathLike[str]
 LANGUAGES = (

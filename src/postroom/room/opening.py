@@ -6,7 +6,7 @@ import getpass
 import os
 from types import TracebackType
 
-from postroom.flows.meta import broker_name
+from postroom.flows.graph.meta import broker_name
 from postroom.model.moment import Clock, system_clock
 from postroom.room.definitions import DefinitionsFace
 from postroom.room.engine import EngineFace
@@ -17,7 +17,7 @@ from postroom.room.queues import QueuesFace
 from postroom.room.spheres import SpheresFace
 from postroom.room.stations import StationsFace
 from postroom.store import open_store
-from postroom.store.registry import check_actor
+from postroom.store.tables.registry import check_actor
 
 DEFAULT_URL = "./postroom.db"
 

@@ -10,11 +10,11 @@ from postroom.diagnosis.examination import examine
 from postroom.diagnosis.finding import Case, Finding
 from postroom.room.overview import Picture, look
 from postroom.room.parts import Parts
-from postroom.store import backup
-from postroom.store.backup import BackedUp
-from postroom.store.base import Progress
-from postroom.store.transaction import Transaction
-from postroom.store.verification import Verified
+from postroom.store.kernel.base import Progress
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.proof.verification import Verified
+from postroom.store.upkeep import backup
+from postroom.store.upkeep.backup import BackedUp
 
 
 class OperatingFace(Parts):

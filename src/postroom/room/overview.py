@@ -15,12 +15,12 @@ from typing import Any
 from postroom.engine.presence import Presence, presence
 from postroom.limits import TOP_JOURNAL_ROWS, TOP_REREAD_ROWS, TOP_STEPS
 from postroom.model.moment import to_datetime, to_iso
+from postroom.rules.compilation.plan import Plan
 from postroom.rules.inspection import error_queues
-from postroom.rules.plan import Plan
-from postroom.store.base import Store
-from postroom.store.queues import ALIVE, STATE, Hold, Queue
-from postroom.store.spheres import STATES
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import ALIVE, STATE, Hold, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import STATES
 
 
 @dataclass(frozen=True, slots=True)

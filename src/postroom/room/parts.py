@@ -8,32 +8,32 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from postroom.engine.runner import Runner
-from postroom.engine.stage import Stage
-from postroom.flows.chart import Charts
-from postroom.flows.meta import By, broker_name
+from postroom.engine.steps.stage import Stage
+from postroom.flows.graph.meta import By, broker_name
+from postroom.flows.graph.versions import Charts
 from postroom.flows.stage import FlowStage
 from postroom.gateways.command import CommandGateway
 from postroom.queues.administration import Administration
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
-from postroom.room.doors import Doors
-from postroom.room.entrance import Entrance
+from postroom.room.admission import RoomAdmission
+from postroom.room.sphere_access import SphereAccess
 from postroom.rules import retention
 from postroom.rules.catalog import Programs
 from postroom.rules.stage import RulesStage
 from postroom.spheres.monitor import Monitor
 from postroom.spheres.watching import Watching
-from postroom.stations.catalog import Forms
-from postroom.stations.cleaning import Cleaning
-from postroom.stations.counters import Counters
-from postroom.stations.handing import Handing
-from postroom.stations.network import Network
+from postroom.stations.counters.definitions import Counters
+from postroom.stations.counters.exchange import Handing
+from postroom.stations.forms.catalog import Forms
+from postroom.stations.places.network import Network
 from postroom.stations.procedures.catalog import Procedures
 from postroom.stations.procedures.interpreter import Interpreter
+from postroom.stations.retention import Cleaning
 from postroom.store import absolute, open_store
-from postroom.store.base import Store
-from postroom.store.owner import process_token
-from postroom.store.registry import Registry
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.owner import process_token
+from postroom.store.tables.registry import Registry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,12 +53,12 @@ class Parts:
         self._programs = Programs()
         self._charts = Charts()
         self._by = By(actor, broker or broker_name())
-        self._doors = Doors(self._programs, self._charts, self._by)
+        self._admission = RoomAdmission(self._programs, self._charts, self._by)
         again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
-        self._verbs = Verbs(store, User(self._owner, actor), self._doors, again)
+        self._verbs = Verbs(store, User(self._owner, actor), self._admission, again)
         self._registry = Registry(store)
         self._network = Network(store, url, Forms())
-        self._monitor = Monitor(store, again, Entrance(self._verbs, self._network))
+        self._monitor = Monitor(store, again, SphereAccess(self._verbs, self._network))
         self._administration = Administration(store)
         gateways = [CommandGateway(absolute(url))]
         self._procedures = Procedures(self._network.forms)
@@ -67,7 +67,7 @@ class Parts:
         stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
         stages.append(Watching())
         self._cleaning = Cleaning(self._network)
-        self._runner = Runner(store, gateways, here, stages, self._sweep, self._doors, self._cleaning.sweep)
+        self._runner = Runner(store, gateways, here, stages, self._sweep, self._admission, self._cleaning.sweep)
 
     def _sweep(self) -> int:
         self._interpreter.tidy()
@@ -76,6 +76,6 @@ class Parts:
 
 def spark_session(master: str, conf: Mapping[str, str] | None) -> SparkSession:
     """The one Spark session of this process."""
-    from postroom.engine.spark import session  # seconds of start-up, only where something is to be evaluated
+    from postroom.engine.spark.session import session  # seconds of start-up, only where something is to be evaluated
 
     return session(master, conf or {})

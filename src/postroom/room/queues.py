@@ -11,7 +11,7 @@ from postroom.model.message import Draft, Value, cause_number
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.queues.verbs import Password
 from postroom.room.parts import Parts
-from postroom.store.queues import Hold
+from postroom.store.kernel.queues import Hold
 
 
 class QueuesFace(Parts):

@@ -13,7 +13,7 @@ from postroom.spheres.compensation import Checked, Compensator
 from postroom.spheres.machine import MachineHandle
 from postroom.spheres.monitor import SphereShown, SphereTold
 from postroom.spheres.sphere import Sphere
-from postroom.store.queues import STATE
+from postroom.store.kernel.queues import STATE
 
 
 class SpheresFace(Parts):

@@ -9,10 +9,10 @@ from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
 from postroom.limits import WAITING_MAX
 from postroom.model.message import Message
 from postroom.room.parts import Parts, spark_session
-from postroom.stations.catalog import Edition
-from postroom.stations.counters import remove as remove_counter
-from postroom.stations.handing import CounterShown
-from postroom.stations.network import CONTROL, NodeShown
+from postroom.stations.counters.definitions import remove as remove_counter
+from postroom.stations.counters.exchange import CounterShown
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.places.network import CONTROL, NodeShown
 from postroom.stations.procedures.catalog import KeptProcedure, set_enabled
 from postroom.stations.procedures.catalog import kept as kept_procedures
 from postroom.stations.procedures.catalog import remove as remove_procedure

@@ -6,22 +6,22 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from postroom.engine.failures import error_queue
+from postroom.engine.steps.failures import error_queue
 from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInUse
 from postroom.model.definitions import Definition, Loaded, compared
 from postroom.model.xmltext import without_declaration
-from postroom.rules import checks, compiler
-from postroom.rules.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
-from postroom.rules.indexing import Filling
-from postroom.rules.plan import Plan
-from postroom.rules.translation import property_type
-from postroom.rules.verification import Verified
-from postroom.store.base import Store, Unprepared
-from postroom.store.definitions import COLLECTION
-from postroom.store.queues import CLOSED, Door, Keep, Queue
-from postroom.store.spheres import ABORTING
-from postroom.store.transaction import Transaction
-from postroom.store.types import all_types
+from postroom.rules.compilation import checks, compiler
+from postroom.rules.compilation.plan import Plan
+from postroom.rules.compilation.translation import property_type
+from postroom.rules.compilation.verification import Verified
+from postroom.rules.evaluation.indexing import Filling
+from postroom.rules.language.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
+from postroom.store.kernel.base import Store, Unprepared
+from postroom.store.kernel.queues import CLOSED, Admission, Keep, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.definitions import COLLECTION
+from postroom.store.tables.spheres import ABORTING
+from postroom.store.tables.types import all_types
 
 QUEUE_KIND = "rules"  # of the queues that programs define
 _verified = Verified()
@@ -136,7 +136,7 @@ class _Load:
         was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
         version = tx.definitions.replace(KIND, wanted, {"files": list(files)})
         after = planned(tx, self._new, version, mark)
-        self._set_doors(after)
+        self._set_admission(after)
         for name in self._new.slicings:
             tx.slices.slicing(name)
         self._filling.fill(tx, before, after, self._new)
@@ -181,16 +181,16 @@ class _Load:
                     )
                 self._tx.slices.empty_slicing(number)
 
-    def _set_doors(self, plan: Plan) -> None:
+    def _set_admission(self, plan: Plan) -> None:
         for queue in self._tx.queues.all():
             watched = plan.queues.get(queue.name)
-            # A sender is noted, and what it may not claim refused, at the door alone: a queue whose rules ask has one.
+            # Only admission notes the sender and refuses what it may not claim: a queue whose rules ask has one.
             asked = watched is not None and not {"sender", "rule", "connection"}.isdisjoint(watched.system)
-            door = asked or not plan.target(queue.name).plain
+            admits = asked or not plan.target(queue.name).plain
             self._tx.queues.set_watcher(queue, "rules", watched is not None or queue.name in plan.echoes)
-            if door or queue.door & Door.RULES:
+            if admits or queue.admission & Admission.RULES:
                 queue = self._tx.queues.locked(queue.id)  # whoever is sending to it finishes first
-                self._tx.queues.set_door(queue, Door.RULES, door)
+                self._tx.queues.set_admission(queue, Admission.RULES, admits)
             was = {slicing for slicing in self._old.slicings if queue.name in self._sliced(self._old, slicing)}
             now = {slicing for slicing in self._new.slicings if queue.name in self._sliced(self._new, slicing)}
             if now and not was and queue.keep == Keep.SLICED:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from postroom.engine.failures import SYSTEM_ERRORS
+from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown
 from postroom.model.definitions import nearest
-from postroom.rules.definitions import Program, RuleDefinition
-from postroom.rules.expression import read
-from postroom.rules.plan import Plan
+from postroom.rules.compilation.plan import Plan
+from postroom.rules.language.definitions import Program, RuleDefinition
+from postroom.rules.language.expression import read
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _watched(program: Program, rule: RuleDefinition) -> tuple[str, ...]:
 
 def _reads(program: Program, plan: Plan, queue: str, rule: RuleDefinition) -> tuple[Any, ...]:
     """What this rule alone reads, of all that the rules of its queue do."""
-    from postroom.rules.translation import Surroundings, translated
+    from postroom.rules.compilation.translation import Surroundings, translated
 
     around = Surroundings(program, queue, plan.mark)
     translated(rule, around)

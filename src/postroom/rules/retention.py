@@ -11,9 +11,9 @@ from postroom.model.definitions import nearest
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.rules.catalog import Programs
-from postroom.store.base import Store
-from postroom.store.queues import Keep, Queue
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import Keep, Queue
+from postroom.store.kernel.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,19 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from postroom.engine.step import base_of
-from postroom.engine.tryout import Tried, begins
+from postroom.engine.steps.step import base_of
+from postroom.engine.steps.tryout import Tried, begins
 from postroom.limits import TRYOUT_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.rules import catalog
-from postroom.rules.apart import Apart
-from postroom.rules.arrivals import arrivals_of
-from postroom.rules.definitions import AnyDefinition
-from postroom.rules.evaluate import evaluate_alone
-from postroom.rules.plan import Plan
-from postroom.store.base import Store
-from postroom.store.transaction import Transaction
+from postroom.rules.compilation.plan import Plan
+from postroom.rules.evaluation.arrivals import arrivals_of
+from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.evaluate import evaluate_alone
+from postroom.rules.language.definitions import AnyDefinition
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
 
 
 def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | None) -> Iterator[Tried]:

@@ -14,7 +14,7 @@ from postroom.spheres.machine import said
 from postroom.spheres.participants import Participant, Share, adapted, can_tell, share_of
 from postroom.spheres.sender import Sender
 from postroom.spheres.settling import settle
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 
 class Acting(Sender):
@@ -39,7 +39,7 @@ class Acting(Sender):
             if message is not None:
                 sending.take_back(tx, self.id, message)
 
-        found = self._entrance.receive(sending.path(queue), wait, within)
+        found = self._access.receive(sending.path(queue), wait, within)
         return None if found is None else self._bound(found)
 
     def require(
@@ -67,7 +67,7 @@ class Acting(Sender):
 
         def work(tx: Transaction) -> None:
             outcome.require_state(tx, self.id, *self._states)
-            names = [self._entrance.recipient(tx, sending.path(each)) for each in recipients]
+            names = [self._access.recipient(tx, sending.path(each)) for each in recipients]
             tx.spheres.require(
                 self.id, names, processing_within is not None, enough, in_microseconds(float(seconds or 0))
             )

@@ -29,13 +29,13 @@ from postroom.limits import (
 )
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
+from postroom.spheres.access import QueueAccess
 from postroom.spheres.conditions import failed
-from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import still
-from postroom.store.base import Store, Waiter
-from postroom.store.owner import described, is_alive, is_stopped
-from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING, Beat
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store, Waiter
+from postroom.store.kernel.owner import described, is_alive, is_stopped
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ABORTING, ACTIVE, COMMITTING, Beat
 
 _LOOKS = 4  # in a check interval
 #: Who aborts spheres in the journal.
@@ -78,12 +78,12 @@ class _Seen:
 class Compensator:
     """Finds spheres whose owner has ended, and undoes them."""
 
-    def __init__(self, store: Store, entrance: Entrance, check: float) -> None:
+    def __init__(self, store: Store, access: QueueAccess, check: float) -> None:
         if not isinstance(check, (int, float)) or not HEARTBEAT_SECONDS_MIN < check <= CHECK_SECONDS_MAX:
             why = f"seconds above {HEARTBEAT_SECONDS_MIN} and up to {CHECK_SECONDS_MAX:.0f}"
             raise ArgumentInvalid(argument="check", why=why)
         self._store = store
-        self._entrance = entrance
+        self._access = access
         self._check = float(check)
         self._pause = self._check / _LOOKS
         self._seen: dict[str, _Seen] = {}
@@ -282,7 +282,7 @@ class Compensator:
 
     def _compensate(self, id: str) -> bool | None:
         """None if others have done it meanwhile."""
-        return outcome.undo(self._store, id, self._entrance, ENGINE)
+        return outcome.undo(self._store, id, self._access, ENGINE)
 
     def _tidy(self, watched: set[str], beats: dict[str, Beat]) -> None:
         """Heartbeats of those who have ended and own nothing."""

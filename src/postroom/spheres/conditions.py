@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postroom.store.spheres import Requirement, Send
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import Requirement, Send
 
 
 def failed(tx: Transaction, id: str) -> str | None:

@@ -20,11 +20,11 @@ from postroom.limits import CHECK_SECONDS, WAIT_SECONDS_MAX
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.model.moment import in_microseconds
 from postroom.spheres.outcome import begin_abort
-from postroom.store.base import Store
-from postroom.store.owner import thread_token
-from postroom.store.queues import ALIVE, Keep
-from postroom.store.spheres import ALIVE_QUEUE
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.owner import thread_token
+from postroom.store.kernel.queues import ALIVE, Keep
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ALIVE_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

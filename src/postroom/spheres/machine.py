@@ -21,8 +21,8 @@ from postroom.engine.machine import Machine
 from postroom.errors import ArgumentInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
 from postroom.model.body import is_text
-from postroom.store.base import Store
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
 
 
 class MachineHandle:

@@ -15,24 +15,24 @@ from postroom.model.key import key_number
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
+from postroom.spheres.access import QueueAccess
 from postroom.spheres.acting import Acting
-from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts, beat, check_heartbeat, check_seconds
 from postroom.spheres.machine import check_reason, said
 from postroom.spheres.participants import Share, share_of
-from postroom.store.base import Store
-from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ACTIVE, COMMITTED, COMMITTING
 
 
 class Membership:
     """That of one received message. Its sphere counts what it says, and may come to its end by it."""
 
-    def __init__(self, store: Store, entrance: Entrance, hearts: Hearts, id: str, key: str) -> None:
+    def __init__(self, store: Store, access: QueueAccess, hearts: Hearts, id: str, key: str) -> None:
         self.id = id
         self.key = key
         self._store = store
-        self._entrance = entrance
+        self._access = access
         self._hearts = hearts
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class Membership:
 
     def abort(self, reason: str) -> None:
         """Vote against: the whole sphere fails, unless its end is decided. The vote of a recipient needs no second."""
-        abort(self._store, self._entrance, self.id, reason)
+        abort(self._store, self._access, self.id, reason)
 
     def join(self, heartbeat: float = HEARTBEAT_SECONDS) -> Part:
         """Take part: the sphere is not committed before this recipient is done, and fails if it ends before that."""
@@ -74,11 +74,11 @@ class Membership:
 
         self._store.transact("sphere-join", work)
         self._hearts.depend(heart, f"{self.id} {self.key}", heartbeat, beaten=True)
-        return Part(self, self._store, self._entrance, heart)
+        return Part(self, self._store, self._access, heart)
 
     def bound(self, message: Message) -> Message:
         """A message that was received on this side, with the voice that it has in its own sphere."""
-        return bind(message, self._store, self._entrance, self._hearts)
+        return bind(message, self._store, self._access, self._hearts)
 
     def done(self, heart: Heart, shares: Sequence[Share] = ()) -> None:
         """Say yes; ``shares`` are those of databases that follow the sphere's end."""
@@ -109,8 +109,8 @@ class Part(Acting):
     It can do what an owner can: send, receive, require, enlist. Only the end is the owner's.
     """
 
-    def __init__(self, membership: Membership, store: Store, entrance: Entrance, heart: Heart) -> None:
-        super().__init__(store, entrance, membership.id, (ACTIVE, COMMITTING), key_number(membership.key))
+    def __init__(self, membership: Membership, store: Store, access: QueueAccess, heart: Heart) -> None:
+        super().__init__(store, access, membership.id, (ACTIVE, COMMITTING), key_number(membership.key))
         self._membership = membership
         self._heart = heart
         self._participants = []
@@ -183,11 +183,11 @@ def _forget(tx: Transaction, branch: str) -> None:
     tx.spheres.forget_branch(branch)
 
 
-def bind(message: Message, store: Store, entrance: Entrance, hearts: Hearts) -> Message:
+def bind(message: Message, store: Store, access: QueueAccess, hearts: Hearts) -> Message:
     """Give a received message the voice that it has in its sphere, if it was sent in one."""
     id = message.properties.get(SPHERE)
     if isinstance(id, str):
-        message.sphere = Membership(store, entrance, hearts, id, message.key)
+        message.sphere = Membership(store, access, hearts, id, message.key)
     return message
 
 
@@ -199,10 +199,10 @@ def acknowledge(tx: Transaction, message: int, *, processed: bool) -> bool:
     return known
 
 
-def abort(store: Store, entrance: Entrance, id: str, reason: str) -> str:
+def abort(store: Store, access: QueueAccess, id: str, reason: str) -> str:
     """Let a sphere fail and undo what it did; answers with its state before."""
     check_reason(reason)
     state = store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, id, reason))
     if state != COMMITTED:
-        outcome.undo(store, id, entrance)
+        outcome.undo(store, id, access)
     return state

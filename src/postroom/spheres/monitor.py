@@ -20,16 +20,16 @@ from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.spheres import membership
+from postroom.spheres.access import QueueAccess
 from postroom.spheres.compensation import Compensator
-from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Hearts, beat, check_heartbeat, check_seconds
 from postroom.spheres.machine import check_id
 from postroom.spheres.settling import settle
 from postroom.spheres.sphere import Sphere
-from postroom.store.base import Store
-from postroom.store.owner import described
-from postroom.store.spheres import ABORTED, COMMITTED, STATES, Kept, Send
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.owner import described
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ABORTED, COMMITTED, STATES, Kept, Send
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class SphereTold:
 class Monitor:
     """``open`` gives a connection of its own to the same store, for heartbeats: no owner keeps them waiting."""
 
-    def __init__(self, store: Store, open: Callable[[], Store], entrance: Entrance) -> None:
+    def __init__(self, store: Store, open: Callable[[], Store], access: QueueAccess) -> None:
         self._store = store
-        self._entrance = entrance
+        self._access = access
         self._hearts = Hearts(store, open)
 
     def start(
@@ -138,11 +138,11 @@ class Monitor:
         except EntityExists as exists:
             raise SphereExists(sphere=name, state=exists.facts["state"]) from None
         self._hearts.depend(heart, name, heartbeat, beaten=late)
-        return Sphere(self._store, self._entrance, self._hearts, heart, name, commit_within)
+        return Sphere(self._store, self._access, self._hearts, heart, name, commit_within)
 
     def bind(self, message: Message) -> Message:
         """A received message with the voice that it has in its sphere."""
-        return membership.bind(message, self._store, self._entrance, self._hearts)
+        return membership.bind(message, self._store, self._access, self._hearts)
 
     def acknowledge(self, key: str, *, processed: bool = False) -> bool:
         """Say for a recipient that a message was received, or processed; False if no sphere waits for that."""
@@ -152,7 +152,7 @@ class Monitor:
     def abort(self, id: str, reason: str) -> str:
         """Let a sphere fail; answers with its state afterwards."""
         check_id("sphere", id)
-        state = membership.abort(self._store, self._entrance, id, reason)
+        state = membership.abort(self._store, self._access, id, reason)
         if state in (COMMITTED, ABORTED):
             raise SphereOver(sphere=id, state=state, reason="")
         return self._store.read(lambda tx: SPHERES.state(tx, id))
@@ -165,7 +165,7 @@ class Monitor:
         if check is None:
             known = self._store.read(lambda tx: tx.spheres.announced())
             check = CHECK_SECONDS if known is None else known / 1_000_000
-        return Compensator(self._store, self._entrance, check)
+        return Compensator(self._store, self._access, check)
 
     def spheres(self, state: str | None = None) -> list[SphereShown]:
         """All spheres, or those in a state; the oldest of each state first."""

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
-from postroom.engine.failures import SYSTEM_ERRORS
 from postroom.engine.machine import SPHERES
 from postroom.engine.spheres import RETURN, fail, unmarked
-from postroom.engine.step import in_use
+from postroom.engine.steps.failures import SYSTEM_ERRORS
+from postroom.engine.steps.step import in_use
 from postroom.errors import PostroomError, SphereOver, SphereUnknown, StoreError
 from postroom.model.message import Draft, Stored
+from postroom.spheres.access import QueueAccess
 from postroom.spheres.conditions import fulfilled
-from postroom.spheres.entrance import Entrance
 from postroom.spheres.participants import Share
 from postroom.spheres.remains import name_remains
-from postroom.store.afar import MadeAfar
-from postroom.store.base import Store
-from postroom.store.queues import Queue
-from postroom.store.spheres import (
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.remote_spheres import MadeAfar
+from postroom.store.tables.spheres import (
     ABORTED,
     ABORTING,
     ACTIVE,
@@ -35,8 +36,7 @@ from postroom.store.spheres import (
     WITHDRAWN,
     Send,
 )
-from postroom.store.tokens import Token
-from postroom.store.transaction import Transaction
+from postroom.store.tables.tokens import Token
 
 #: By node: what was made there in a sphere, or why the node cannot say it now.
 Afar = Mapping[str, Sequence[MadeAfar] | str]
@@ -86,7 +86,7 @@ def begin_abort(tx: Transaction, id: str, reason: str) -> str:
     return token.state
 
 
-def undo(store: Store, id: str, entrance: Entrance, actor: str | None = None) -> bool | None:
+def undo(store: Store, id: str, access: QueueAccess, actor: str | None = None) -> bool | None:
     """Undo all that can be undone now, at other nodes first; False if something is left, None if nothing was."""
 
     def look(tx: Transaction) -> list[str]:
@@ -95,14 +95,14 @@ def undo(store: Store, id: str, entrance: Entrance, actor: str | None = None) ->
         return tx.spheres.nodes(id) if failing and all(queue.releases for queue in held) else []
 
     def work(tx: Transaction) -> bool | None:
-        return compensate(tx, id, entrance, afar) if locked(tx, id).state == ABORTING else None
+        return compensate(tx, id, access, afar) if locked(tx, id).state == ABORTING else None
 
-    afar = {node: entrance.recall(id, node) for node in store.read(look)}
+    afar = {node: access.recall(id, node) for node in store.read(look)}
     with store.acting(actor) if actor else nullcontext():
         return store.transact("compensate", work)
 
 
-def compensate(tx: Transaction, id: str, entrance: Entrance, afar: Afar) -> bool:
+def compensate(tx: Transaction, id: str, access: QueueAccess, afar: Afar) -> bool:
     """Undo what can be undone in this store; a sphere is aborted when nothing is left. False if something is."""
     token = locked(tx, id)
     if token.state != ABORTING:
@@ -116,14 +116,14 @@ def compensate(tx: Transaction, id: str, entrance: Entrance, afar: Afar) -> bool
     abroad = [send for send in sends if send.moment == NODE]
     here = [send for send in sends if send.moment != NODE]
     left = [send for send in abroad if not _recalled(tx, send, afar.get(send.recipient))]
-    left += [send for send in here if not _undone(tx, send, messages, queues, entrance)]
+    left += [send for send in here if not _undone(tx, send, messages, queues, access)]
     if not left:
         SPHERES.move(tx, token, ABORTED, queues=queues)
         name_remains(tx, id, queues.get(SYSTEM_ERRORS))
     return not left
 
 
-def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
+def conclude(tx: Transaction, id: str, access: QueueAccess) -> bool:
     """The point of no return: what waited for the commit is sent, what was for the other case is dropped.
 
     False, and nothing happens, if someone has joined who is not done.
@@ -143,12 +143,12 @@ def conclude(tx: Transaction, id: str, entrance: Entrance) -> bool:
             tx.messages.take_reserved(queues[send.recipient], reserved)
             tx.spheres.settle(send, "taken")
         elif send.moment == "commit":
-            _forward(tx, stored, send.target, queues, entrance)
+            _forward(tx, stored, send.target, queues, access)
             tx.spheres.settle(send, "delivered")
         elif stored is None:
             tx.spheres.settle(send, STANDS)
         elif send.kept is not None:
-            _forward(tx, stored, send.kept, queues, entrance)
+            _forward(tx, stored, send.kept, queues, access)
             tx.spheres.settle(send, "kept")
         else:
             tx.messages.remove(queues[UNDO_QUEUE], stored, "discard")
@@ -170,20 +170,20 @@ def _origins(tx: Transaction, sends: list[Send]) -> list[Send]:
 
 
 def _undone(
-    tx: Transaction, send: Send, messages: dict[int, Stored], queues: dict[str, Queue], entrance: Entrance
+    tx: Transaction, send: Send, messages: dict[int, Stored], queues: dict[str, Queue], access: QueueAccess
 ) -> bool:
     """Undo one send; False if its compensation must wait."""
     stored = None if send.remembered is None else messages.get(send.remembered)
     if send.moment == RETURN and send.message is not None:
-        _give_back(tx, send.message, messages, queues, entrance)
+        _give_back(tx, send.message, messages, queues, access)
         tx.spheres.settle(send, "returned")
         return True
-    if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, messages, queues, entrance)):
+    if send.moment == "commit" or (send.moment == "now" and not _taken(tx, send, messages, queues, access)):
         outcome = WITHDRAWN
     elif stored is None:
         outcome = "passed on" if send.used else STANDS
     else:
-        return _delivered(tx, send, stored, queues, entrance)
+        return _delivered(tx, send, stored, queues, access)
     if stored is not None:
         tx.messages.remove(queues[UNDO_QUEUE], stored, "withdraw")
     tx.spheres.settle(send, outcome)
@@ -212,7 +212,7 @@ def _recalled(tx: Transaction, send: Send, found: Sequence[MadeAfar] | str | Non
 
 
 def _taken(
-    tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue], entrance: Entrance
+    tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue], access: QueueAccess
 ) -> bool:
     """Whether the recipient has a primary, or a part of it; if not, it has disappeared by now."""
     assert send.message is not None
@@ -225,19 +225,19 @@ def _taken(
     if queue.lock_message == stored.key and in_use(tx, queue):
         return True  # someone reads it by segments
     if stored.sound:  # a damaged one is never delivered, and kept for those who look for the reason
-        entrance.withdraw(tx, queue, stored)
+        access.withdraw(tx, queue, stored)
     return False
 
 
-def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Queue], entrance: Entrance) -> bool:
+def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Queue], access: QueueAccess) -> bool:
     try:
         if not stored.sound:
             tx.spheres.settle(send, None, "the compensation is damaged")
             return False
         if send.moment == RETURN:
-            _send_again(tx, stored, send.target, queues, entrance)
+            _send_again(tx, stored, send.target, queues, access)
         else:
-            tx.spheres.delivered_as(send, _forward(tx, stored, send.target, queues, entrance))
+            tx.spheres.delivered_as(send, _forward(tx, stored, send.target, queues, access))
     except StoreError:
         raise
     except PostroomError as refusal:  # it waits where it is, and is tried again
@@ -248,7 +248,7 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
 
 
 def _give_back(
-    tx: Transaction, key: int, messages: dict[int, Stored], queues: dict[str, Queue], entrance: Entrance
+    tx: Transaction, key: int, messages: dict[int, Stored], queues: dict[str, Queue], access: QueueAccess
 ) -> None:
     """A message that was received in a sphere is in its place again, unless the sphere that sent it has failed.
 
@@ -265,16 +265,16 @@ def _give_back(
         return
     if origin.message != key:  # it undoes another, which may have been withdrawn meanwhile
         if origin.outcome == WITHDRAWN:
-            entrance.withdraw(tx, queue, stored)
+            access.withdraw(tx, queue, stored)
     elif origin.outcome is None:
         tx.spheres.unsay(origin)
     elif SPHERES.state(tx, origin.sphere) in (ABORTING, ABORTED):
-        entrance.withdraw(tx, queue, stored)
-        _withdraw_compensation(tx, origin, queues, entrance)
+        access.withdraw(tx, queue, stored)
+        _withdraw_compensation(tx, origin, queues, access)
         tx.spheres.settle(origin, WITHDRAWN)
 
 
-def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue], entrance: Entrance) -> None:
+def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue], access: QueueAccess) -> None:
     """What undoes a message that nobody has had disappears, unless someone has taken it."""
     stored = None if send.remembered is None else tx.messages.find(send.remembered)
     queue = None if stored is None else queues.get(stored.queue)
@@ -283,20 +283,20 @@ def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue]
     came = tx.journal.source_of(stored.position)
     if came not in (None, queues[UNDO_QUEUE].id) or (queue.lock_message == stored.key and in_use(tx, queue)):
         return  # it has gone on and come back, or someone reads it
-    entrance.withdraw(tx, queue, stored)
+    access.withdraw(tx, queue, stored)
 
 
 def _send_again(
-    tx: Transaction, stored: Stored, name: str | None, queues: dict[str, Queue], entrance: Entrance
+    tx: Transaction, stored: Stored, name: str | None, queues: dict[str, Queue], access: QueueAccess
 ) -> None:
     """As rooms did that were made before messages could be given back: a new one, which belongs to no sphere."""
     assert name is not None, "it was received from somewhere"
-    entrance.put(tx, entrance.reach(tx, name), unmarked(_said(stored)), stored.cause)
+    access.put(tx, access.reach(tx, name), unmarked(_said(stored)), stored.cause)
     tx.messages.remove(queues[UNDO_QUEUE], stored, "deliver")
 
 
 def _forward(
-    tx: Transaction, stored: Stored | None, name: str | None, queues: dict[str, Queue], entrance: Entrance
+    tx: Transaction, stored: Stored | None, name: str | None, queues: dict[str, Queue], access: QueueAccess
 ) -> int:
     """A remembered message goes to its queue. Where messages are worked on, it is a new one made of the old.
 
@@ -304,9 +304,9 @@ def _forward(
     """
     assert stored is not None, "only we take messages from COMP.Q"
     assert name is not None, "and we know what they are for"
-    undo, target = queues[UNDO_QUEUE], entrance.reach(tx, name)
-    if entrance.works_on(target):
-        key = entrance.put(tx, target, _said(stored), stored.key)
+    undo, target = queues[UNDO_QUEUE], access.reach(tx, name)
+    if access.works_on(target):
+        key = access.put(tx, target, _said(stored), stored.key)
         tx.messages.remove(undo, stored, "deliver")
         return key
     tx.messages.move(stored, undo, target)

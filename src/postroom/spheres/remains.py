@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from postroom.engine.effects import Document
-from postroom.engine.failures import Failure, error_body, made_error_queue
+from postroom.engine.steps.effects import Document
+from postroom.engine.steps.failures import Failure, error_body, made_error_queue
 from postroom.model.message import NO_PROPERTIES, Draft
-from postroom.store.queues import Queue
-from postroom.store.spheres import NODE, STANDS, Send
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import NODE, STANDS, Send
 
 
 def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from postroom.model.body import Format
 from postroom.model.message import Draft, Value, cause_number
 from postroom.spheres import outcome, sending
-from postroom.spheres.entrance import Entrance
+from postroom.spheres.access import QueueAccess
 from postroom.spheres.sending import Order, SphereSent
-from postroom.store.base import Store
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
 
 
 class Writer(Protocol):
@@ -26,12 +26,12 @@ class Sender:
     """May send while the sphere is in one of some states."""
 
     def __init__(
-        self, store: Store, entrance: Entrance, id: str, states: Sequence[str], cause: int | None = None
+        self, store: Store, access: QueueAccess, id: str, states: Sequence[str], cause: int | None = None
     ) -> None:
         self.id = id
         self._cause = cause  # of what is sent, unless it says another
         self._store = store
-        self._entrance = entrance
+        self._access = access
         self._states = states
 
     def send(
@@ -82,6 +82,6 @@ class Sender:
 
         def work(tx: Transaction) -> SphereSent:
             outcome.require_state(tx, self.id, *self._states)
-            return sending.send(tx, self.id, order, self._entrance)
+            return sending.send(tx, self.id, order, self._access)
 
         return self._store.transact("sphere-send", work)

@@ -12,9 +12,9 @@ from postroom.limits import SPHERE_SENDS_MAX
 from postroom.model.body import Format
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Draft, Message, Value
-from postroom.spheres.entrance import Entrance
-from postroom.store.spheres import Send
-from postroom.store.transaction import Transaction
+from postroom.spheres.access import QueueAccess
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import Send
 
 MOMENTS = ("now", "commit", "abort")
 
@@ -94,21 +94,21 @@ def order(
     )
 
 
-def send(tx: Transaction, id: str, order: Order, entrance: Entrance) -> SphereSent:
+def send(tx: Transaction, id: str, order: Order, access: QueueAccess) -> SphereSent:
     """Store a message and what undoes it, or what waits for the outcome."""
     number = _next(tx, id)
-    recipient = entrance.find(tx, order.queue) if order.box is None else entrance.box(tx, order.box)
-    entrance.check(tx, recipient, order.draft)
+    recipient = access.find(tx, order.queue) if order.box is None else access.box(tx, order.box)
+    access.check(tx, recipient, order.draft)
     if order.cause is not None:
         tx.causes.require(order.cause)
     if order.when != "now":
         return SphereSent(None, key_text(_later(tx, id, number, order.draft, order.when, recipient.name, order.cause)))
-    target = recipient if order.target is None else entrance.find(tx, order.target)
-    kept_in = None if order.on_commit is None else entrance.find(tx, order.on_commit).name
+    target = recipient if order.target is None else access.find(tx, order.target)
+    kept_in = None if order.on_commit is None else access.find(tx, order.on_commit).name
     if order.compensation is not None:
-        entrance.check(tx, target, order.compensation)
-    queue = entrance.reach(tx, recipient.name)
-    key = entrance.put(tx, queue, marked(order.draft, {SPHERE: id}), order.cause)
+        access.check(tx, target, order.compensation)
+    queue = access.reach(tx, recipient.name)
+    key = access.put(tx, queue, marked(order.draft, {SPHERE: id}), order.cause)
     undo = None
     if order.compensation is not None:
         undo = remember(tx, id, order.compensation, "now", target.name, key, kept_in)

@@ -7,10 +7,10 @@ from typing import Any
 
 from postroom.errors import PostroomError
 from postroom.spheres.participants import in_doubt, place_of
-from postroom.store.base import Store
-from postroom.store.owner import is_alive
-from postroom.store.spheres import ABORTED, ABORTING, COMMITTED
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.owner import is_alive
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ABORTED, ABORTING, COMMITTED
 
 
 def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, str]:

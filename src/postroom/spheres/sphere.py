@@ -23,23 +23,23 @@ from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
+from postroom.spheres.access import QueueAccess
 from postroom.spheres.acting import Acting
 from postroom.spheres.conditions import failed, fulfilled
-from postroom.spheres.entrance import Entrance
 from postroom.spheres.heartbeat import Heart, Hearts
 from postroom.spheres.machine import check_reason, clean, said
 from postroom.spheres.membership import bind
 from postroom.spheres.participants import Participant
-from postroom.store.base import Store
-from postroom.store.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
 
 
 class Sphere(Acting):
     """A sphere, for its owner. Created by ``room.sphere``."""
 
-    def __init__(self, store: Store, entrance: Entrance, hearts: Hearts, heart: Heart, id: str, within: float) -> None:
-        super().__init__(store, entrance, id, (ACTIVE,))
+    def __init__(self, store: Store, access: QueueAccess, hearts: Hearts, heart: Heart, id: str, within: float) -> None:
+        super().__init__(store, access, id, (ACTIVE,))
         self._within = within
         self._participants = []
         self._over = False
@@ -52,7 +52,7 @@ class Sphere(Acting):
         return f"<sphere {self.id}>"
 
     def _bound(self, message: Message) -> Message:
-        return bind(message, self._store, self._entrance, self._hearts)
+        return bind(message, self._store, self._access, self._hearts)
 
     @property
     def state(self) -> str:
@@ -95,7 +95,7 @@ class Sphere(Acting):
         self._roll_back()
         self._end()
         if state != ABORTED:
-            outcome.undo(self._store, self.id, self._entrance)
+            outcome.undo(self._store, self.id, self._access)
 
     def __enter__(self) -> Sphere:
         return self
@@ -134,7 +134,7 @@ class Sphere(Acting):
         """The point of no return; a queue on hold may keep us waiting, until the time is up."""
         while True:
             try:
-                if self._store.transact("sphere-committed", lambda tx: outcome.conclude(tx, self.id, self._entrance)):
+                if self._store.transact("sphere-committed", lambda tx: outcome.conclude(tx, self.id, self._access)):
                     return
                 why = "a participant is not done"
             except SphereOver:

@@ -12,18 +12,18 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
-from postroom.engine.effects import Document
-from postroom.engine.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
-from postroom.engine.stage import Result, Turn
-from postroom.engine.step import LEASE
+from postroom.engine.steps.effects import Document
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
+from postroom.engine.steps.stage import Result, Turn
+from postroom.engine.steps.step import LEASE
 from postroom.errors import ArgumentInvalid, BodyError
 from postroom.limits import PAGE_ROWS, RETRY_SECONDS
 from postroom.model.message import NO_PROPERTIES, Draft
-from postroom.store.base import Store
-from postroom.store.batch import Batch
-from postroom.store.queues import STATE, Queue
-from postroom.store.tokens import Come, Watch
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Batch
+from postroom.store.kernel.queues import STATE, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.tokens import Come, Watch
 
 
 class Watching:
@@ -68,7 +68,7 @@ def _tell(tx: Transaction, turn: Turn, watch: Watch) -> Result:
 def _put(tx: Transaction, turn: Turn, target: Queue, come: Come, errors: Queue | None) -> None:
     """One arrival; if the queue does not take it, because it is a space of another type, an error message says so."""
     draft = Draft.of(told(come))
-    if not target.door:
+    if not target.admission:
         tx.messages.put(target, draft, come.token)
         return
     try:

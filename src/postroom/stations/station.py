@@ -15,29 +15,30 @@ from postroom.model.definitions import nearest
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
 from postroom.model.place import place_of
-from postroom.stations import filing, mail
-from postroom.stations.catalog import Edition, Forms
-from postroom.stations.conditions import sketch
-from postroom.stations.filling import Given, asks_functions, copied, created, modified
-from postroom.stations.images import Answer, Image
-from postroom.stations.mail import Shipped, own, queue_of
-from postroom.stations.marks import Marks, touched
-from postroom.stations.marks import properties as properties_of
-from postroom.stations.names import database, is_dossier, mailbox
-from postroom.stations.network import CONTROL, Network
-from postroom.stations.planning import planned
-from postroom.stations.reading import Plan, find, form_version, kept
-from postroom.store.albums import Album, KeptImage
-from postroom.store.base import Store
-from postroom.store.filings import Span, key_value
-from postroom.store.queues import STATION, Queue
-from postroom.store.scans import END
-from postroom.store.tracking import STATIONS
-from postroom.store.transaction import Transaction
+from postroom.stations.forms.catalog import Edition, Forms
+from postroom.stations.forms.filling import Given, asks_functions, copied, created, modified
+from postroom.stations.mail import mail
+from postroom.stations.mail.mail import Shipped, own, queue_of
+from postroom.stations.places import indexing as filing
+from postroom.stations.places.names import database, is_dossier, mailbox
+from postroom.stations.places.network import CONTROL, Network
+from postroom.stations.places.postmarks import Marks, touched
+from postroom.stations.places.postmarks import properties as properties_of
+from postroom.stations.queries.conditions import sketch
+from postroom.stations.queries.images import Answer, Image
+from postroom.stations.queries.planning import planned
+from postroom.stations.queries.reading import Plan, find, form_version, kept
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import STATION, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.field_index import Span, key_value
+from postroom.store.tables.images import Album, KeptImage
+from postroom.store.tables.scans import END
+from postroom.store.tables.tracking import STATIONS
 
 if TYPE_CHECKING:
-    from postroom.stations.query import Question, Spark
-    from postroom.stations.sql import Table
+    from postroom.stations.queries.query import Question, Spark
+    from postroom.stations.queries.sql import Table
 
 Progress = Callable[[int, int], None]
 
@@ -350,7 +351,7 @@ class Station:
         return self._question(plan, scope, timeout, progress).count()
 
     def _question(self, plan: Plan, scope: str, timeout: float, progress: Progress | None) -> Question:
-        from postroom.stations.query import Question  # Spark's door
+        from postroom.stations.queries.query import Question  # imports Spark
 
         return Question(self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress)
 
@@ -422,7 +423,7 @@ class Station:
 
         What takes longer than ``timeout`` is ended.
         """
-        from postroom.stations.sql import ask  # it needs Spark's types
+        from postroom.stations.queries.sql import ask  # it needs Spark's types
 
         editions = {album.name: self._edition_at(album.type, album.form) for album in self.tables()}
         return ask(statement, editions, lambda name: self.table(name).kept, timeout, progress)

@@ -9,9 +9,9 @@ from pathlib import Path
 from postroom.errors import UrlInvalid
 from postroom.model.body import is_text
 from postroom.model.moment import Clock, system_clock
-from postroom.store.base import Store
+from postroom.store.files.rights import remove_files
+from postroom.store.kernel.base import Store
 from postroom.store.migrations import MIGRATIONS
-from postroom.store.rights import remove_files
 from postroom.store.urls import public_url
 
 #: What is meant as the address of a database, and would be a file whose name tells the password.

@@ -33,12 +33,12 @@ from postroom.errors import (
 )
 from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS, RETRY_SECONDS, SETTLE_SECONDS
 from postroom.model.moment import Clock, system_clock
-from postroom.store.archives import REMOVE_DEPARTED
-from postroom.store.base import Conflict, Progress, Store, Waiter
-from postroom.store.messages import DISCARD, MARK
+from postroom.store.kernel.base import Conflict, Progress, Store, Waiter
+from postroom.store.kernel.messages import DISCARD, MARK
+from postroom.store.kernel.session import About, Row, Session
+from postroom.store.kernel.slices import SPEND
 from postroom.store.migrations import MIGRATIONS, for_postgres
-from postroom.store.session import About, Row, Session
-from postroom.store.slices import SPEND
+from postroom.store.upkeep.archives import REMOVE_DEPARTED
 from postroom.store.urls import pieces, public_url
 
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
@@ -255,7 +255,7 @@ class PostgresStore(Store):
                 yield waiter
 
     def copy_to(self, file: Path, progress: Progress) -> None:
-        from postroom.store.portable import write
+        from postroom.store.upkeep.portable import write
 
         try:
             with contextlib.closing(_connect(self._url)) as connection:
@@ -265,7 +265,7 @@ class PostgresStore(Store):
             raise _ours(error) from error
 
     def copy_from(self, file: Path, progress: Progress) -> None:
-        from postroom.store.portable import read
+        from postroom.store.upkeep.portable import read
 
         with self._mutex, self._entered():
             try:

@@ -32,15 +32,15 @@ from postroom.errors import (
 from postroom.limits import BACKUP_PAGES, BUSY_SECONDS
 from postroom.model.message import Draft, Message, Stored, message_hash
 from postroom.model.moment import Clock, system_clock
-from postroom.store import guard, rights, wakeup
-from postroom.store.base import Conflict, Progress, Store, Waiter
-from postroom.store.doubt import Doubt
-from postroom.store.journal import line_digest, put_digest
+from postroom.store.files import guard, rights, wakeup
+from postroom.store.files.doubt import Doubt
+from postroom.store.files.reserve import EMPTYING, Reserve
+from postroom.store.kernel.base import Conflict, Progress, Store, Waiter
+from postroom.store.kernel.journal import line_digest, put_digest
+from postroom.store.kernel.session import About, Row, Session
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS, for_sqlite
-from postroom.store.reserve import EMPTYING, Reserve
-from postroom.store.schema import misdescribed
-from postroom.store.session import About, Row, Session
-from postroom.store.transaction import Transaction
+from postroom.store.proof.schema import misdescribed
 
 T = TypeVar("T")
 

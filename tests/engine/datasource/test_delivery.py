@@ -24,7 +24,7 @@ def drafts(*bodies: str) -> list[Draft]:
 
 
 def give(room: Postroom, made: Sequence[Draft], receipt: Receipt | None = None, queue: str = "q") -> int:
-    return deliver(room.store, queue, made, RoomSource.entrance(room.store), receipt)
+    return deliver(room.store, queue, made, RoomSource.admission(room.store), receipt)
 
 
 def bodies(room: Postroom, queue: str = "q") -> list[str]:

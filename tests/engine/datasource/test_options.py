@@ -25,7 +25,7 @@ from postroom.engine.datasource.options import (
 from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.limits import SCAN_MESSAGES, SCAN_PARTITIONS_MAX
 from postroom.spark import RoomSource
-from postroom.store.scans import Wanted
+from postroom.store.tables.scans import Wanted
 
 
 def test_a_path_is_made_absolute_where_it_was_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

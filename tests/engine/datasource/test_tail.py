@@ -11,7 +11,7 @@ from postroom.engine.datasource.tail import Tail
 from postroom.errors import QueueUnknown
 from postroom.model.message import Draft
 from postroom.room import Postroom
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 
 def numbers(room: Postroom, queue: str) -> list[int]:

@@ -9,7 +9,7 @@ from tests.stations.world import network
 from postroom.model.key import key_number
 from postroom.model.message import Stored
 from postroom.room import Postroom
-from postroom.stations.marks import Marks, marks
+from postroom.stations.places.postmarks import Marks, marks
 from postroom.stations.procedures.evaluation import evaluate_here
 
 TYPES = """\

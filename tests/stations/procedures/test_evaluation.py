@@ -13,7 +13,7 @@ from tests.conftest import Urls
 from tests.engine.outcome import staged, verbs
 from tests.stations.procedures.office import office
 
-from postroom.engine.depot import SETTING, Receipt, Ticket
+from postroom.engine.spark.exchange import SETTING, Receipt, Ticket
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.stations.procedures import evaluation

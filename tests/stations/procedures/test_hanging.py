@@ -145,7 +145,7 @@ def _with_letters(room: Postroom, folder: Path, more: str = "") -> None:
 def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.stations.functions.EVALUATION_SECONDS", 2.0)
+    monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 2.0)
     with office(url, tmp_path, "") as room, office_of(url) as other:
         _with_letters(room, tmp_path)
         ann, bob = room._station("ann"), other._station("bob")
@@ -176,7 +176,7 @@ def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
 def test_a_hanging_function_at_a_counter_stops_only_its_message(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.stations.functions.EVALUATION_SECONDS", 3.0)
+    monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 3.0)
     with office(url, tmp_path, "") as room, office_of(url) as other:
         for name in ("letters", "orders"):
             room.create_queue(name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from postroom.errors import FormInvalid
-from postroom.stations.forms import Form
-from postroom.stations.language import Office, read
+from postroom.stations.forms.form import Form
+from postroom.stations.forms.reader import Office, read
 from postroom.stations.procedures import checks
 from postroom.stations.procedures.catalog import parsed
 from postroom.stations.procedures.definitions import Call, Constant, Reference

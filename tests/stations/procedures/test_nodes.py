@@ -12,9 +12,9 @@ import postroom
 from postroom import faults
 from postroom.errors import LeaseLost
 from postroom.room import Postroom
-from postroom.stations.marks import marks
+from postroom.stations.places.postmarks import marks
 from postroom.stations.procedures.evaluation import evaluate_here
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 from .office import office, run
 from .test_interpreter import JOIN

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from postroom.errors import ArgumentInvalid
 from postroom.limits import BATCH_MESSAGES_MAX, STREAM_RECEIPTS_KEPT
 from postroom.model.message import Draft
-from postroom.store.base import Store
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
 
-#: Lets messages into a queue inside of a transaction, as a send does: the one door of a room.
+#: Lets messages into a queue inside of a transaction, as a send does.
 Put = Callable[[Transaction, str, Sequence[Draft]], Sequence[int]]
 
 _FINGERPRINT = b"spark"  # a batch is known by its number, whatever it says when it comes again

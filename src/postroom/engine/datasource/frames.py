@@ -14,7 +14,7 @@ from postroom.engine.datasource.options import STATES
 from postroom.errors import ArgumentInvalid, MessageUnsound
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES
-from postroom.store.scans import Found
+from postroom.store.tables.scans import Found
 
 _TEXT, _TIME = StringType(), TimestampType()
 

@@ -12,11 +12,11 @@ from postroom.model.definitions import nearest
 from postroom.model.key import key_number
 from postroom.model.moment import to_microseconds
 from postroom.store import absolute, open_store
-from postroom.store.base import Store
-from postroom.store.queues import Queue
-from postroom.store.registry import check_actor
-from postroom.store.scans import END, Wanted
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.registry import check_actor
+from postroom.store.tables.scans import END, Wanted
 
 STATES = ("processed", "unprocessed")  # by their number in the store
 READING = ("room", "path", "queue", "partitions", "corrupt", "key", "state", "type", "since", "until")

@@ -12,11 +12,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from postroom.engine.datasource.frames import Frames
 from postroom.engine.datasource.options import STATES, Choice, Place, parts
 from postroom.limits import PAGE_ROWS
-from postroom.store.base import Store
-from postroom.store.messages import State
-from postroom.store.queues import Queue
-from postroom.store.scans import END, Found, Wanted
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.scans import END, Found, Wanted
 
 
 @dataclass

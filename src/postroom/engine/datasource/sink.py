@@ -16,10 +16,10 @@ from postroom.engine.datasource.delivery import Put, Receipt, deliver
 from postroom.engine.datasource.options import Place
 from postroom.errors import ArgumentInvalid, PropertyInvalid
 from postroom.model.message import Draft
-from postroom.store.base import Store
+from postroom.store.kernel.base import Store
 
 #: Opens what a room does with messages that enter, for one open store.
-Entrance = Callable[[Store], Put]
+Admission = Callable[[Store], Put]
 
 _QUERY = "sql.streaming.queryId"  # Spark tells every task of a streaming query its lasting name
 _TAKEN = ("body", "format", "type", "properties")
@@ -81,10 +81,10 @@ def _properties(value: Any) -> dict[str, Any] | None:
 class _Written:
     """What a batch and a stream have in common."""
 
-    def __init__(self, place: Place, sheet: Sheet, entrance: Entrance) -> None:
+    def __init__(self, place: Place, sheet: Sheet, admission: Admission) -> None:
         self._place = place
         self._sheet = sheet
-        self._entrance = entrance
+        self._access = admission
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> Made:
         return self._sheet.made(iterator)
@@ -92,7 +92,7 @@ class _Written:
     def _deliver(self, drafts: Sequence[Draft], receipt: Receipt | None) -> None:
         store = self._place.open()
         try:
-            deliver(store, self._place.queue, drafts, self._entrance(store), receipt)
+            deliver(store, self._place.queue, drafts, self._access(store), receipt)
         finally:
             store.close()
 

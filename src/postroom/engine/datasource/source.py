@@ -15,7 +15,7 @@ from postroom.engine.datasource.scan import Scan
 from postroom.engine.datasource.sink import BatchSink, Sheet, StreamSink
 from postroom.engine.datasource.stream import Stream
 from postroom.errors import ArgumentInvalid
-from postroom.store.base import Store
+from postroom.store.kernel.base import Store
 
 
 class Source(DataSource):
@@ -23,7 +23,7 @@ class Source(DataSource):
 
     @staticmethod
     @abstractmethod
-    def entrance(store: Store) -> Put:
+    def admission(store: Store) -> Put:
         """How messages enter the queues of this store."""
 
     @classmethod
@@ -44,10 +44,10 @@ class Source(DataSource):
         return Stream(place, frames, options.partitions(self.options), options.batch_max(self.options), start)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
-        return BatchSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).entrance)
+        return BatchSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).admission)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
-        return StreamSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).entrance)
+        return StreamSink(options.place(self.options, WRITING), self._sheet(schema, overwrite), type(self).admission)
 
     def _frames(self, schema: StructType) -> Frames:
         return Frames(schema, options.word(self.options, "corrupt", ("fail", "skip")))

@@ -15,10 +15,10 @@ from postroom.engine.datasource.frames import Frames
 from postroom.engine.datasource.options import Place, parts
 from postroom.engine.datasource.tail import Tail
 from postroom.limits import PAGE_ROWS
-from postroom.store.base import Store
-from postroom.store.queues import Queue
-from postroom.store.scans import END, Found
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.scans import END, Found
 
 Offset = dict[str, int]
 

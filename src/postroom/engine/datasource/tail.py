@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from postroom.errors import QueueUnknown
-from postroom.store.base import Store
-from postroom.store.scans import END
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.scans import END
 
 
 class Tail:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from postroom.errors import ArgumentInvalid, PasswordWrong, PostroomError, PrincipalRefused
-from postroom.interfaces.cli.guesses import Guesses
+from postroom.interfaces.cli.suggestions import Guesses
 
 if TYPE_CHECKING:
     from postroom.room import Postroom
@@ -146,7 +146,7 @@ KeyArgument = Annotated[
 def opened(*, create: bool = False) -> Postroom:
     """The room of this command. Its locks belong to the shell that called us, so they outlive us and end with it."""
     from postroom.room import open as open_room
-    from postroom.store.owner import process_token
+    from postroom.store.kernel.owner import process_token
 
     return open_room(settings.room, create=create, owner=process_token(os.getppid()))
 

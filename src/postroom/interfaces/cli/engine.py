@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from postroom.engine.dispatch import Outcome
     from postroom.engine.runner import Progress, Totals
     from postroom.room import Postroom
-    from postroom.store.outbox import Effect
+    from postroom.store.kernel.outbox import Effect
 
 
 def run(

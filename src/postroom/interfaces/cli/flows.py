@@ -15,7 +15,7 @@ from postroom.model.paths import why_unread
 
 if TYPE_CHECKING:
     from postroom.flows.clients import Subscription
-    from postroom.flows.inspection import ArcShown, GraphShown, SpaceShown
+    from postroom.flows.graph.inspection import ArcShown, GraphShown, SpaceShown
     from postroom.room import Postroom
     from postroom.room.client import Client
 
@@ -238,7 +238,7 @@ def graph(
 
 
 def _draw(found: GraphShown, file: Path) -> None:
-    from postroom.flows.drawing import svg  # the library is needed for nothing else
+    from postroom.flows.graph.drawing import svg  # the library is needed for nothing else
 
     try:
         file.write_text(svg(found), encoding="utf-8")

@@ -38,7 +38,7 @@ def node_add(name: NodeArgument, url: UrlArgument) -> None:
       postroom node add south postgresql://south.example/postroom
     """
     from postroom.room.opening import resolved
-    from postroom.stations.network import check_node
+    from postroom.stations.places.network import check_node
 
     check_node(name, url, resolved(settings.room))  # before there is a room: what is refused leaves nothing behind
     with opened(create=True) as it:

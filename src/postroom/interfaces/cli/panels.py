@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from postroom.interfaces.cli.guesses import Guesses
+from postroom.interfaces.cli.suggestions import Guesses
 
 #: In the order of the help. A group of commands stands where most of them belong.
 PANELS: dict[str, tuple[str, ...]] = {

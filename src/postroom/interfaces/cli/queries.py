@@ -23,7 +23,7 @@ from postroom.interfaces.cli.stations import STANDARD_INPUT, TypeArgument, enter
 from postroom.limits import QUERY_SECONDS, SQL_SECONDS
 
 if TYPE_CHECKING:
-    from postroom.stations.images import Answer
+    from postroom.stations.queries.images import Answer
 
 table_app = Commands(help="Temporary tables: saved results of queries.")
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from postroom.model.message import Message
     from postroom.room import Postroom
-    from postroom.stations.editions import Valued
-    from postroom.stations.story import Story, Told
-    from postroom.store.journal import Event
+    from postroom.stations.forms.editions import Valued
+    from postroom.stations.mail.story import Story, Told
+    from postroom.store.kernel.journal import Event
 
 outbox_app = Commands(help="Effects that are pending or have failed.")
 
@@ -280,9 +280,9 @@ def show(
 
 def _filled(it: Postroom, message: Message) -> str | None:
     """The filled form of a station's message, with its place above."""
-    from postroom.stations.filling import values
-    from postroom.stations.names import database, mailbox
-    from postroom.store.queues import LEAVING
+    from postroom.stations.forms.filling import values
+    from postroom.stations.places.names import database, mailbox
+    from postroom.store.kernel.queues import LEAVING
 
     of_station = message.queue.startswith((database(""), mailbox(""))) or message.queue == LEAVING
     edition = it.form_of(message) if of_station and not message.corrupt else None

@@ -17,7 +17,7 @@ from postroom.model.definitions import nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from postroom.flows.inspection import ArcExplained
+    from postroom.flows.graph.inspection import ArcExplained
     from postroom.room import Postroom
     from postroom.rules.inspection import Explanation
     from postroom.stations.procedures.inspection import ProcedureExplained
@@ -79,7 +79,7 @@ def explain(
       postroom explain capital --no-plan
       postroom explain holiday
     """
-    from postroom.flows.inspection import ArcExplained
+    from postroom.flows.graph.inspection import ArcExplained
     from postroom.stations.procedures.inspection import ProcedureExplained
 
     with opened() as it:

@@ -13,13 +13,13 @@ from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, 
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.model.body import parse_json
 from postroom.model.types import FieldValue, Kind, text
-from postroom.stations.forms import Form, Rule
+from postroom.stations.forms.form import Form, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from postroom.stations.catalog import Edition
-    from postroom.stations.images import Answer, Image
+    from postroom.stations.forms.catalog import Edition
+    from postroom.stations.queries.images import Answer, Image
 
 dossier_app = Commands(help="Dossiers: named folders of messages at a station.")
 

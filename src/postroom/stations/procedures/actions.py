@@ -15,9 +15,9 @@ from postroom.errors import PostroomError
 from postroom.model.body import check_text
 from postroom.model.types import FieldValue, Kind, text
 from postroom.model.xmltext import in_xml
-from postroom.stations.catalog import Edition
-from postroom.stations.filling import copied, created, is_ours, modified, values
-from postroom.stations.forms import Form
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.filling import copied, created, is_ours, modified, values
+from postroom.stations.forms.form import Form
 from postroom.stations.procedures.definitions import Call, Constant, Expression, Operation, Reference
 from postroom.stations.procedures.plan import Plan
 

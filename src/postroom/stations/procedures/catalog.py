@@ -8,14 +8,14 @@ from hashlib import blake2b
 
 from postroom.errors import DefinitionUnknown, FormInvalid, FunctionUnknown
 from postroom.model.definitions import Definition, Loaded, Position, Problem, compared, nearest, refuse
-from postroom.stations import functions
-from postroom.stations.catalog import Edition, Forms
-from postroom.stations.forms import Form
+from postroom.stations.forms import functions
+from postroom.stations.forms.catalog import Edition, Forms
+from postroom.stations.forms.form import Form
 from postroom.stations.procedures import checks
 from postroom.stations.procedures.definitions import ME, Procedure, calls
 from postroom.stations.procedures.language import procedures as read_procedures
 from postroom.stations.procedures.plan import Desk, Plan, planned
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 KIND = "procedure"
 

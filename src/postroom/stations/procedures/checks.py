@@ -9,9 +9,8 @@ from postroom.errors import FormInvalid
 from postroom.limits import DOSSIER_CHARS_MAX, PROCEDURE_COPIES_MAX, PROCEDURE_SKETCHES_MAX
 from postroom.model.definitions import Position, Problem, nearest
 from postroom.model.types import Kind
-from postroom.stations import conditions
-from postroom.stations.filling import fitting
-from postroom.stations.forms import Form, FormField, Rule
+from postroom.stations.forms.filling import fitting
+from postroom.stations.forms.form import Form, FormField, Rule
 from postroom.stations.procedures.definitions import (
     ME,
     Action,
@@ -26,6 +25,7 @@ from postroom.stations.procedures.definitions import (
     references,
 )
 from postroom.stations.procedures.ordering import cycle
+from postroom.stations.queries import conditions
 
 Found = Iterator[tuple[Position, str]]
 _NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)

@@ -13,16 +13,16 @@ from typing import NamedTuple
 from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
 from postroom.model.key import key_text
 from postroom.model.message import Stored
-from postroom.stations.marks import marks
+from postroom.stations.places.postmarks import marks
 from postroom.stations.procedures.actions import SLOW, Outcome
 from postroom.stations.procedures.definitions import ME
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.goals import Goals
 from postroom.stations.procedures.plan import Desk, Picked, Plan, Selected, selected
 from postroom.stations.procedures.search import Memory, TooManyTries, complete, probes
-from postroom.store.batch import Stale
-from postroom.store.desks import Candidate, Reached
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.batch import Stale
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.working_sets import Candidate, Reached
 
 CHAIN, TRIES, DAMAGED = "PP0002", "PP0003", "PP0004"  # chains and searches that are too long, messages unreadable
 _FIRST_MAX = 10_000  # candidates that are looked up before anyone asks for each

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from postroom.engine.spheres import Fates, Made
-from postroom.engine.stage import Result
+from postroom.engine.steps.stage import Result
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
-from postroom.stations import filing
-from postroom.stations.catalog import Edition
-from postroom.stations.filling import created
-from postroom.stations.mail import queue_of, ship_one, take_back
-from postroom.stations.marks import Marks, fetched, marks, properties, sent
-from postroom.stations.names import database, mailbox
-from postroom.stations.network import CONTROL
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.filling import created
+from postroom.stations.mail.mail import queue_of, ship_one, take_back
+from postroom.stations.places import indexing as filing
+from postroom.stations.places.names import database, mailbox
+from postroom.stations.places.network import CONTROL
+from postroom.stations.places.postmarks import Marks, fetched, marks, properties, sent
 from postroom.stations.procedures import actions
 from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet, who_asks
 from postroom.stations.procedures.definitions import Operation
@@ -29,13 +29,13 @@ from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
 from postroom.stations.procedures.ties import FatesAfar, Ties, spheres_of
-from postroom.store.batch import Stale
-from postroom.store.handling import Move, New
-from postroom.store.queues import MAILBOX, STATE, STATION, Queue
-from postroom.store.spheres import ABORTING, ACTIVE, COMMITTING
-from postroom.store.tracking import MAILBOXES, STATIONS
-from postroom.store.transaction import Transaction
-from postroom.store.transfers import Parcel
+from postroom.store.kernel.batch import Stale
+from postroom.store.kernel.handling import Move, New
+from postroom.store.kernel.queues import MAILBOX, STATE, STATION, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transfers import Parcel
+from postroom.store.tables.spheres import ABORTING, ACTIVE, COMMITTING
+from postroom.store.tables.tracking import MAILBOXES, STATIONS
 
 _AS_IT_WAS: tuple[str | None, tuple[str, ...]] = (None, ())  # of a message that nothing is written on
 TIMER = "ship"  # the kind of a message that is to be shipped later

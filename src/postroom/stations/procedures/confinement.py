@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from time import monotonic
 
-from postroom.stations import functions
+from postroom.stations.forms import functions
 from postroom.stations.procedures.actions import CODE, LATER, SLOW, Bench, Complete, Made, Outcome
 
 _CHUNK_SECONDS = 0.7  # then what is left of a chunk comes with the next step: others wait for this one

@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from postroom.model.definitions import Position
-from postroom.stations.quoting import quoted
+from postroom.stations.forms.quoting import quoted
 
 _NOWHERE = Position("procedure", 1)
 KEYWORDS = ("type", "counter", "procedure", "precondition", "origin", "action", "create", "destination")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from postroom.model.definitions import Position
 from postroom.model.types import Kind
-from postroom.stations.drawing import Line
-from postroom.stations.forms import Form, FormField, Rule
+from postroom.stations.forms.drawing import Line
+from postroom.stations.forms.form import Form, FormField, Rule
 
 DOSSIER = "errors"
 _HERE = Position("postroom", 1)

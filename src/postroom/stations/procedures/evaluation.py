@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from postroom.engine.arrow import PACKED, packed_frame, packed_rows, packed_values
-from postroom.engine.depot import Receipt, Ticket
-from postroom.engine.isolation import isolated, reason
-from postroom.engine.worker import Answering, Bounds
+from postroom.engine.spark.arrow import PACKED, packed_frame, packed_rows, packed_values
+from postroom.engine.spark.exchange import Receipt, Ticket
+from postroom.engine.spark.isolation import isolated, reason
+from postroom.engine.spark.worker import Answering, Bounds
 from postroom.limits import EVALUATION_SECONDS, SLOW_SECONDS
 from postroom.model.message import Stored
-from postroom.stations import functions
+from postroom.stations.forms import functions
 from postroom.stations.procedures.actions import Bench, Complete, Made, Member, Outcome
 from postroom.stations.procedures.confinement import confined
 from postroom.stations.procedures.working import Exchange

@@ -13,14 +13,14 @@ from postroom.errors import NodeDown
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
-from postroom.stations.network import Network
+from postroom.stations.places.network import Network
 from postroom.stations.procedures.catalog import Procedures, named
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.plan import TURNED, Desk, Find, Plan, planned
 from postroom.stations.procedures.search import Memory, fits, probe
-from postroom.store.base import Store
-from postroom.store.desks import Candidate
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.working_sets import Candidate
 
 _TRIES = 1_000  # candidates that are compared to show one set
 

@@ -15,19 +15,19 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from postroom.engine.depot import Bay, Damaged, misread
-from postroom.engine.garbage import collector_off
-from postroom.engine.stage import Result, Turn, timed
-from postroom.engine.step import ENGINE, LEASE
+from postroom.engine.spark.collector import collector_off
+from postroom.engine.spark.exchange import Bay, Damaged, misread
+from postroom.engine.steps.stage import Result, Turn, timed
+from postroom.engine.steps.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
 from postroom.limits import EVALUATION_SECONDS, NODE_PAUSE_SECONDS, PIPELINE_STEPS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
-from postroom.stations import mail
-from postroom.stations.catalog import Edition
-from postroom.stations.marks import marks, sent
-from postroom.stations.names import database, mailbox
-from postroom.stations.network import CONTROL, Network
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.mail import mail
+from postroom.stations.places.names import database, mailbox
+from postroom.stations.places.network import CONTROL, Network
+from postroom.stations.places.postmarks import marks, sent
 from postroom.stations.procedures.actions import Bench, Complete, Outcome
 from postroom.stations.procedures.catalog import Procedures
 from postroom.stations.procedures.claiming import DAMAGED, Look, WorkingSet, arrivals, look
@@ -37,14 +37,14 @@ from postroom.stations.procedures.patience import Patience
 from postroom.stations.procedures.plan import Desk
 from postroom.stations.procedures.ties import announce, forget, processed
 from postroom.stations.procedures.working import Evaluate, Exchange, conclude, forms_of, prepared, unknown_station
-from postroom.store.base import Store
-from postroom.store.batch import Stale
-from postroom.store.desks import Reached
-from postroom.store.queues import STATION
-from postroom.store.timers import Timer
-from postroom.store.tracking import STATIONS
-from postroom.store.transaction import Transaction
-from postroom.store.transfers import Parcel
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Stale
+from postroom.store.kernel.queues import STATION
+from postroom.store.kernel.timers import Timer
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transfers import Parcel
+from postroom.store.tables.tracking import STATIONS
+from postroom.store.tables.working_sets import Reached
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from postroom.errors import FormInvalid
 from postroom.limits import EXPRESSION_DEPTH_MAX
 from postroom.model.definitions import Position, Problem, refuse
+from postroom.stations.forms.quoting import INSIDE, unquoted
 from postroom.stations.procedures.definitions import (
     Action,
     Call,
@@ -37,7 +38,6 @@ from postroom.stations.procedures.definitions import (
     Wanted,
     Written,
 )
-from postroom.stations.quoting import INSIDE, unquoted
 
 Row = tuple[Position, str]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from postroom.model.definitions import Position
-from postroom.stations.filling import is_ours
-from postroom.stations.forms import Form, Rule
+from postroom.stations.forms.filling import is_ours
+from postroom.stations.forms.form import Form, Rule
 from postroom.stations.procedures.definitions import Procedure, Reference, Written, references
 
 Place = tuple[str, str]  # a sketch and a field of its message

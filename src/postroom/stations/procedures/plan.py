@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from postroom.limits import INDEXED_CHARS_MAX
 from postroom.model.order import plain_number, sortable
 from postroom.model.types import Kind, scalars
-from postroom.stations import conditions
-from postroom.stations.conditions import Condition, any_holds
-from postroom.stations.filing import indexed
-from postroom.stations.forms import Form
+from postroom.stations.forms.form import Form
+from postroom.stations.places.indexing import indexed
 from postroom.stations.procedures.definitions import Procedure, Written, calls, references
 from postroom.stations.procedures.goals import Goals, goals
 from postroom.stations.procedures.ordering import ordered
-from postroom.store.desks import APART
+from postroom.stations.queries import conditions
+from postroom.stations.queries.conditions import Condition, any_holds
+from postroom.store.tables.working_sets import APART
 
 _ATOMS = (int, str, float, bool)  # what JSON has for one value; a list is from a time when the field was one
 _decode = json.JSONDecoder().raw_decode

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from postroom.limits import CANDIDATE_ROWS, INDEXED_CHARS_MAX, SEARCH_TRIES_MAX
 from postroom.stations.procedures.plan import Desk, Find, Plan, Selected, compare, joined, value_at
-from postroom.store.desks import Candidate
+from postroom.store.tables.working_sets import Candidate
 
 #: The next candidates of a slot and a value from behind a turn, in the order of turns.
 LookUp = Callable[[str, str, int], Sequence[Candidate]]

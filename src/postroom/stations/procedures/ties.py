@@ -18,11 +18,11 @@ from postroom.model.message import IN_SPHERE
 from postroom.stations.procedures.claiming import Look, WorkingSet
 from postroom.stations.procedures.definitions import Operation
 from postroom.stations.procedures.goals import LEAVE
-from postroom.store.afar import MadeAfar
-from postroom.store.base import Store
-from postroom.store.queues import Queue
-from postroom.store.spheres import ACTIVE, COMMITTED, COMMITTING, MACHINE, NODE, Send
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.remote_spheres import MadeAfar
+from postroom.store.tables.spheres import ACTIVE, COMMITTED, COMMITTING, MACHINE, NODE, Send
 
 
 def spheres_of(tx: Transaction, sets: Iterable[WorkingSet]) -> tuple[dict[int, str], dict[str, str]]:

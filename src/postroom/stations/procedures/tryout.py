@@ -8,20 +8,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from postroom.engine.tryout import begins
+from postroom.engine.steps.tryout import begins
 from postroom.model.key import key_text
 from postroom.model.message import Stored
-from postroom.stations.catalog import Edition
-from postroom.stations.language import Office
-from postroom.stations.loading import check, proposed_forms
-from postroom.stations.marks import marks
-from postroom.stations.names import database, mailbox
-from postroom.stations.network import CONTROL, Network
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.reader import Office
+from postroom.stations.office import check, proposed_forms
+from postroom.stations.places.names import database, mailbox
+from postroom.stations.places.network import CONTROL, Network
+from postroom.stations.places.postmarks import marks
 from postroom.stations.procedures.catalog import KeptProcedure, desks
 from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.working import Evaluate, Used, work_out
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from postroom.engine.depot import Bay
+from postroom.engine.spark.exchange import Bay
 from postroom.errors import ArgumentInvalid, StationUnknown
 from postroom.model.definitions import nearest
-from postroom.stations import functions
-from postroom.stations.catalog import Edition, Forms
-from postroom.stations.forms import Form
-from postroom.stations.marks import marks
-from postroom.stations.names import is_dossier
+from postroom.stations.forms import functions
+from postroom.stations.forms.catalog import Edition, Forms
+from postroom.stations.forms.form import Form
+from postroom.stations.places.names import is_dossier
+from postroom.stations.places.postmarks import marks
 from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, functions_of
 from postroom.stations.procedures.claiming import WorkingSet
 from postroom.stations.procedures.definitions import Operation
-from postroom.store.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 #: Works out what complete working sets lead to, by their numbers.
 Evaluate = Callable[[Bench, Sequence[Complete]], Mapping[int, Outcome]]

@@ -1,0 +1,232 @@
+"""The store as the place of exchange with executors: they fetch what messages say by their keys, and leave answers.
+
+Then only keys and receipts go through the engine's Spark. Answers are known by the lease, step, job and chunk that they
+are for: an attempt that comes second leaves nothing, and what no step commits is swept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from typing import TypeVar
+
+from postroom.errors import ArgumentInvalid, PostroomError, StoreUnavailable
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.store import open_store
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Stale
+from postroom.store.kernel.transaction import Transaction
+
+T = TypeVar("T")
+
+#: Says who hands messages to executors and takes their answers: the store, or the driver.
+SETTING = "spark.postroom.exchange"
+_WAYS = ("store", "driver")
+_UNREACHED = re.compile(r"^postroom\.engine\.depot\.Unreached: (.*)$", re.MULTILINE)
+_jobs = count(1)
+_steps = count(1)
+
+
+def exchange(store: Store, master: str, conf: Mapping[str, str]) -> str | None:
+    """The URL under which executors are to read and write; None if the engine hands everything over itself."""
+    wish = conf.get(SETTING)
+    if wish is None:
+        return None if master.startswith("local") else store.address
+    if wish not in _WAYS:
+        raise ArgumentInvalid(argument=SETTING, why=f"{wish!r} is not one of: {', '.join(_WAYS)}")
+    if wish == "driver":
+        return None
+    if store.address is None:
+        raise ArgumentInvalid(argument=SETTING, why="a room in a file cannot be opened by executors; use PostgreSQL")
+    return store.address
+
+
+def settings_of_spark(conf: Mapping[str, str]) -> dict[str, str]:
+    """Without our own setting, of which Spark need not know."""
+    return {name: value for name, value in conf.items() if name != SETTING}
+
+
+class Damaged(Exception):
+    """Executors found messages that no longer say what was sent."""
+
+    def __init__(self, keys: Sequence[int]) -> None:
+        super().__init__(keys)
+        self.keys = keys
+
+
+def misread(key: int) -> StoreUnavailable:
+    """What executors found damaged, and the engine does not."""
+    return StoreUnavailable(why=f"an executor read message {key_text(key)} otherwise than the engine does")
+
+
+class Unreached(Exception):
+    """Raised in a task whose executor cannot use the room, where no receipt can tell of it."""
+
+
+def unreached(error: Exception) -> StoreUnavailable | None:
+    """What a job failed of, if that was the room: Spark passes on what a task raised as text."""
+    found = _UNREACHED.search(str(error))
+    return None if found is None else StoreUnavailable(why=f"an executor could not use the room: {found[1]}")
+
+
+# --- in the driver -----------------------------------------------------------------------------------------------
+
+
+class Depot:
+    """Where an engine finds what its executors left. It looks by a connection of its own: others commit meanwhile."""
+
+    def __init__(self, url: str, fence: int) -> None:
+        self.url = url
+        self.fence = fence
+        self.store = open_store(url, actor="engine", create=False)
+        self.under_way: set[int] = set()  # the steps whose answers someone may yet ask for
+
+    def bay(self) -> Bay:
+        """For one more step."""
+        bay = Bay(self, next(_steps))
+        self.under_way.add(bay.step)
+        return bay
+
+    def close(self) -> None:
+        self.store.close()
+
+
+@dataclass(frozen=True)
+class Bay:
+    """The place of one step."""
+
+    depot: Depot
+    step: int
+
+    def ticket(self) -> Ticket:
+        """For one more job: what an earlier one left is not mixed with what this one leaves."""
+        return Ticket(self.depot.url, self.depot.fence, self.step, next(_jobs))
+
+    def answers(self, ticket: Ticket, receipts: Iterable[Receipt]) -> list[bytes]:
+        """What executors left for a job, in the order of chunks, if none had trouble with it."""
+        chunks = set()
+        damaged: list[int] = []
+        for receipt in receipts:
+            if receipt.trouble:
+                raise StoreUnavailable(why=f"an executor could not use the room: {receipt.trouble}")
+            if receipt.gone:
+                raise Stale  # someone has received or removed a message since it was claimed
+            damaged += receipt.damaged
+            chunks.add(receipt.chunk)
+        if damaged:
+            raise Damaged(damaged)
+        store = self.depot.store
+        found = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
+        if not chunks <= found.keys():
+            raise Stale  # the database crashed meanwhile, and begins with an empty table
+        return [found[chunk] for chunk in sorted(chunks)]
+
+    def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
+        """Claimed messages, for the few of them that the engine itself must know."""
+        found = self.depot.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
+        if len(found) < len(set(keys)):
+            raise Stale  # someone has received or removed one since it was claimed
+        return found
+
+    def clear(self, tx: Transaction) -> None:
+        """Forget what was left for this step, and for steps that were given up. Others may be under way."""
+        others = self.depot.under_way - {self.step}
+        tx.staging.clear(self.depot.fence, self.step, min(others, default=self.step))
+
+    def close(self) -> None:
+        """The step is committed, or given up."""
+        self.depot.under_way.discard(self.step)
+
+
+# --- in the worker -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a worker tells of a chunk: it left the answer, or could not."""
+
+    chunk: int
+    gone: bool = False
+    damaged: Sequence[int] = ()
+    trouble: str = ""
+
+    def packed(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def unpacked(said: bytes) -> Receipt:
+        return Receipt(**json.loads(said))
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """What a worker needs to fetch messages and to leave its answer; it travels as the code of a task does."""
+
+    url: str = field(repr=False)  # it may hold a password
+    fence: int
+    step: int
+    job: int
+
+    def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
+        return _tried(self.url, lambda store: store.read(lambda tx: tx.messages.find_many(keys)))
+
+    def leave(self, chunk: int, answer: bytes) -> bool:
+        """Keep the answer to a chunk; False if another attempt has left it before."""
+        about = (self.fence, self.step, self.job, chunk)
+        return _tried(self.url, lambda store: store.transact("stage", lambda tx: tx.staging.add(*about, answer)))
+
+    def worked_off(
+        self, chunk: int, keys: Collection[int], ours: Collection[int], work: Callable[[dict[int, Stored]], bytes]
+    ) -> Receipt:
+        """Fetch the messages that a chunk needs, and leave what ``work`` answers.
+
+        All must be there, and ``ours`` must say what was sent. What goes wrong with the store is told; what goes wrong
+        in the work is raised.
+        """
+        try:
+            found = self.fetched(sorted(keys))
+        except PostroomError as error:
+            return Receipt(chunk, trouble=str(error))
+        damaged = [key for key in ours if key in found and not found[key].sound]
+        if len(found) < len(keys) or damaged:
+            return Receipt(chunk, gone=len(found) < len(keys), damaged=damaged)
+        answer = work(found)
+        try:
+            self.leave(chunk, answer)
+        except PostroomError as error:
+            return Receipt(chunk, trouble=str(error))
+        return Receipt(chunk)
+
+
+_lock = threading.Lock()
+_opened: dict[tuple[int, str], Store] = {}  # one connection of each worker process, kept from task to task
+
+
+def _tried(url: str, work: Callable[[Store], T]) -> T:
+    """Twice: a connection that was idle for long may have been ended, and an answer is left at most once."""
+    with _lock:
+        try:
+            return work(_store(url))
+        except PostroomError:
+            leave_all()
+            return work(_store(url))
+
+
+def _store(url: str) -> Store:
+    place = (os.getpid(), url)
+    if place not in _opened:
+        _opened[place] = open_store(url, actor="executor", create=False)
+    return _opened[place]
+
+
+def leave_all() -> None:
+    """Close the connections of this process."""
+    while _opened:
+        _, store = _opened.popitem()
+        store.close()

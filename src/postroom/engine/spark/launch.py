@@ -1,0 +1,263 @@
+"""Starting and ending Spark's Java: its environment, its folder, and an ear for what it says."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from postroom.engine.spark.java import java_home
+from postroom.errors import SparkUnavailable
+
+END_SECONDS = 20
+
+# Every user of the machine can read a command line. The words are those of Spark's own redaction.
+_SECRET = re.compile(r"secret|password|token|credential|access.?key|^spark\.executorEnv\.", re.IGNORECASE)
+_NOISE = re.compile(
+    r"^\s|^\d\d/\d\d/\d\d .*? (INFO|WARN) |^WARNING: |^Using Spark's default|^Setting default log level|^To adjust log"
+)
+# Spark ends workers that were idle for a minute by closing their socket, and a worker takes that for a failure.
+_REAPED = re.compile(rb"pyspark/daemon\.py.*BrokenPipeError", re.DOTALL)
+_LOGGED = re.compile(r" ERROR \w+: (.*)")
+_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?[a-z]+(\.\w+)+(Exception|Error): ')
+
+
+def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: bool) -> SparkSession:
+    """A new session. Why there is none is told in one line, taken from what Java answered or printed."""
+    ear = _Ear()
+    try:
+        with _environment(_spark_home(master, folder), local), _interrupts_unchanged():
+            if SparkContext._gateway is None:
+                SparkContext._gateway = _gateway(settings, ear)
+                SparkContext._jvm = SparkContext._gateway.jvm
+            session = SparkSession(SparkContext(conf=_conf({**settings, "spark.master": master})))
+    except (Py4JError, PySparkException) as error:
+        why = _reason(error, ear)
+        end()
+        raise SparkUnavailable(master=master, why=why, advice="check the master and the settings for Spark") from error
+    _hush_tasks(session)
+    _know_classes(session)
+    ear.pass_on()
+    atexit.register(_end_with, os.getpid())
+    return session
+
+
+def _hush_tasks(session: SparkSession) -> None:
+    """Why a task failed is told to whoever asked for it; Spark would also print it, a page for each."""
+    log4j = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # a new session has one
+    for name in ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager"):
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def _know_classes(session: SparkSession) -> None:
+    """Look up now what every job asks for: to find where a short name belongs, Java goes through all its archives."""
+    java = session._jvm
+    for name in ("PythonSQLUtils", "PythonUtils", "SimplePythonFunction"):
+        setattr(java, name, getattr(java, name))
+
+
+def running() -> SparkSession | None:
+    """The session that this process has. One whose Java has died is cleared away."""
+    if SparkContext._active_spark_context is None:
+        return None
+    process = getattr(SparkContext._gateway, "proc", None)
+    if not _has_ended(SparkContext._gateway):
+        try:
+            return SparkSession.builder.getOrCreate()
+        except (Py4JNetworkError, OSError):  # it is dying, and does not answer any more
+            if process is None:
+                raise
+            process.kill()
+            process.wait()
+    end()
+    return None
+
+
+def end() -> None:
+    """End the session and its Java. Spark would keep Java for the next session, which may need another."""
+    _Ear.deafen()  # what the workers say while their sockets close is no news
+    gateway, active = SparkContext._gateway, SparkContext._active_spark_context
+    if active is not None:
+        if _has_ended(gateway):
+            active._jsc = None  # there is no one to tell
+        active.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SparkContext._gateway = SparkContext._jvm = None
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:  # there is none, or it was there before us: spark-submit
+        return
+    gateway.shutdown()
+    process.stdin.close()  # Java ends when its input does
+    watch = threading.Timer(END_SECONDS, process.kill)
+    watch.start()
+    process.wait()
+    watch.cancel()
+
+
+def _end_with(process: int) -> None:
+    if os.getpid() == process:  # a forked child has no Java of its own
+        end()
+
+
+def _has_ended(gateway: JavaGateway | None) -> bool:
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def one_line(error: Exception) -> str:
+    """What an error from Spark says, without the trace."""
+    said = str(error)
+    if isinstance(error, Py4JJavaError):
+        said = str(error.java_exception.getMessage() or error.java_exception.toString())
+    return _first(said.splitlines()) or type(error).__name__
+
+
+def _reason(error: Exception, ear: _Ear) -> str:
+    """Why there is no session: what Java answered or, where that tells nothing, what it printed."""
+    if isinstance(error, PySparkRuntimeError):  # there is no Java that could answer
+        printed = [line for line in ear.all_heard() if not _NOISE.search(line)]
+        return _first(printed) or one_line(error)
+    if "stopped SparkContext" in str(error):  # it gave up by itself while it started: a cluster did not answer
+        printed = [found.group(1) for found in map(_LOGGED.search, ear.heard()) if found]
+        return _first(printed) or one_line(error)
+    return one_line(error)
+
+
+def _first(lines: list[str]) -> str:
+    return next((_CLASS.sub("", line.strip()).rstrip(".") for line in lines if line.strip()), "")
+
+
+def _conf(settings: Mapping[str, str]) -> SparkConf:
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    return conf
+
+
+def _gateway(settings: Mapping[str, str], ear: _Ear) -> JavaGateway:
+    # The rest reaches Spark through the gateway, once there is one.
+    public = {name: value for name, value in settings.items() if not _SECRET.search(name)}
+    writer = ear.listen()
+    try:
+        return launch_gateway(_conf(public), {"stderr": writer})  # type: ignore[no-untyped-call]  # Spark left it untyped
+    finally:
+        os.close(writer)  # Java has its own copy
+
+
+@contextmanager
+def _environment(home: Path, local: bool) -> Iterator[None]:
+    """What Spark's start script and Java look up. Nothing is taken away, so other threads may go on reading."""
+    wanted = {"JAVA_HOME": java_home(), "SPARK_HOME": os.environ.get("SPARK_HOME") or str(home)}
+    if local:
+        # Java would look up its own address by the name of the machine, which is not loopback on many machines: a
+        # local-cluster then waits for a master that listens elsewhere.
+        wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    elif not os.environ.get("PYSPARK_PYTHON"):
+        wanted |= {"PYSPARK_PYTHON": sys.executable}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _spark_home(master: str, folder: Path) -> Path:
+    """The installed Spark, whose classes a Java can share with others only if they lie at the same place each time."""
+    installed, home = Path(pyspark.__file__).parent, folder / "home"
+    if not master.startswith("local-cluster"):
+        return installed
+    if not home.exists():  # a local-cluster writes into its home, and ours may be read-only: another roof over the same
+        home.mkdir()
+        for part in ("bin", "jars", "python"):
+            (home / part).symlink_to(installed / part)
+    return home
+
+
+@contextmanager
+def _interrupts_unchanged() -> Iterator[None]:
+    """Spark takes over the interrupt signal. Whoever has a handler of their own keeps it."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before not in (signal.default_int_handler, None) and signal.getsignal(signal.SIGINT) is not before:
+            signal.signal(signal.SIGINT, before)
+
+
+class _Ear:
+    """Listens to Java's error output: kept while it starts, passed on to ours while it runs."""
+
+    _current: _Ear | None = None
+
+    def __init__(self) -> None:
+        self._kept: deque[bytes] = deque(maxlen=200)
+        self._hear = self._kept.append
+        self._thread: threading.Thread | None = None
+
+    def listen(self) -> int:
+        """Start; answers with the end to write to."""
+        reader, writer = os.pipe()
+        _Ear._current = self
+        self._thread = threading.Thread(target=self._listen, args=(reader,), name="spark-stderr", daemon=True)
+        self._thread.start()
+        return writer
+
+    def heard(self) -> list[str]:
+        return b"".join(self._kept).decode("utf-8", "replace").splitlines()
+
+    def all_heard(self) -> list[str]:
+        """Everything that a Java said which has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout=END_SECONDS)
+        return self.heard()
+
+    def pass_on(self) -> None:
+        self._hear = _repeat
+
+    @staticmethod
+    def deafen() -> None:
+        if _Ear._current is not None:
+            _Ear._current._hear = _Ear._current._kept.append
+
+    def _listen(self, reader: int) -> None:
+        with open(reader, "rb") as said:
+            for piece in _pieces(said):
+                if not _REAPED.search(piece):
+                    self._hear(piece)
+
+
+def _pieces(said: Iterable[bytes]) -> Iterator[bytes]:
+    """Single lines, but a Python traceback in one piece."""
+    held, tracing = b"", False
+    for line in said:
+        tracing = line.startswith(b"Traceback ") or (tracing and line.startswith(b" "))
+        held += line
+        if not tracing:
+            yield held
+            held = b""
+    if held:
+        yield held
+
+
+def _repeat(piece: bytes) -> None:
+    os.write(2, piece)

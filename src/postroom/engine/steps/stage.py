@@ -1,0 +1,152 @@
+"""The contract between the engine and a capability: what it watches, what it reads, how it evaluates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from postroom.engine.spark.exchange import Bay, Depot
+from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
+from postroom.engine.steps.serial import Timeline
+from postroom.model.message import Stored
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Admit, Stale, admit_nothing
+from postroom.store.kernel.queues import Admission
+from postroom.store.kernel.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Share(Protocol):
+    """One capability's share of a step, pinned to one version of the definitions."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def watched(self) -> Mapping[str, int]:
+        """The queues whose messages it takes, with their priorities: higher goes first."""
+
+    @property
+    def windows(self) -> Mapping[str, tuple[int, int]]:
+        """Of some watched queues it takes only the messages behind one position and before another."""
+
+    @property
+    def agent(self) -> str:
+        """What the journal calls whoever acts: a rule, an arc."""
+
+    @property
+    def admission(self) -> Admission:
+        """The capabilities that have admitted its new messages already."""
+
+    @property
+    def echoes(self) -> Sequence[str]:
+        """The queues whose messages it takes when their time has come."""
+
+    @property
+    def sliced(self) -> frozenset[str]:
+        """The queues whose messages slices may hold."""
+
+    @property
+    def reading(self) -> frozenset[str]:
+        """The watched queues whose messages look at others."""
+
+    def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
+        """The claimed messages with the sets that their rules will look at."""
+
+    def evaluate(
+        self,
+        spark: SparkSession,
+        arrivals: Sequence[Arrival],
+        base: Mapping[Granule, Sequence[Document]],
+        known: Timeline,
+    ) -> Iterator[Mapping[int, Effects]]:
+        """The effects of arrivals, in groups whose members have seen each other; evaluated on Spark."""
+
+    def keep_warm(self, spark: SparkSession) -> None:
+        """Give Spark's workers something to do."""
+
+
+@runtime_checkable
+class Exchanging(Protocol):
+    """A share whose executors can fetch messages from the store and leave their answers there."""
+
+    def there(self, bay: Bay) -> Share:
+        """The same share, evaluated in that way."""
+
+
+@runtime_checkable
+class Staying(Protocol):
+    """A share that knows queues whose messages flow on, and where what it puts there itself does not."""
+
+    @property
+    def staying(self) -> frozenset[str]: ...
+
+
+@dataclass
+class Result:
+    """What a step did, for reports and for choosing the size of the next one."""
+
+    messages: int = 0
+    created: int = 0
+    failures: int = 0
+    blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
+    claimed: int = 0
+    more: bool = False
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
+    busy: frozenset[str] = frozenset()  # it is still evaluated, and these are the queues that it has taken from
+    reads: bool = False  # whether the messages of a busy one look at others
+
+
+class Entangled(Stale):
+    """The step must be done again with none beside it: it resets a slice that others may have looked at meanwhile."""
+
+
+class Beside(NamedTuple):
+    """What a chain of steps finds under way when it begins."""
+
+    queues: frozenset[str] = frozenset()  # whose messages others have taken
+    reads: bool = False  # whether those look at messages that are not their own
+    seconds: float | None = None  # after which a step that is still evaluated is left apart; None: never
+
+
+ALONE = Beside()
+
+
+@contextmanager
+def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Notes how long something took."""
+    began = perf_counter()
+    yield
+    seconds[stage] = perf_counter() - began
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What an engine gives to a stage that is to work: the room's store, its number, and how much to take."""
+
+    store: Store
+    fence: int
+    spark: Callable[[], SparkSession]
+    size: Callable[[], int]  # messages of a step
+    admit: Admit = admit_nothing
+    depot: Depot | None = None  # where executors read and write, if they do it themselves
+    waiting: Mapping[str, str] = field(default_factory=dict)  # queues, and the queue on hold that each waits for
+    beside: Beside = ALONE
+
+
+class Stage(Protocol):
+    """A capability that takes part in steps."""
+
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        """What its steps do, one after another, as long as they follow one another; None if there is nothing to do.
+
+        ``Stale`` means that the world moved meanwhile: then nothing has happened, and the engine looks again.
+        """
+
+    def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
+        """Give Spark's workers something to do, if there is something that they would be needed for."""

@@ -1,0 +1,33 @@
+"""Dry runs: which stored messages are tried, and the actions that one would have led to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postroom.engine.steps.effects import Action, Effects, Enqueue
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What one message would lead to."""
+
+    key: str
+    queue: str
+    effects: Effects
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"key": self.key, "queue": self.queue, "actions": [_action(each) for each in self.effects]}
+
+
+def begins(since: datetime | None) -> int:
+    """From which moment on messages are tried, as stores have it."""
+    return 0 if since is None else int(since.timestamp() * 1_000_000)
+
+
+def _action(action: Action) -> dict[str, Any]:
+    if isinstance(action, Enqueue):
+        kind = "error" if action.failed else "enqueue"
+        return {"action": kind, "rule": action.rule, "queue": action.queue, "body": action.body}
+    return {"action": "reset", "rule": action.rule, "slicing": action.slicing, "slicekey": action.value}

@@ -1,0 +1,79 @@
+"""Messages as events: one of a type, or in XML, enters a space as the tuple of its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from postroom.errors import EventInvalid
+from postroom.flows.language.types import Bag, List, Scalar, Tuple, Type
+from postroom.flows.language.values import Literal, Named, canonical, fitted, fitted_literal, parse_event
+from postroom.model.body import Format
+from postroom.model.message import Draft
+from postroom.model.types import FieldValue, Kind, MessageType, plain, scalars
+from postroom.model.views import elements, record
+
+_NUMBERS = ("int", "float", "decimal")
+
+
+def event(draft: Draft, type: Type, space: str, known: Mapping[str, MessageType]) -> Draft:
+    """A message as an event of a type, in the one form in which events are stored."""
+    if draft.type is not None:
+        found = parse_typed(draft, known[draft.type], type, space)
+    elif draft.format == "xml":
+        found = parse_elements(draft.body, type, space)
+    else:
+        found = parse_event(draft.body, type, space)
+    return draft._replace(body=canonical(found, type), format="json", type=None)
+
+
+def parse_typed(draft: Draft, known: MessageType, type: Type, space: str) -> Any:
+    """A message of a type, as lines, XML or JSON: those of its fields that the space has, by their names."""
+    wanted = {field.name for field in _tuple(type, space).fields}
+    values = record(draft.body, Format(draft.format), known)
+    elements = {field.element: values[field.name] for field in known.fields if field.element in wanted}
+    return fitted({name: _json(value) for name, value in elements.items() if value is not None}, type, space)
+
+
+def _json(value: FieldValue) -> Any:
+    """A field's value as an event has it in JSON, where every number is exact."""
+    if isinstance(value, tuple):
+        return [_json(each) for each in value]
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    return value if isinstance(value, Decimal) else plain(value)
+
+
+def parse_elements(body: str, type: Type, space: str) -> Any:
+    """An XML message without a type: each element is a field of the space, a bag or a list has several."""
+    wanted = _tuple(type, space)
+    _, found = elements(body, space)
+    return fitted_literal(Literal("tuple", tuple(_fields(found, wanted))), type, space)
+
+
+def _fields(found: list[tuple[str, str]], type: Tuple) -> Iterator[Named]:
+    several = {field.name: field.type for field in type.fields if isinstance(field.type, Bag | List)}
+    singles = {field.name: field.type for field in type.fields if field.name not in several}
+    for name, said in found:
+        if name not in several:
+            yield Named(name, _literal(said, singles.get(name)))
+    for some, of in several.items():
+        assert some is not None
+        kind = "bag" if isinstance(of, Bag) else "list"
+        yield Named(some, Literal(kind, tuple(_literal(said, of.of) for name, said in found if name == some)))
+
+
+def _literal(said: str, type: Type | None) -> Literal:
+    if isinstance(type, Scalar) and type.name in _NUMBERS:
+        numbers = scalars(Kind.FLOAT if type.name == "float" else Kind.DECIMAL, said.strip())
+        return Literal("number", _json(numbers[0])) if numbers else Literal("word", said)
+    if isinstance(type, Scalar) and type.name == "boolean":
+        return Literal("word", said.strip())
+    return Literal("string", said)
+
+
+def _tuple(type: Type, space: str) -> Tuple:
+    if not isinstance(type, Tuple):
+        raise EventInvalid(space=space, what="only a tuple has fields for those of a message", type=str(type))
+    return type

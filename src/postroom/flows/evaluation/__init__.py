@@ -1,0 +1,1 @@
+"""Running the graph: the plain meaning, the index, and Spark SQL."""

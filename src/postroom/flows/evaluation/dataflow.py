@@ -1,0 +1,338 @@
+"""A graph as one function from frames to frames: events of a space in, what its arcs deliver out.
+
+It is the same for a batch and for a stream. Arcs are fused: from a source to all its consumers an event is read once,
+and a space in the middle is a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import count
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, expr, udf
+
+from postroom.flows.evaluation.index import Index
+from postroom.flows.evaluation.sql import (
+    Sql,
+    Variables,
+    body_of,
+    data_type,
+    event_of,
+    made,
+    matches,
+    quoted,
+    text,
+    widened,
+)
+from postroom.flows.evaluation.worker import NO_PLACE
+from postroom.flows.graph.graph import Graph
+from postroom.flows.language.definitions import Arc, Join, Merge, Select, Transform
+from postroom.flows.language.predicates import Predicate, predicates
+from postroom.limits import FLOW_COPIES_MAX, INDEXED_ARCS_MIN
+
+#: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.
+#: ``failure`` tells why there is no event: then ``body`` is null.
+DELIVERED = ("n", "place", "arc", "space", "body", "failure", "rows")
+#: A column that a table may have besides its fields: its rows are met in this order.
+NUMBER = "_number"
+_DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string, rows: string>"
+_NAMES = (pa.int32(), pa.string(), pa.string())
+_NULL = "NULL"
+#: Why an arc delivers nothing of an event that it can make nothing of.
+NO_VALUE = "a value is too large for its type, or divided by zero"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One arc on one way from the source; its events are a column of their own."""
+
+    number: int
+    before: int  # the number of the step whose events it takes; -1 is the source
+    arc: Arc
+
+
+class Network:
+    """The arcs of a graph. ``stored`` are the spaces that keep what arrives; arcs put ``aside`` only tell why."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        stored: frozenset[str],
+        aside: Mapping[str, str] | None = None,
+        cuts: Sequence[str] = (),
+    ) -> None:
+        self._graph = graph
+        self._stored = stored.union(cuts)
+        self._aside = aside or {}
+        self._cuts = frozenset(cuts)
+        self._outgoing = graph.outgoing()
+
+    def ways(self, source: str) -> list[Step]:
+        """Every arc on every way from a source to its consumers or the next cut, each behind the one it follows."""
+        return list(self._ways(source, -1, count()))
+
+    def junctions(self, source: str) -> list[str]:
+        """The spaces where ways meet and lead on, each behind those that lead to it, if the ways are very many.
+
+        There a plan is better cut: every arc stands in it once.
+        """
+        arcs, order = 0, list[str]()
+        entered: dict[str, int] = {}
+        walk, seen = [(source, iter(self._outgoing.get(source, ())))], {source}
+        while walk:
+            space, following = walk[-1]
+            arc = next(following, None)
+            if arc is None:
+                order.append(walk.pop()[0])
+                continue
+            arcs, entered[arc.target] = arcs + 1, entered.get(arc.target, 0) + 1
+            if arc.target not in seen:
+                seen.add(arc.target)
+                walk.append((arc.target, iter(self._outgoing.get(arc.target, ()))))
+        steps: dict[str, int] = {}
+        for space in order:
+            steps[space] = sum(1 + steps[arc.target] for arc in self._outgoing.get(space, ()))
+        if steps[source] <= arcs + FLOW_COPIES_MAX:
+            return []
+        return [space for space in reversed(order) if entered.get(space, 0) > 1 and self._outgoing.get(space)]
+
+    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[Step]:
+        todo: list[tuple[str, int]] = [(space, before)]
+        while todo:
+            space, before = todo.pop()
+            following = []
+            for arc in self._outgoing.get(space, ()):
+                step = Step(next(numbers), before, arc)
+                yield step
+                if arc.target not in self._cuts:
+                    following.append((arc.target, step.number))
+            todo += reversed(following)
+
+    def deliveries(
+        self,
+        source: str,
+        events: DataFrame,
+        tables: Mapping[str, DataFrame] | None = None,
+        *,
+        brief: bool = False,
+        problems: bool = False,
+    ) -> DataFrame:
+        """What the arcs deliver of events (``n``, a number that orders them, and ``body``).
+
+        In ``brief``, a body that is delivered as it came is left out. With ``problems``, a third column tells why a
+        message is no event: that is delivered at no arc's place, as a failure.
+        """
+        steps = self.ways(source)
+        type = self._graph.spaces[source].type
+        frame = events.selectExpr("*", f"{event_of('body', type)} AS {_column(-1)}", "'' AS rows")
+        indexed = self._indexed(source, steps)
+        behind = [step for step in steps if step.number not in indexed]
+        body = "NULL" if brief else "body"
+        same = dict.fromkeys(self.unchanged(source), body)
+        first = [_PROBLEM] if problems else []
+        frames = _Frames(self._graph, self._stored, self._aside, tables or {}, same)
+        found = frames.delivered(frame, -1, source, behind, first)
+        if indexed:
+            matched = _by_index(frame.where(f"{_column(-1)} IS NOT NULL") if problems else frame, steps, indexed, brief)
+            found = found.union(matched) if behind or problems else matched
+        return found
+
+    def unchanged(self, source: str) -> set[int]:
+        """The steps whose events are what came into the source, as it came."""
+        found = {-1}
+        for step in self.ways(source):
+            types = [self._graph.spaces[name].type for name in (step.arc.source, step.arc.target)]
+            if step.before in found and not isinstance(step.arc.does, Transform) and types[0] == types[1]:
+                found.add(step.number)
+        return found - {-1}
+
+    def _indexed(self, source: str, steps: Sequence[Step]) -> dict[int, list[Predicate]]:
+        """The arcs that an index answers for: very many that select from the source for consumers of their own."""
+        found = {}
+        for step in steps:
+            ends = step.arc.target in self._stored and not self._outgoing.get(step.arc.target)
+            if (
+                step.before == -1
+                and ends
+                and isinstance(step.arc.does, Select)
+                and step.arc.full_name not in self._aside
+            ):
+                asked = predicates(step.arc.does.pattern, self._graph.spaces[source].type)
+                if asked is not None:
+                    found[step.number] = asked
+        return found if len(found) >= INDEXED_ARCS_MIN else {}
+
+
+@dataclass(frozen=True)
+class _Frames:
+    graph: Graph
+    stored: frozenset[str]
+    aside: Mapping[str, str]
+    tables: Mapping[str, DataFrame]
+    same: Mapping[int, Sql]  # the body of what a step delivers as it came
+
+    def delivered(
+        self, frame: DataFrame, root: int, space: str, steps: Sequence[Step], first: Sequence[Sql] = ()
+    ) -> DataFrame:
+        """The deliveries of all steps behind ``root``, whose events are a column of the frame, behind some others.
+
+        A step that joins a table has several events of one, so what lies behind it is a frame of its own.
+        """
+        parts: list[Sql] = [*first]
+        branches: list[DataFrame] = []
+        level = [step for step in steps if step.before == root]
+        while level:
+            columns: dict[str, Sql] = {}  # of one level at once: Spark works through the whole plan for each new one
+            reached: set[int] = set()
+            for step in level:
+                if self._join(step) is not None:
+                    branches.append(self._joined(frame, step, steps))
+                    continue
+                columns |= self._passed(frame, step)
+                reached.add(step.number)
+                parts += self._parts(step, failed=_failed(step.number) in columns)
+            frame = frame.selectExpr("*", *[f"{value} AS {name}" for name, value in columns.items()])
+            level = [step for step in steps if step.before in reached]
+        found = [_exploded(frame, parts), *branches] if parts or not branches else branches
+        return reduce(DataFrame.union, found)
+
+    def _join(self, step: Step) -> Join | None:
+        does = step.arc.does
+        return does.join if isinstance(does, Transform) and step.arc.full_name not in self.aside else None
+
+    def _passed(self, frame: DataFrame, step: Step) -> dict[str, Sql]:
+        """The step's events as a column, null where none passes; and, where there may be no value, whether so."""
+        does, event = step.arc.does, _column(step.before)
+        source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
+        if step.arc.full_name in self.aside:
+            nothing = f"CAST(NULL AS {data_type(target)})"
+            return {_column(step.number): nothing, _failed(step.number): f"{event} IS NOT NULL"}
+        if isinstance(does, Merge):
+            return {_column(step.number): widened(event, source, target)}
+        variables = Variables()
+        matched = f"{event} IS NOT NULL AND {matches(does.pattern, source, event, variables)}"
+        # A condition that has no value makes the whole of it null: all values that are compared are there.
+        undecided = f"({event} IS NOT NULL AND ({matched}) IS NULL)" if variables.risks else ""
+        variables.risks.clear()
+        if isinstance(does, Select):
+            result = widened(event, source, target)
+        else:
+            result = made(does.result, target, variables)
+        register(frame.sparkSession, variables)
+        overflown = _overflown(variables)
+        if not overflown:
+            found = {_column(step.number): f"IF({matched}, {result}, NULL)"}
+            return found | ({_failed(step.number): undecided} if undecided else {})
+        failed = f"coalesce({matched} AND ({overflown}), false)"
+        return {
+            _column(step.number): f"IF({matched} AND NOT ({overflown}), {result}, NULL)",
+            _failed(step.number): f"{failed} OR {undecided}" if undecided else failed,
+        }
+
+    def _parts(self, step: Step, *, failed: bool) -> Iterator[Sql]:
+        event = _column(step.number)
+        if step.arc.target in self.stored:
+            body = self.same.get(step.number) or body_of(event, self.graph.spaces[step.arc.target].type)
+            yield f"IF({event} IS NOT NULL, {_delivery(step, body=body)}, NULL)"
+        if failed:
+            why = text(f"arc {step.arc.name}: {self.aside.get(step.arc.full_name, NO_VALUE)}")
+            yield f"IF({_failed(step.number)}, {_delivery(step, failure=why)}, NULL)"
+
+    def _joined(self, frame: DataFrame, step: Step, steps: Sequence[Step]) -> DataFrame:
+        """What a step makes of events and rows; one whose condition has no value fails, for each row where it has."""
+        does, join = step.arc.does, self._join(step)
+        assert isinstance(does, Transform)
+        assert join is not None
+        source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
+        variables, event, table = Variables(), _column(step.before), self.tables[join.table]
+        matched = f"{event} IS NOT NULL AND {matches(does.pattern, source, event, variables)}"
+        fits = matches(join.pattern, self.graph.tables[join.table].type, "row", variables)
+        open_ = bool(variables.risks)
+        variables.risks.clear()
+        result = made(does.result, target, variables)
+        register(frame.sparkSession, variables)
+        fields = [quoted(name) for name in table.columns if name != NUMBER]
+        number = NUMBER if NUMBER in table.columns else "0"
+        rows = broadcast(table.selectExpr(f"struct({', '.join(fields)}) AS row", f"{number} AS number"))
+        both = f"{matched} AND {fits}"
+        met = frame.join(rows, expr(f"coalesce({both}, {event} IS NOT NULL)" if open_ else both))
+        overflown = _overflown(variables) or "false"
+        failed = f"({both}) IS NULL OR ({overflown})" if open_ else overflown
+        passed = f"IF({failed}, NULL, {result}) AS {_column(step.number)}"
+        number = "concat(rows, lpad(CAST(number AS STRING), 20, '0')) AS rows"
+        met = met.selectExpr("n", passed, f"coalesce({failed}, false) AS {_failed(step.number)}", number)
+        here = _exploded(met, list(self._parts(step, failed=True)))
+        if not any(each.before == step.number for each in steps):
+            return here
+        return here.union(self.delivered(met, step.number, step.arc.target, steps))
+
+
+def register(spark: SparkSession, variables: Variables) -> None:
+    """Tell Spark of what its workers are to work out."""
+    for name, work in variables.works.items():
+        spark.udf.register(name, udf(work, "string", useArrow=False))
+
+
+def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
+    """Each part that is there, as a row."""
+    found = f"CAST(array({', '.join(parts)}) AS array<{_DELIVERY}>)"
+    return frame.selectExpr("n", f"explode(filter({found}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
+
+
+def _delivery(step: Step, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
+    return _named(str(step.number), text(step.arc.name), text(step.arc.target), body, failure)
+
+
+def _named(place: Sql, arc: Sql, space: Sql, body: Sql, failure: Sql) -> Sql:
+    fields = {"place": place, "arc": arc, "space": space, "body": body, "failure": failure, "rows": "rows"}
+    values = [
+        f"'{name}', CAST({value} AS STRING)" if value == _NULL else f"'{name}', {value}"
+        for name, value in fields.items()
+    ]
+    return f"named_struct({', '.join(values)})"
+
+
+_PROBLEM = f"IF(problem IS NOT NULL, {_named(str(NO_PLACE), _NULL, _NULL, _NULL, 'problem')}, NULL)"
+
+
+def _overflown(variables: Variables) -> Sql:
+    return " OR ".join(f"{risk} IS NULL" for risk in variables.risks)
+
+
+def _failed(number: int) -> str:
+    return f"failed{number}"
+
+
+def _column(number: int) -> str:
+    return f"e{number}" if number >= 0 else "event"
+
+
+def _by_index(
+    frame: DataFrame, steps: Sequence[Step], indexed: Mapping[int, list[Predicate]], brief: bool
+) -> DataFrame:
+    """What the indexed arcs deliver: the body as it came, with each arc that passes it."""
+    index = Index(list(indexed.values()))
+    values = [f"{'.'.join([_column(-1), *map(quoted, path)])} AS v{place}" for place, path in enumerate(index.paths)]
+    names = [(steps[number].number, steps[number].arc.name, steps[number].arc.target) for number in indexed]
+    work = partial(_matched, index, names)
+    body = "CAST(NULL AS STRING) AS body" if brief else "body"
+    return frame.selectExpr("n", body, *values).mapInArrow(work, f"n long, {_DELIVERY[7:-1]}")
+
+
+def _matched(
+    index: Index, names: Sequence[tuple[int, str, str]], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    columns = [pa.array(each, type) for each, type in zip(zip(*names, strict=True), _NAMES, strict=True)]
+    for batch in batches:
+        values = {path: batch.column(place + 2) for place, path in enumerate(index.paths)}
+        found = index.match(values, batch.num_rows)
+        events, arcs = pa.array(found.events), pa.array(found.arcs)
+        number, body = batch.column(0).take(events), batch.column(1).take(events)
+        nothing = pa.nulls(len(events), pa.string())
+        chosen = [each.take(arcs) for each in columns]
+        rows = pa.repeat("", len(events))
+        yield pa.RecordBatch.from_arrays([number, *chosen, body, nothing, rows], names=list(DELIVERED))

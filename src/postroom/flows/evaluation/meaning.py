@@ -1,0 +1,204 @@
+"""Patterns and expressions by their plain meaning, one event at a time: what columns and the index must agree with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from postroom.flows.language.arithmetic import NoValue, calculated, called, joined, widened, wider
+from postroom.flows.language.functions import FUNCTIONS
+from postroom.flows.language.inference import arithmetic, constant_value, is_number, places, result_places, type_of
+from postroom.flows.language.patterns import (
+    Anything,
+    Arithmetic,
+    Call,
+    Constant,
+    Equal,
+    Expression,
+    Made,
+    MadeTagged,
+    Parts,
+    Pattern,
+    Tag,
+    Use,
+    Variable,
+)
+from postroom.flows.language.types import Bag, List, Tuple, Type, Union, accepts
+from postroom.flows.language.values import Tagged, as_json, decimal_of, fitted, in_order
+
+Values = dict[str, tuple[Any, Type]]
+
+
+def match(pattern: Pattern, type: Type, value: Any, bound: Values | None = None) -> Values | None:
+    """What a pattern binds in a value; None if it does not match.
+
+    A condition that has no value leaves it open. Where everything else matches, that is ``NoValue``.
+    """
+    return matched([(pattern, type, value)], bound)
+
+
+def matched(each: Sequence[tuple[Pattern, Type, Any]], bound: Values | None = None) -> Values | None:
+    """What several patterns bind, each in a value of its own: those of an event and of a table's row."""
+    matching = _Matching(dict(bound or {}))
+    if not all(matching.matches(pattern, type, value) for pattern, type, value in each):
+        return None
+    if matching.open:
+        raise NoValue
+    return matching.bound
+
+
+@dataclass
+class _Matching:
+    bound: Values
+    open: bool = field(default=False)
+
+    def matches(self, pattern: Pattern, type: Type, value: Any) -> bool:
+        if isinstance(pattern, Anything):
+            return True
+        if isinstance(pattern, Equal):
+            return bool(constant_value(pattern.value, type) == value)
+        if isinstance(pattern, Tag):
+            assert isinstance(type, Union)
+            inside = type.of(pattern.tag)
+            assert inside is not None
+            return value.tag == pattern.tag and self.matches(pattern.inside, inside, value.value)
+        if isinstance(pattern, Variable):
+            return self._variable(pattern, type, value)
+        if pattern.bracket == "[":
+            assert isinstance(type, Tuple)
+            placed = places(pattern.parts, type, pattern.position)
+            return all(self.matches(part, type.fields[place].type, value[place]) for place, part in placed)
+        return self._several(pattern, type, value)
+
+    def _variable(self, pattern: Variable, type: Type, value: Any) -> bool:
+        if pattern.name in self.bound:
+            if not _same(value, type, *self.bound[pattern.name]):
+                return False
+        elif pattern.name:
+            self.bound[pattern.name] = value, type
+        for condition in pattern.conditions:
+            try:
+                if not _compared(condition.sign, value, type, condition.value, self.bound):
+                    return False
+            except NoValue:
+                self.open = True
+        return True
+
+    def _several(self, pattern: Parts, type: Type, value: Any) -> bool:
+        assert isinstance(type, Bag | List)
+        left = list(value)
+        for _, part in pattern.parts:
+            if pattern.bracket == "(":
+                if not left or not self.matches(part, type.of, left.pop(0)):
+                    return False
+                continue
+            place = next((place for place, each in enumerate(left) if self.matches(part, type.of, each)), None)
+            if place is None:
+                return False
+            del left[place]
+        return not left if pattern.rest is None else self.matches(pattern.rest, type, tuple(left))
+
+
+def _same(left: Any, left_type: Type, right: Any, right_type: Type) -> bool:
+    """Whether two values are equal, where one type accepts the other."""
+    if accepts(left_type, right_type):
+        return bool(left == widened(right, right_type, left_type))
+    return bool(widened(left, left_type, right_type) == right)
+
+
+def _compared(sign: str, left: Any, type: Type, given: Expression, bound: Values) -> bool:
+    """Numbers of different types are compared by the wider one; a constant is read as a value of the other's type."""
+    if isinstance(given, Constant):
+        right = constant_value(given, type)
+    elif is_number(type):
+        found, right_type = evaluate(given, bound)
+        both = wider(type, right_type)
+        left, right = widened(left, type, both), widened(found, right_type, both)
+    else:
+        right = make(given, type, bound)
+    if sign in ("=", "!="):
+        return bool((left == right) == (sign == "="))
+    return bool({">": left > right, ">=": left >= right, "<": left < right, "<=": left <= right}[sign])
+
+
+def make(expression: Expression, wanted: Type, bound: Values) -> Any:
+    """The value that an expression makes where a type is wanted."""
+    if isinstance(expression, Constant):
+        return constant_value(expression, wanted)
+    if isinstance(expression, MadeTagged):
+        assert isinstance(wanted, Union)
+        of = wanted.of(expression.tag)
+        assert of is not None
+        return Tagged(expression.tag, make(expression.value, of, bound))
+    if isinstance(expression, Made):
+        return _made(expression, wanted, bound)
+    if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
+        return joined(make(expression.left, wanted, bound), make(expression.right, wanted, bound), wanted)
+    value, given = evaluate(expression, bound)
+    return widened(value, given, wanted)
+
+
+def _made(expression: Made, wanted: Type, bound: Values) -> Any:
+    if isinstance(wanted, Tuple):
+        return tuple(make(part, wanted.fields[place].type, bound) for place, part in result_places(expression, wanted))
+    assert isinstance(wanted, Bag | List)
+    elements = [make(part, wanted.of, bound) for _, part in expression.parts]
+    return in_order(elements, wanted.of) if isinstance(wanted, Bag) else tuple(elements)
+
+
+def evaluate(expression: Expression, bound: Values) -> tuple[Any, Type]:
+    """The value of an expression, and its type."""
+    if isinstance(expression, Use):
+        return bound[expression.name]
+    if isinstance(expression, Arithmetic):
+        left, right = evaluate(expression.left, bound), evaluate(expression.right, bound)
+        found = arithmetic(expression.sign, left[1], right[1])
+        assert found is not None, "a check sees to it"
+        return calculated(expression.sign, left, right, found), found
+    if isinstance(expression, Call):
+        given = [evaluate(each, bound) for each in expression.arguments]
+        made_type = FUNCTIONS[expression.function].result([type for _, type in given])
+        assert made_type is not None, "a check sees to it"
+        return called(expression.function, given, made_type), made_type
+    type = type_of(expression, {name: each for name, (_, each) in bound.items()})
+    return make(expression, type, bound), type
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An expression that a worker of Spark works out: of the JSON of its variables it makes that of its value."""
+
+    expression: Expression
+    wanted: Type
+    types: Mapping[str, Type]
+
+    def __call__(self, said: str | None) -> str | None:
+        """None if there is no value, or if a variable has none."""
+        found = json.loads(said or "{}", parse_float=decimal_of)
+        if found.keys() != self.types.keys():
+            return None
+        bound = {name: (fitted(found[name], type, "the worker"), type) for name, type in self.types.items()}
+        try:
+            value = make(self.expression, self.wanted, bound)
+        except NoValue:
+            return None
+        return json.dumps({"v": as_json(value, self.wanted)}, ensure_ascii=False)
+
+
+def used(expression: Expression) -> Iterator[str]:
+    """The variables of an expression, each as often as it stands there."""
+    if isinstance(expression, Use):
+        yield expression.name
+    elif isinstance(expression, Arithmetic):
+        yield from used(expression.left)
+        yield from used(expression.right)
+    elif isinstance(expression, Call):
+        for each in expression.arguments:
+            yield from used(each)
+    elif isinstance(expression, MadeTagged):
+        yield from used(expression.value)
+    elif isinstance(expression, Made):
+        for _, part in expression.parts:
+            yield from used(part)

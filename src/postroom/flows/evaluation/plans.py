@@ -1,0 +1,373 @@
+"""Arcs on Spark: the graph behind a space is planned once, and every step sends its events through that plan.
+
+Planning takes a hundred times as long as a small step. So a plan begins with a task that takes its events out of the
+properties of the job: these are all that a job has of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from postroom.engine.spark.arrow import PACKED, packed_values
+from postroom.engine.spark.exchange import Bay, Damaged, Receipt, unreached
+from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue
+from postroom.engine.steps.failures import Failure, error_message
+from postroom.flows.evaluation.worker import (
+    DAMAGED,
+    EVENTS,
+    GONE,
+    NO_PLACE,
+    PART,
+    READ,
+    TICKET,
+    UNFIT,
+    delivered,
+    given,
+    leave,
+    packed,
+    packed_keys,
+    packed_ticket,
+    read,
+)
+from postroom.flows.graph.graph import Graph
+from postroom.flows.graph.versions import Chart
+from postroom.flows.language.definitions import Arc, Transform
+from postroom.flows.language.types import Tuple, Type
+from postroom.flows.language.values import label
+from postroom.limits import FLOW_PLANS_MAX
+from postroom.model.message import NO_PROPERTIES
+from postroom.store.kernel.batch import Stale
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from postroom.flows.evaluation.dataflow import Network, Step
+
+#: The plan of what lies behind a space.
+FlowAt = Callable[[str], "Flow"]
+#: Tells what arrivals say, by their numbers, where executors read them and the engine has not.
+Told = Callable[[Sequence[Arrival]], Mapping[int, Arrival]]
+
+_CODE = "PF0001"  # of an event that does not fit, or that an arc cannot work out
+_PART_MIN = 256  # fewer events are not worth a second task
+_NOTHING = pa.schema(
+    [("n", pa.int64()), ("place", pa.int32()), ("body", pa.string()), ("failure", pa.string())]
+).empty_table()
+
+_plans: OrderedDict[Any, Flow] = OrderedDict()
+_lock = Lock()  # steps are evaluated by several threads
+
+
+def flow_of(
+    spark: SparkSession,
+    chart: Chart,
+    living: frozenset[str],
+    space: str,
+    url: str | None = None,
+    aside: Mapping[str, str] | None = None,
+) -> Flow:
+    """The plan of all that lies behind a space, made when it is first asked for.
+
+    With a URL, executors read its events there and leave what it delivers. Arcs that are put ``aside`` tell why, of
+    each event that comes to them. So does an arc that Spark cannot plan.
+    """
+    parts = spark.sparkContext.defaultParallelism  # those of a cluster come and go
+    key = (id(spark), space, living, url, parts, tuple((aside or {}).items()))
+    with _lock:
+        found = chart.memory.get(key)
+        if found is None:
+            found = chart.memory[key] = _planned(spark, chart, living, space, url, parts, aside or {})
+        return found
+
+
+def arcs_behind(chart: Chart, living: frozenset[str], space: str) -> list[str]:
+    """The names of the arcs that events of a space may meet, in the order in which they do."""
+    from postroom.flows.evaluation.dataflow import Network
+
+    return list(dict.fromkeys(step.arc.full_name for step in Network(chart.running, living).ways(space)))
+
+
+def _planned(
+    spark: SparkSession,
+    chart: Chart,
+    living: frozenset[str],
+    space: str,
+    url: str | None,
+    parts: int,
+    aside: Mapping[str, str],
+) -> Flow:
+    """A plan, or the one that another version of the graph has for the same."""
+    from postroom.flows.evaluation.dataflow import Network
+
+    graph, kept = chart.running, chart.keeping & living
+    cuts = Network(graph, kept).junctions(space)
+    network = Network(graph, kept, aside, cuts)
+    steps = network.ways(space)
+    behind = [space, *(step.arc.target for step in steps)]
+    joined = [
+        step.arc.does.join.table
+        for step in steps
+        if isinstance(step.arc.does, Transform) and step.arc.does.join is not None
+    ]
+    known = (
+        id(spark),
+        url,
+        parts,
+        space,
+        tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
+        tuple((str(graph.spaces[name].type), name in chart.flowing) for name in behind),
+        tuple(chart.rows[name] for name in joined),
+        tuple(aside.items()),
+        tuple(cuts),
+    )
+    found = _plans.get(known)
+    if found is None:
+        tables = {name: _table(spark, chart, name) for name in joined}
+        try:
+            frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
+        except Exception as error:
+            more = {} if aside else _unplanned(spark, graph, list(dict.fromkeys(step.arc for step in steps)), tables)
+            if not more:
+                raise error
+            return _planned(spark, chart, living, space, url, parts, more)
+        ends = list(_ends(chart, kept, steps))
+        found = _plans[known] = Flow(spark, frame, ends, parts, cuts)
+        if len(_plans) > FLOW_PLANS_MAX:
+            _plans.popitem(last=False)
+    _plans.move_to_end(known)
+    return found
+
+
+def _ends(chart: Chart, kept: frozenset[str], steps: Sequence[Step]) -> Iterator[End]:
+    """Where each step leads, and its way there: what ends somewhere stands before what goes on from it."""
+    ways: dict[int, tuple[int, ...]] = {-1: ()}
+    for step in steps:
+        name = step.arc.target
+        ways[step.number] = (*ways[step.before], len(steps) + step.number)
+        way = (*ways[step.before], step.number)
+        yield End(step.arc.name, name, name in chart.flowing, name in kept, way, ways[step.number])
+
+
+def _unplanned(
+    spark: SparkSession, graph: Graph, arcs: Sequence[Arc], tables: Mapping[str, DataFrame]
+) -> dict[str, str]:
+    """The arcs that Spark cannot plan, each on its own, and why: the others go on without them."""
+    from postroom.engine.spark.isolation import reason
+    from postroom.flows.evaluation.dataflow import Network
+
+    found = {}
+    for arc in arcs:
+        alone = Network(replace(graph, arcs={arc.name: (arc, arc)}), frozenset({arc.target}))
+        events = spark.createDataFrame([], EVENTS)
+        try:
+            alone.deliveries(arc.source, events, tables)
+        except Exception as error:
+            reason(spark, error)  # raises what no arc is guilty of
+            found[arc.full_name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where one arc of the plan leads; what is kept in a space that events leave again has passed."""
+
+    arc: str
+    space: str
+    passes: bool
+    keeps: bool
+    way: tuple[int, ...]
+    onward: tuple[int, ...]  # the way of what goes on from there
+
+
+class Flow:
+    """The planned graph behind one space."""
+
+    def __init__(
+        self, spark: SparkSession, frame: DataFrame, ends: Sequence[End], parts: int, cuts: Sequence[str] = ()
+    ) -> None:
+        self._spark = spark  # as long as a plan is kept, no other session gets its number
+        self._context = spark.sparkContext
+        self.frame = frame
+        self._parts = parts  # as many as the plan reads, however many cores there are now
+        self.ends, self.cuts = ends, cuts
+        self._heads = [(each.arc, each.space, "json", None, NO_PROPERTIES) for each in ends]
+        self._tails = [Enqueue(*head, "", passed=each.passes)[6:] for head, each in zip(self._heads, ends, strict=True)]
+
+    def effects(self, arrivals: Sequence[Arrival], at: FlowAt) -> dict[int, Effects]:
+        """What events lead to, on Spark; behind a cut other plans know."""
+        return self._made(arrivals, self.found(arrivals), at)
+
+    def found(self, arrivals: Sequence[Arrival]) -> pa.Table:
+        """What arcs deliver of events."""
+        return self._run(arrivals, packed)
+
+    def effects_there(self, arrivals: Sequence[Arrival], bay: Bay, told: Told, at: FlowAt) -> dict[int, Effects]:
+        """The same, by executors that read and write in the store."""
+        ticket = bay.ticket()
+        self._give(TICKET, packed_ticket(ticket))
+        try:
+            receipts = self._run(arrivals, packed_keys)
+        except Exception as failure:
+            away = unreached(failure)
+            if away is not None:
+                raise away from failure
+            raise
+        finally:
+            self._give(TICKET, None)
+        answers = bay.answers(ticket, map(Receipt.unpacked, packed_values(receipts)))
+        found = pa.concat_tables([delivered(each) for each in answers] or [_NOTHING])
+        problems = found.filter(pc.equal(found.column("place"), NO_PLACE))
+        unfit = _unfit(problems, {each.order: each.key for each in arrivals})
+        found = found.filter(pc.not_equal(found.column("place"), NO_PLACE))
+        # Of what fails behind a cut nobody knows yet.
+        whose = {each.order for each in arrivals} if self.cuts else set[int]()
+        failed = {*whose, *unfit, *found.filter(pc.is_valid(found.column("failure"))).column("n").to_pylist()}
+        known = told([each for each in arrivals if each.order in failed])
+        effects = self._made([known.get(each.order, each) for each in arrivals], found, at)
+        return effects | {order: (error(known[order], why),) for order, why in unfit.items()}
+
+    def _run(self, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], str]) -> pa.Table:
+        """The outcome of one job, each of whose tasks takes its part of the events."""
+        size = max(-(-len(arrivals) // self._parts), _PART_MIN)
+        for part in range(self._parts):
+            chunk = arrivals[part * size : (part + 1) * size]
+            self._give(PART.format(part), pack(chunk) if chunk else None)
+        try:
+            return self.frame.toArrow()
+        finally:
+            for part in range(self._parts):  # the jobs of others need not carry them along
+                self._give(PART.format(part), None)
+
+    def _give(self, name: str, value: str | None) -> None:
+        self._context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
+
+    def _made(self, arrivals: Sequence[Arrival], found: pa.Table, at: FlowAt) -> dict[int, Effects]:
+        if self.cuts:
+            return Journeys(self, at).effects(arrivals, found)
+        effects: dict[int, Effects] = dict.fromkeys([each.order for each in arrivals], ())
+        numbers, places = (found.column(name).to_numpy() for name in ("n", "place"))
+        met = [found.column("rows").to_numpy()] if "rows" in found.column_names else []
+        order = np.lexsort((*met, places, numbers))
+        bodies = found.column("body").take(order).to_pylist()
+        failures = found.column("failure")
+        whys = failures.take(order).to_pylist() if failures.null_count < len(failures) else None
+        by_order = {each.order: each for each in arrivals}
+        heads, tails, new = self._heads, self._tails, tuple.__new__
+        made: list[Any] = []
+        failed, last = 0, -1
+        bound = zip(numbers[order].tolist(), places[order].tolist(), bodies, strict=True)
+        for row, (number, place, body) in enumerate(bound):
+            if number != last:
+                if made:
+                    effects[last] = tuple(made)
+                made, failed, last = [], 0, number
+                own = by_order[number].body
+            if whys is not None and whys[row] is not None:  # this arc alone delivers an error in its place
+                made.insert(failed, error(by_order[number], whys[row], heads[place][0]))
+                failed += 1
+                continue
+            made.append(new(Enqueue, (*heads[place], own if body is None else body, *tails[place])))
+        if made:
+            effects[last] = tuple(made)
+        return effects
+
+
+class Journeys:
+    """Events on their ways through a plan that is cut: from one space where ways meet to the next."""
+
+    def __init__(self, first: Flow, at: FlowAt) -> None:
+        self._first = first
+        self._at = at
+        self._made: dict[int, list[tuple[bool, _Way, Enqueue]]] = {}
+        self._waiting: dict[str, list[tuple[Arrival, _Way, str]]] = {name: [] for name in first.cuts}
+
+    def effects(self, arrivals: Sequence[Arrival], found: pa.Table) -> dict[int, Effects]:
+        self._note(self._first, found, {each.order: (each, ((), ()), each.body) for each in arrivals})
+        for space in self._first.cuts:
+            some = self._waiting[space]
+            if some:
+                flow = self._at(space)
+                events = [each._replace(order=number, body=body) for number, (each, _, body) in enumerate(some)]
+                self._note(flow, flow.found(events), dict(enumerate(some)))
+        made = {order: sorted(each, key=lambda item: item[:2]) for order, each in self._made.items()}
+        return {each.order: tuple(item[2] for item in made.get(each.order, ())) for each in arrivals}
+
+    def _note(self, flow: Flow, found: pa.Table, roots: Mapping[int, tuple[Arrival, _Way, str]]) -> None:
+        """What was delivered, with its way so far; errors stand before everything else."""
+        for row in found.to_pylist():
+            arrival, (way, rows), own = roots[row["n"]]
+            end = flow.ends[row["place"]]
+            met = (*rows, row.get("rows") or "")
+            items = self._made.setdefault(arrival.order, [])
+            if row["failure"] is not None:
+                items.append((False, ((*way, *end.way), met), error(arrival, row["failure"], end.arc)))
+                continue
+            body = own if row["body"] is None else row["body"]
+            if end.keeps:
+                enqueue = Enqueue(end.arc, end.space, "json", None, NO_PROPERTIES, body, passed=end.passes)
+                items.append((True, ((*way, *end.way), met), enqueue))
+            if end.space in self._waiting:
+                self._waiting[end.space].append((arrival, ((*way, *end.onward), met), body))
+
+
+#: What orders deliveries of one event: its way over arcs, and the rows of tables that it has met.
+_Way = tuple[tuple[int, ...], tuple[str, ...]]
+
+
+def _unfit(problems: pa.Table, keys: Mapping[int, int]) -> dict[int, str]:
+    """Why messages are no events, by their numbers, unless executors did not find them as they were claimed."""
+    told = dict(zip(problems.column("n").to_pylist(), problems.column("failure").to_pylist(), strict=True))
+    if GONE in told.values():
+        raise Stale  # someone has received or removed one since it was claimed
+    damaged = [keys[number] for number, why in told.items() if why == DAMAGED]
+    if damaged:
+        raise Damaged(damaged)
+    return {number: why.removeprefix(UNFIT) for number, why in told.items()}
+
+
+def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
+    """The error message of an event."""
+    failure = Failure("application", _CODE, why, arc)
+    return error_message(failure, arrival.queue, arrival.key, Document(0, arrival.format, None, arrival.body))
+
+
+def _delivered(
+    network: Network,
+    spark: SparkSession,
+    space: str,
+    type: Type,
+    tables: Mapping[str, DataFrame],
+    url: str | None,
+    parts: int,
+) -> DataFrame:
+    """What arcs deliver of the events of whichever step runs the plan; with a URL, receipts for what was left there."""
+    numbers, chosen = spark.range(0, parts, 1, parts), ["n", "place", "body", "failure", *(["rows"] if tables else [])]
+    if url is None:  # what stays as it came is not sent back to the engine, which has it
+        return network.deliveries(space, numbers.mapInArrow(given, EVENTS), tables, brief=True).select(chosen)
+    events = numbers.mapInArrow(partial(read, url, type, space), READ)
+    found = network.deliveries(space, events, tables, problems=True).select(chosen)
+    return found.mapInArrow(partial(leave, url), PACKED)
+
+
+def _table(spark: SparkSession, chart: Chart, name: str) -> DataFrame:
+    """A table's rows, by its type."""
+    from postroom.flows.evaluation.dataflow import NUMBER
+    from postroom.flows.evaluation.sql import event_of
+
+    type = chart.graph.tables[name].type
+    assert isinstance(type, Tuple), "a check sees to it"
+    names = [label(type, place) for place in range(len(type.fields))]
+    bodies = [json.dumps(dict(zip(names, row, strict=True))) for row in chart.rows[name]]
+    columns = {"body": pa.array(bodies, pa.string()), NUMBER: pa.array(range(len(bodies)), pa.int64())}
+    frame = spark.createDataFrame(pa.table(columns))
+    return frame.selectExpr(f"{event_of('body', type)} AS row", NUMBER).selectExpr("row.*", NUMBER)

@@ -1,0 +1,1 @@
+"""The graph of a room: its versions, how it changes, who may change it, and how it is shown."""

@@ -1,0 +1,102 @@
+"""Flow files in the room: loaded all or nothing, domain by domain, while everything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from postroom.errors import CollectionUnknown, NameTaken
+from postroom.flows.graph import checks
+from postroom.flows.graph.changes import changed, without_domains
+from postroom.flows.graph.meta import By
+from postroom.flows.graph.versions import CLIENT, Chart, Charts, Kept, kept_from
+from postroom.flows.language.definitions import Arc, Domain, Space, Statement, Table
+from postroom.flows.language.tables import Rows, rows_of_documents
+from postroom.flows.language.types import UNTYPED
+from postroom.model.definitions import Loaded, compared
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.definitions import COLLECTION
+
+
+def proposed(
+    tx: Transaction | None, chart: Chart, statements: Sequence[Statement], rows: Mapping[str, Rows]
+) -> dict[str, Kept]:
+    """What would be kept after a load, checked in full.
+
+    The domains of the files are replaced. What was added at run time stays: subscriptions, and what was published in a
+    meta-space.
+    """
+    domains = {each.name for each in statements if isinstance(each, Domain)}
+    rest = without_domains(chart, domains)
+    new = kept_from(statements, rows)
+    rest = _following(rest, new)
+    others = [each.statement for key, each in rest.items() if key not in new]
+    checks.check(checks.typed([*others, *statements]))
+    for key in new:
+        if chart.origin(key) == CLIENT:
+            raise NameTaken(name=key, owner="a client; it goes when the client unsubscribes")
+    documents = {} if tx is None else {each.name: each.body["documents"] for each in tx.definitions.of_kind(COLLECTION)}
+    for statement in statements:
+        if tx is not None and isinstance(statement, Table) and statement.collection:
+            if statement.source not in documents:
+                raise CollectionUnknown(name=statement.source)
+            rows_of_documents(statement, documents[statement.source])
+    found = {key: each for key, each in rest.items() if key not in new}
+    for key, each in new.items():
+        before = chart.kept.get(key)
+        # Whoever disabled an arc did not mean until the next load.
+        same = before is not None and str(before.statement) == str(each.statement)
+        found[key] = replace(each, disabled=before.disabled) if before is not None and same else each
+    return found
+
+
+def _following(rest: Mapping[str, Kept], new: Mapping[str, Kept]) -> dict[str, Kept]:
+    """What stays, with clients' spaces open for a new type where what they have subscribed to gets one."""
+    spaces = {each.statement.name: each.statement.type for each in new.values() if isinstance(each.statement, Space)}
+    arcs = [each.statement for each in rest.values() if isinstance(each.statement, Arc) and each.origin == CLIENT]
+    fed = {arc.target for arc in arcs if arc.source in spaces}
+    found = dict(rest)
+    for key, each in rest.items():
+        space = each.statement
+        if isinstance(space, Space) and each.origin == CLIENT and space.name in fed:
+            types = {spaces[arc.source] for arc in arcs if arc.target == space.name and arc.source in spaces}
+            if types != {space.type}:
+                found[key] = replace(each, statement=replace(space, type=UNTYPED))
+    return found
+
+
+def load_within(
+    tx: Transaction,
+    charts: Charts,
+    statements: Sequence[Statement],
+    rows: Mapping[str, Rows],
+    files: Sequence[str],
+    by: By,
+    *,
+    drop: bool = False,
+) -> Loaded:
+    """Make the domains of files what the files say, inside of a transaction."""
+    tx.definitions.lock()
+    chart = charts.now(tx)
+    wanted = proposed(tx, chart, statements, rows)
+    after = changed(tx, chart, wanted, by, {"files": list(files)}, part_with=drop)
+    domains = {each.name for each in statements if isinstance(each, Domain)}
+    return compared(after.version, _texts(chart, domains), _texts(after, domains))
+
+
+def _texts(chart: Chart, domains: set[str]) -> dict[str, tuple[str, Rows]]:
+    """What domains consist of, by name."""
+    found = {}
+    for key, each in chart.kept.items():
+        statement = each.statement
+        domain = statement.name if isinstance(statement, Domain) else statement.domain
+        if domain in domains:
+            found[key] = (str(statement), each.rows)
+    return found
+
+
+def check_collection(chart: Chart, name: str, documents: Sequence[str]) -> None:
+    """Raise unless the rows that tables read from a collection would be in new documents."""
+    for table in chart.graph.tables.values():
+        if table.collection and table.source == name:
+            rows_of_documents(table, documents)

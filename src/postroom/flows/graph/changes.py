@@ -1,0 +1,266 @@
+"""Changing the graph: definitions, queues, epochs and the events that tell of it, all in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from postroom.engine.steps.failures import error_queue
+from postroom.errors import EventsOnTheWay, NameInvalid, NameTaken, QueueInUse
+from postroom.flows.graph import checks
+from postroom.flows.graph.graph import Graph
+from postroom.flows.graph.meta import Action, By, arc_said, body_of
+from postroom.flows.graph.versions import (
+    FILE,
+    KIND,
+    SPACE,
+    Chart,
+    Kept,
+    definition,
+    domains_of,
+    key_of,
+    meta_of,
+    with_queues,
+)
+from postroom.flows.language.definitions import Arc, Domain, Space
+from postroom.flows.language.reader import META
+from postroom.flows.language.types import UNTYPED
+from postroom.limits import QUEUE_NAME_CHARS_MAX
+from postroom.model.message import NO_PROPERTIES, Draft
+from postroom.store.kernel.queues import META_SPACE, PARKED, Admission, Keep, Queue
+from postroom.store.kernel.transaction import Transaction
+
+
+def changed(
+    tx: Transaction,
+    old: Chart,
+    wanted: Mapping[str, Kept],
+    by: By,
+    note: Mapping[str, Any],
+    *,
+    told_in: str | None = None,
+    part_with: bool = True,
+) -> Chart:
+    """The graph after a change, which takes effect with this transaction; raises if it may not be.
+
+    Whoever publishes an event in a meta-space puts it there: ``told_in`` is that domain. A space whose messages nobody
+    has received yet goes only with ``part_with``; they stay readable under its name.
+    """
+    kept = with_queues(typed(wanted), old.kept)
+    checks.check([each.statement for each in kept.values()], old.graph)
+    return _Change(tx, old, Chart(old.version, kept), by, part_with).write(note, told_in)
+
+
+def typed(wanted: Mapping[str, Kept]) -> dict[str, Kept]:
+    """Statements with a type for each space whose first arc tells one."""
+    statements = checks.typed([each.statement for each in wanted.values()])
+    return {
+        key: each if each.statement is statement else replace(each, statement=statement)
+        for (key, each), statement in zip(wanted.items(), statements, strict=True)
+    }
+
+
+class _Change:
+    def __init__(self, tx: Transaction, old: Chart, new: Chart, by: By, part_with: bool) -> None:
+        self._tx = tx
+        self._old = old
+        self._new = new
+        self._by = by
+        self._part_with = part_with
+
+    def write(self, note: Mapping[str, Any], told_in: str | None) -> Chart:
+        tx, old, new = self._tx, self._old, self._new
+        ended = [key for key in old.kept if key not in new.kept]
+        begun = [definition(key, each) for key, each in new.kept.items() if old.kept.get(key) != each]
+        if not ended and not begun:
+            return old
+        tx.definitions.lock()
+        error_queue(tx)
+        queues = self._queues()
+        version = tx.definitions.change(KIND, ended, begun, note)
+        detail = {"version": version, "principal": self._by.principal, "broker": self._by.broker}
+        seq = tx.journal.add("graph", detail=detail)
+        tx.epochs.begin(seq, version)
+        self._set_flowing(queues, seq)
+        for domain, action in self._events():
+            if domain != told_in:
+                self._tell(queues, domain, action)
+        tx.epochs.forget()
+        tx.wake()
+        return Chart(version, new.kept)
+
+    # --- queues ---
+
+    def _queues(self) -> dict[str, Queue]:
+        """The queues of all spaces, made and put away as the graph has them, and locked where it changes.
+
+        Whoever publishes in one of these has done so before the change, or will after it.
+        """
+        tx = self._tx
+        before, after = _places(self._old), _places(self._new)
+        for name, kind in after.items():
+            if name not in before:
+                self._make(name, kind)
+        touched = {name for name in {*before, *after} if self._is_touched(name)} | (before.keys() ^ after.keys())
+        touched |= {meta_of(domain) for domain in self._new.graph.domains}
+        touched |= (self._old.flowing | self._new.flowing) & after.keys()  # whoever publishes there finishes first
+        found = [tx.queues.named_to_read(name) for name in touched]
+        locked = [tx.queues.locked(id) for id in sorted(queue.id for queue in found if queue is not None)]
+        queues = {queue.name: queue for queue in locked}
+        for name, queue in queues.items():
+            if name not in after:
+                self._put_away(queue)
+            else:
+                self._set_up(queue, after[name])
+        return queues
+
+    def _make(self, name: str, kind: str) -> None:
+        tx = self._tx
+        if len(name) > QUEUE_NAME_CHARS_MAX:
+            raise NameInvalid(name=name, why=f"1 to {QUEUE_NAME_CHARS_MAX} characters")
+        present = tx.queues.named(name)
+        if present is None and not tx.queues.below(name):
+            tx.queues.create(name, kind, path=name)
+        elif present is None:
+            raise NameTaken(name=name, owner="the queue description")
+        elif not present.retired or present.kind != kind:
+            raise NameTaken(name=name, owner=f"a queue of kind {present.kind}")
+        else:
+            tx.queues.evolve(present, path=name, ordinal=0, command=None)
+
+    def _is_touched(self, name: str) -> bool:
+        """Whether a space, or what leaves it, is another than before."""
+        old, new = self._old, self._new
+        if old.graph.spaces.get(name) != new.graph.spaces.get(name) or (name in old.flowing) != (name in new.flowing):
+            return True
+        mine = [[(arc, chart.is_disabled(arc)) for arc in chart.outgoing.get(name, ())] for chart in (old, new)]
+        return mine[0] != mine[1]
+
+    def _put_away(self, queue: Queue) -> None:
+        self._check_empty(queue)
+        self._tx.epochs.drop(queue.id)  # what still waits there has nowhere to go
+        self._tx.queues.set_admission(queue, Admission.FLOWS, False)
+        self._tx.queues.retire(queue)
+
+    def _check_empty(self, queue: Queue) -> None:
+        if queue.unprocessed and not self._part_with:
+            space = self._old.graph.spaces.get(queue.name)
+            where = f" (it is defined at {space.position})" if space is not None else ""
+            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=where)
+        if not self._part_with:
+            self._check_on_the_way(queue.name)
+
+    def _check_on_the_way(self, space: str) -> None:
+        """What has been published and has yet to flow may be for a space that is to go."""
+        sources = self._old.before([space])
+        for each in self._tx.epochs.flowing():
+            if each.name in sources and self._tx.epochs.first(each) is not None:
+                raise EventsOnTheWay(space=space, source=each.name, count=self._tx.epochs.count(each))
+
+    def _set_up(self, queue: Queue, kind: str) -> None:
+        tx, new = self._tx, self._new
+        was = self._old.graph.spaces.get(queue.name)
+        if was is not None and was.type not in (UNTYPED, new.graph.spaces[queue.name].type):
+            self._check_empty(queue)  # what is there is of another type
+        keeps = kind != PARKED and (queue.name not in new.flowing or new.graph.spaces[queue.name].retain)
+        if bool(queue.keep) != keeps or queue.keep == Keep.SLICED:
+            tx.queues.keep_processed(queue, keeps)
+        tx.queues.set_admission(queue, Admission.FLOWS, True)
+
+    def _set_flowing(self, queues: Mapping[str, Queue], seq: int) -> None:
+        """From now on these flow, and those no longer."""
+        old, new = self._old, self._new
+        for name, queue in queues.items():
+            self._tx.queues.set_watcher(queue, "arcs", name in new.flowing)
+            if name in new.flowing and name not in old.flowing:
+                self._tx.epochs.open(queue.id, seq)
+            elif name in old.flowing and name not in new.flowing and name in new.graph.spaces:
+                self._tx.epochs.close(queue.id, seq)
+        for name in new.durable.keys() - old.durable.keys():
+            self._tx.epochs.open(queues[name].id, seq)  # what an earlier arc of this name kept is not its own
+
+    # --- events ---
+
+    def _events(self) -> Iterator[tuple[str, Action]]:
+        """What has changed, as the nine events tell it, with the domains whose meta-spaces do."""
+        old, new = self._old, self._new
+        gone = [(domain, arc.name) for arc, _ in _arcs(old, new) for domain in domains_of(old.graph, arc)]
+        for domain, name in dict.fromkeys(gone):
+            yield domain, Action("deleteArc", {"arcName": name})
+        for space in _spaces(old, new):
+            yield space.domain, Action("deleteSpace", {"nodeName": space.name})
+        for space in _spaces(new, old):
+            yield space.domain, Action("addSpace", {"nodeName": space.name})
+        for arc, disabled in _arcs(new, old):
+            yield arc.domain, Action("addArc", arc_said(arc))
+            if disabled:
+                yield from self._switched(arc, "disableArc")
+        for key in sorted(new.disabled ^ old.disabled):
+            was, now = (_first(chart.graph, key) for chart in (old, new))
+            if was is not None and was == now:
+                yield from self._switched(was, "disableArc" if key in new.disabled else "enableArc")
+
+    def _switched(self, arc: Arc, action: str) -> Iterator[tuple[str, Action]]:
+        for domain in domains_of(self._new.graph, arc):
+            yield domain, Action(action, {"arcName": arc.name})
+
+    def _tell(self, queues: Mapping[str, Queue], domain: str, action: Action) -> None:
+        draft = Draft(body_of(action, self._by), "json", None, NO_PROPERTIES)
+        self._tx.messages.put(queues[meta_of(domain)], draft)
+
+
+def _places(chart: Chart) -> dict[str, str]:
+    """The queues that a graph has, with their kinds."""
+    found = {name: META_SPACE if name.startswith(f"{META}:") else SPACE for name in chart.graph.spaces}
+    return found | dict.fromkeys(chart.durable, PARKED)
+
+
+def _spaces(one: Chart, other: Chart) -> list[Space]:
+    """The spaces of one graph that are not in another, or hold something else there."""
+    known = other.graph.spaces
+    return [
+        space
+        for name, space in one.graph.spaces.items()
+        if not name.startswith(f"{META}:")
+        and (name not in known or (known[name].type != space.type and UNTYPED not in (known[name].type, space.type)))
+    ]
+
+
+def _arcs(one: Chart, other: Chart) -> list[tuple[Arc, bool]]:
+    """The arcs of one graph, each half for itself, that are not in another or do something else there."""
+    found = []
+    for key, kept in one.kept.items():
+        arc = kept.statement
+        if isinstance(arc, Arc) and not _is_same(arc, other.kept.get(key)):
+            found.append((arc, bool(kept.disabled)))
+    return found
+
+
+def _is_same(arc: Arc, kept: Kept | None) -> bool:
+    return kept is not None and (kept.statement is arc or str(kept.statement) == str(arc))
+
+
+def _first(graph: Graph, key: str) -> Arc | None:
+    found = graph.arcs.get(key, ())
+    return found[0] if found else None
+
+
+def with_statements(chart: Chart, some: Sequence[Kept]) -> dict[str, Kept]:
+    """What is kept with more statements, in the place of those of their names."""
+    return {**chart.kept, **{key_of(each.statement): each for each in some}}
+
+
+def without(chart: Chart, keys: Sequence[str]) -> dict[str, Kept]:
+    return {key: each for key, each in chart.kept.items() if key not in keys}
+
+
+def without_domains(chart: Chart, domains: set[str]) -> dict[str, Kept]:
+    """What stays of a graph when the files of some domains are loaded anew: the rest, and what came at run time."""
+    found = {}
+    for key, each in chart.kept.items():
+        statement = each.statement
+        domain = statement.name if isinstance(statement, Domain) else statement.domain
+        if each.origin != FILE or domain not in domains:
+            found[key] = each
+    return found

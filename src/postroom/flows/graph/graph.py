@@ -1,0 +1,88 @@
+"""The graph that flow files describe: spaces by name, arcs between them, and the meta-space that every domain has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from postroom.flows.graph.meta import META_TYPE
+from postroom.flows.language.definitions import Allow, Arc, Domain, Space, Statement, Table, Transform
+from postroom.flows.language.reader import META
+
+
+@dataclass(frozen=True)
+class Graph:
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+    policy: tuple[Allow, ...] = ()
+    spaces: Mapping[str, Space] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    arcs: Mapping[str, tuple[Arc, ...]] = field(default_factory=dict)  # by key; one across domains stands in both
+    known: Graph | None = field(default=None, compare=False, repr=False)  # an earlier one that is right
+
+    @classmethod
+    def of(cls, statements: Iterable[Statement]) -> Graph:
+        """The graph of statements; of two spaces or tables of one name the first counts (a check tells the second)."""
+        domains: dict[str, Domain] = {}
+        policy: list[Allow] = []
+        spaces: dict[str, Space] = {}
+        tables: dict[str, Table] = {}
+        found: list[Arc] = []
+        for each in statements:
+            if isinstance(each, Domain):
+                domains.setdefault(each.name, each)
+                meta = f"{META}:{each.name}"
+                spaces.setdefault(meta, Space(meta, each.name, META_TYPE, True, each.position))
+            elif isinstance(each, Allow):
+                policy.append(each)
+            elif isinstance(each, Space):
+                spaces.setdefault(each.name, each)
+            elif isinstance(each, Table):
+                tables.setdefault(each.name, each)
+            else:
+                found.append(each)
+        graph = cls(domains, tuple(policy), spaces, tables)
+        arcs: dict[str, tuple[Arc, ...]] = {}
+        for arc in found:
+            key = graph.key(arc)
+            arcs[key] = (*arcs.get(key, ()), arc)
+        return replace(graph, arcs=arcs)
+
+    def key(self, arc: Arc) -> str:
+        """What tells an arc from those of the same name in other domains; both halves of one across domains have it."""
+        ends = [self.spaces[name].domain for name in (arc.source, arc.target) if name in self.spaces]
+        domains = sorted(set(ends)) if len(ends) == 2 else [arc.domain]
+        return ":".join([*domains, arc.name])
+
+    def of_name(self, name: str, domain: str | None = None) -> list[str]:
+        """The keys of the arcs of a name, in one domain or in all."""
+        return [
+            key
+            for key, (arc, *_) in self.arcs.items()
+            if arc.name == name and (domain is None or domain in key.split(":")[:-1])
+        ]
+
+    def crosses(self, arc: Arc) -> bool:
+        """Whether an arc leads from one domain to another."""
+        return self.spaces[arc.source].domain != self.spaces[arc.target].domain
+
+    def knows(self, arc: Arc) -> bool:
+        """Whether an earlier graph has the very same arc, between the same spaces and with the same table."""
+        before = self.known
+        if before is None or not any(arc is each for each in before.arcs.get(self.key(arc), ())):
+            return False
+        same = [before.spaces.get(name) is self.spaces.get(name) for name in (arc.source, arc.target)]
+        if isinstance(arc.does, Transform) and arc.does.join is not None:
+            table = arc.does.join.table
+            same.append(before.tables.get(table) is self.tables.get(table))
+        return all(same)
+
+    def outgoing(self) -> dict[str, list[Arc]]:
+        """The arcs of each space, in the order of their definition.
+
+        One across domains is there as soon as both of them have it.
+        """
+        found: dict[str, list[Arc]] = {}
+        for arc, *more in self.arcs.values():
+            if more or not self.crosses(arc):
+                found.setdefault(arc.source, []).append(arc)
+        return found

@@ -1,0 +1,35 @@
+"""Who may do what in a domain. Each domain says so for itself, and no other one does."""
+
+from __future__ import annotations
+
+from postroom.errors import NotAllowed, PrincipalRefused
+from postroom.flows.graph.graph import Graph
+from postroom.flows.graph.meta import By
+from postroom.flows.language.definitions import EVERYONE, SUBSCRIBE
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.registry import KIND
+
+
+def allowed(graph: Graph, domain: str, by: By, action: str) -> bool:
+    """What is allowed to a principal by name is for whoever has proven to be it; the rest is for everyone."""
+    mine = [each for each in graph.policy if each.domain == domain and action in each.actions]
+    if action == SUBSCRIBE and not mine:
+        return True  # reading is open until a domain says who reads
+    return any(each.principal == EVERYONE or (by.proven and each.principal == by.principal) for each in mine)
+
+
+def prove(tx: Transaction, by: By) -> None:
+    """Whoever bears a registered name has shown its password."""
+    if not by.proven and tx.principals.secret(KIND, by.principal) is not None:
+        raise PrincipalRefused(principal=by.principal, why="this name is registered: give its password")
+
+
+def require(graph: Graph, domain: str, by: By, action: str) -> None:
+    if allowed(graph, domain, by, action):
+        return
+    names = sorted({each.principal for each in graph.policy if each.domain == domain and action in each.actions})
+    if names:
+        advice = f"allowed to: {', '.join(names)}"
+    else:
+        advice = f"nobody is; a policy says: allow NAME : {action}"
+    raise NotAllowed(principal=by.principal, action=action, domain=domain, advice=advice)

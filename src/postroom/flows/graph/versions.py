@@ -1,0 +1,281 @@
+"""The graph of a room in one version: its statements, what has been disabled, and what of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from postroom.errors import DefinitionUnknown
+from postroom.flows.graph.graph import Graph
+from postroom.flows.language.definitions import Allow, Arc, Domain, Merge, Select, Space, Statement, Table
+from postroom.flows.language.reader import META, parse
+from postroom.flows.language.tables import Rows, rows_of_documents
+from postroom.model.definitions import Definition, Position, nearest
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.definitions import COLLECTION
+
+KIND = "flow"  # of these definitions in the catalog
+SPACE = "space"  # kinds of queues
+#: Who brought a statement into the graph. A load replaces what came from files and nothing else.
+FILE, EVENT, CLIENT = "file", "event", "client"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A statement in force."""
+
+    statement: Statement
+    origin: str = FILE
+    disabled: str = ""  # who has disabled an arc, if someone has
+    rows: Rows = ()  # of a table
+    aside: str = ""  # the queue of a durable arc, if that of its name was another's
+
+
+def key_of(statement: Statement) -> str:
+    """The name under which a statement is kept."""
+    if isinstance(statement, Arc):
+        return f"arc {statement.name} in {statement.domain}"
+    if isinstance(statement, Allow):
+        return f"allow {statement.principal} in {statement.domain}"
+    return f"{type(statement).__name__.lower()} {statement.name}"
+
+
+def parked(arc: Arc) -> str:
+    """The queue of what a durable arc will deliver when it is enabled, unless one of another domain has it."""
+    return f"arc:{arc.name}"
+
+
+def with_queues(wanted: Mapping[str, Kept], old: Mapping[str, Kept]) -> dict[str, Kept]:
+    """Statements with a queue for each durable arc. An arc keeps the one it had, whatever becomes of others."""
+    kept = {key: replace(each, aside=_had(each, old.get(key))) for key, each in wanted.items() if _is_durable(each)}
+    if len({each.statement.name for each in kept.values() if isinstance(each.statement, Arc)}) == len(kept):
+        return {**wanted, **kept}
+    graph = Graph.of(each.statement for each in wanted.values())
+    taken: dict[str, str] = {}
+    for key in sorted(kept, key=lambda key: not _is_durable(old.get(key))):  # those that had one come first
+        arc = kept[key].statement
+        assert isinstance(arc, Arc)
+        whose = graph.key(arc)
+        if taken.setdefault(kept[key].aside or parked(arc), whose) != whose:
+            kept[key] = replace(kept[key], aside=f"arc:{whose}")
+    return {**wanted, **kept}
+
+
+def _is_durable(kept: Kept | None) -> bool:
+    return kept is not None and isinstance(kept.statement, Arc) and kept.statement.durable
+
+
+def _had(kept: Kept, before: Kept | None) -> str:
+    return before.aside if before is not None and _is_durable(before) else kept.aside
+
+
+@dataclass(frozen=True)
+class Chart:
+    version: int
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+    memory: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # what others work out of it
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph.of(each.statement for each in self.kept.values())
+
+    @cached_property
+    def disabled(self) -> frozenset[str]:
+        """The keys of arcs of which a half has been disabled."""
+        return frozenset(self.graph.key(each.statement) for each in self._arcs() if each.disabled)
+
+    def is_disabled(self, arc: Arc) -> bool:
+        return self.graph.key(arc) in self.disabled
+
+    def _arcs(self) -> Iterator[Any]:
+        return (each for each in self.kept.values() if isinstance(each.statement, Arc))
+
+    def space(self, name: str) -> Space:
+        found = self.graph.spaces.get(name)
+        if found is None:
+            raise DefinitionUnknown(name=f"space {name}", nearest=nearest(name, self.graph.spaces))
+        return found
+
+    def halves(self, arc: Arc) -> list[str]:
+        """The names under which an arc is kept: one, or one in each of two domains."""
+        return [key_of(each) for each in self.graph.arcs.get(self.graph.key(arc), ())]
+
+    def origin(self, key: str) -> str | None:
+        return self.kept[key].origin if key in self.kept else None
+
+    @cached_property
+    def outgoing(self) -> dict[str, list[Arc]]:
+        return self.graph.outgoing()
+
+    @cached_property
+    def flowing(self) -> frozenset[str]:
+        """The spaces that events leave, or would if their arcs were enabled."""
+        return frozenset(self.outgoing)
+
+    @cached_property
+    def durable(self) -> dict[str, Arc]:
+        """The durable arcs, by the queues of what they will deliver."""
+        found = [arc for arcs in self.outgoing.values() for arc in arcs]
+        return {self.aside(arc): arc for arc in found if arc.durable}
+
+    def aside(self, arc: Arc) -> str:
+        """The queue of what a durable arc will deliver when it is enabled."""
+        halves = [self.kept[key].aside for key in self.halves(arc) if key in self.kept]
+        return next(filter(None, halves), parked(arc))
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """The queues that arcs deliver to."""
+        return frozenset({*self.graph.spaces, *self.durable})
+
+    @cached_property
+    def keeping(self) -> frozenset[str]:
+        """The places where events stay: consumers' spaces, those that retain, and the queues of disabled arcs."""
+        spaces = {name for name, space in self.graph.spaces.items() if space.retain or name not in self.flowing}
+        return frozenset(spaces | {queue for queue, arc in self.durable.items() if self.is_disabled(arc)})
+
+    def living(self, now: Chart) -> frozenset[str]:
+        """The places of this graph that a newer one still has, with the same type."""
+        if self is now:
+            return self.places
+        mine, theirs = self.running.spaces, now.running.spaces
+        return frozenset(name for name in self.places & now.places if mine[name].type == theirs[name].type)
+
+    def before(self, spaces: Iterable[str]) -> set[str]:
+        """The spaces whose events come to some others, and these themselves."""
+        found = set(spaces)
+        todo = list(found)
+        while todo:
+            space = todo.pop()
+            for source, arcs in self.outgoing.items():
+                if source not in found and any(arc.target == space for arc in arcs):
+                    found.add(source)
+                    todo.append(source)
+        return found
+
+    @cached_property
+    def running(self) -> Graph:
+        """The graph that events flow through: a disabled arc is not there, a durable one leads aside meanwhile."""
+        spaces, arcs = dict(self.graph.spaces), {}
+        for of_space in self.outgoing.values():
+            for arc in of_space:
+                aside = self.aside(arc) if arc.durable else ""
+                if arc.durable:
+                    source = spaces[arc.source]
+                    spaces[aside] = replace(source, name=aside, retain=False)
+                key = self.graph.key(arc)
+                if key not in self.disabled:
+                    arcs[key] = (arc, arc)
+                    if arc.durable:
+                        arcs[aside] = (replace(arc, source=aside),) * 2
+                elif arc.durable:
+                    does = Merge() if isinstance(arc.does, Merge) else Select(arc.does.pattern)
+                    arcs[key] = (replace(arc, target=aside, does=does),) * 2
+        return Graph(self.graph.domains, self.graph.policy, spaces, self.graph.tables, arcs)
+
+    @cached_property
+    def rows(self) -> dict[str, Rows]:
+        """The rows of each table."""
+        return {each.statement.name: each.rows for each in self.kept.values() if isinstance(each.statement, Table)}
+
+
+class Charts:
+    """The graph in force, read once per version."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, Chart] = {}
+
+    def now(self, tx: Transaction) -> Chart:
+        return self.at(tx, tx.definitions.version())
+
+    def at(self, tx: Transaction, version: int) -> Chart:
+        found = self._read.get(version)
+        if found is None:
+            kept = {each.name: _kept(each) for each in tx.definitions.of_kind(KIND, version)}
+            kept |= _filled(tx, version, kept)
+            last = self._read[max(self._read)] if self._read else None
+            # Versions come and go for other reasons, too: then all that was worked out of the graph stays.
+            found = Chart(version, kept)
+            if last is not None and last.kept == kept:
+                found.__dict__.update({**last.__dict__, "version": version})
+            if tx.definitions.changing:
+                return found  # it may never be
+            if len(self._read) >= _VERSIONS_KNOWN:
+                del self._read[min(self._read)]
+            self._read[version] = found
+        return found
+
+
+_VERSIONS_KNOWN = 16
+
+
+def definition(key: str, kept: Kept) -> Definition:
+    """A statement as the catalog keeps it: its text reads back as the same."""
+    statement = kept.statement
+    body: dict[str, Any] = {
+        "what": type(statement).__name__.lower(),
+        "domain": statement.name if isinstance(statement, Domain) else statement.domain,
+        "text": str(statement),
+        "origin": kept.origin,
+    }
+    if kept.disabled:
+        body["disabled"] = kept.disabled
+    if kept.aside:
+        body["aside"] = kept.aside
+    if kept.rows and not (isinstance(statement, Table) and statement.collection):
+        body["rows"] = [list(row) for row in kept.rows]
+    return Definition(KIND, key, body, statement.position)
+
+
+def _kept(found: Definition) -> Kept:
+    body = found.body
+    position = found.position or Position(found.name, 1)
+    statement = _statement(body["domain"], body["text"], position)
+    rows = tuple(tuple(row) for row in body.get("rows", ()))
+    return Kept(statement, body["origin"], body.get("disabled", ""), rows, body.get("aside", ""))
+
+
+def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:
+    """Tables that are collections, with the rows that these have in a version."""
+    found = {}
+    for key, each in kept.items():
+        table = each.statement
+        if isinstance(table, Table) and table.collection:
+            documents = [
+                document
+                for master in tx.definitions.of_kind(COLLECTION, version)
+                if master.name == table.source
+                for document in master.body["documents"]
+            ]
+            found[key] = replace(each, rows=rows_of_documents(table, documents))
+    return found
+
+
+@lru_cache(maxsize=50_000)
+def _statement(domain: str, text: str, position: Position) -> Statement:
+    *_, statement = parse(f"domain {domain}\n{text}", position.file)
+    return replace(statement, position=position)
+
+
+def kept_from(statements: Iterable[Statement], rows: Mapping[str, Rows]) -> dict[str, Kept]:
+    """The statements of files, by their names; what one principal is allowed is put together."""
+    found: dict[str, Kept] = {}
+    for statement in statements:
+        key = key_of(statement)
+        if isinstance(statement, Allow) and key in found:
+            before = found[key].statement
+            assert isinstance(before, Allow)
+            statement = replace(before, actions=tuple(dict.fromkeys(before.actions + statement.actions)))
+        found[key] = Kept(statement, FILE, rows=rows.get(key, ()) if isinstance(statement, Table) else ())
+    return found
+
+
+def meta_of(domain: str) -> str:
+    return f"{META}:{domain}"
+
+
+def domains_of(graph: Graph, arc: Arc) -> Sequence[str]:
+    """The domains that an arc joins: one or two."""
+    return list(dict.fromkeys(graph.spaces[name].domain for name in (arc.source, arc.target) if name in graph.spaces))

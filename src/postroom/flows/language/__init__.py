@@ -1,0 +1,1 @@
+"""Reading flow files: words, types, values, patterns and expressions."""

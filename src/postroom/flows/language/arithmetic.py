@@ -1,0 +1,224 @@
+"""The one arithmetic of flows: what a sign or a function makes of values, and where it makes nothing.
+
+Whatever works out expressions does it by this: the plain meaning, the worker of Spark, and Spark's own columns where
+they say exactly the same. A result that is not a value of its type is none: ``NoValue``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+from postroom.flows.language.types import NUMBERS, Bag, List, Scalar, Tuple, Type, Union
+from postroom.flows.language.values import INTEGERS, Tagged, canonical, canonical_text, fitting_decimal, in_order
+from postroom.limits import BODY_BYTES_MAX
+
+#: Enough for every exact sum, product and remainder of two decimals.
+_EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+_FLOAT_DIGITS = 400  # no float has more, before its point or behind it
+
+
+class NoValue(Exception):
+    """An expression has no value: it is too large for its type, or divides by zero."""
+
+
+def widened(value: Any, given: Type, wanted: Type) -> Any:
+    """A value where another type is wanted that accepts its own."""
+    if given == wanted:
+        return value
+    if isinstance(given, Scalar) and isinstance(wanted, Scalar):
+        return {"decimal": Decimal, "float": float}[wanted.name](value)
+    if isinstance(given, Tuple) and isinstance(wanted, Tuple):
+        fields = zip(value, given.fields, wanted.fields, strict=True)
+        return tuple(widened(each, ours.type, theirs.type) for each, ours, theirs in fields)
+    if isinstance(given, Union) and isinstance(wanted, Union):
+        ours, theirs = given.of(value.tag), wanted.of(value.tag)
+        assert ours is not None
+        assert theirs is not None
+        return Tagged(value.tag, widened(value.value, ours, theirs))
+    assert isinstance(given, Bag | List)
+    assert isinstance(wanted, Bag | List)
+    elements = [widened(each, given.of, wanted.of) for each in value]
+    return in_order(elements, wanted.of) if isinstance(wanted, Bag) else tuple(elements)
+
+
+def wider(left: Type, right: Type) -> Type:
+    """Of two types of numbers the one that takes both."""
+    return max((left, right), key=lambda each: NUMBERS.index(str(each)))
+
+
+def calculated(sign: str, left: tuple[Any, Type], right: tuple[Any, Type], type: Type) -> Any:
+    """Two values with a sign between them, by the type that they make together."""
+    if str(left[1]) == "date":
+        return _days(sign, left[0], right[0])
+    ours, theirs = (widened(value, given, type) for value, given in (left, right))
+    if isinstance(type, Bag | List):
+        return joined(ours, theirs, type)
+    if str(type) == "string":
+        return _text(ours, theirs)
+    if sign in "/%" and not theirs:
+        raise NoValue
+    return _SIGNS[str(type)](sign, ours, theirs)
+
+
+def joined(left: Sequence[Any], right: Sequence[Any], type: Bag | List) -> tuple[Any, ...]:
+    """The elements of two bags or lists; what no body has room for is none."""
+    if len(canonical(tuple(left), type)) + len(canonical(tuple(right), type)) > BODY_BYTES_MAX:
+        raise NoValue
+    return in_order([*left, *right], type.of) if isinstance(type, Bag) else (*left, *right)
+
+
+def _days(sign: str, left: date, right: Any) -> Any:
+    if isinstance(right, date):
+        return (left - right).days
+    try:
+        return date.fromordinal(left.toordinal() + (right if sign == "+" else -right))
+    except (ValueError, OverflowError):
+        raise NoValue from None
+
+
+def _whole(sign: str, left: int, right: int) -> int:
+    if sign == "%":
+        found = abs(left) % abs(right)  # with the sign of the first
+        return -found if left < 0 else found
+    return _integer({"+": left + right, "-": left - right, "*": left * right}[sign])
+
+
+def _integer(value: int) -> int:
+    if value not in INTEGERS:
+        raise NoValue
+    return value
+
+
+def _binary(sign: str, left: float, right: float) -> float:
+    if sign == "%":
+        return _finite(math.fmod(left, right))
+    known: dict[str, Callable[[], float]] = {
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+        "/": lambda: left / right,
+    }
+    return _finite(known[sign]())
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise NoValue
+    return value + 0.0  # there is one zero
+
+
+def _exact(sign: str, left: Decimal, right: Decimal) -> Decimal:
+    if sign == "/":
+        quotient = _decimal(_EXACT.divide(left, right))
+        return quotient.quantize(Decimal(1)) if quotient == quotient.to_integral_value() else _EXACT.normalize(quotient)
+    works = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply, "%": _EXACT.remainder}
+    return _decimal(works[sign](left, right))
+
+
+def _decimal(value: Decimal) -> Decimal:
+    found = fitting_decimal(value)
+    if found is None:
+        raise NoValue
+    return found
+
+
+_SIGNS: Mapping[str, Callable[[str, Any, Any], Any]] = {"int": _whole, "float": _binary, "decimal": _exact}
+
+
+# --- functions ----------------------------------------------------------------------------------------------------
+
+
+def called(name: str, given: Sequence[tuple[Any, Type]], type: Type) -> Any:
+    """What a function makes of its arguments, by the type of its result."""
+    if name in ("greatest", "least"):
+        return (max if name == "greatest" else min)(widened(value, of, type) for value, of in given)
+    if name == "string":
+        return canonical_text(*given[0])
+    if name == "round":
+        return _rounded(given[0][0], given[1][0], str(type))
+    return _FUNCTIONS[name](*[value for value, _ in given])
+
+
+def _rounded(value: Any, digits: int, type: str) -> Any:
+    """To so many places, a half away from zero; a float by the digits that it is written with."""
+    if type == "float":
+        exact = Decimal(repr(value))
+        return _finite(float(_to_places(exact, min(max(digits, -_FLOAT_DIGITS), _FLOAT_DIGITS))))
+    if type == "int":
+        return _integer(int(_to_places(Decimal(value), min(max(digits, -_FLOAT_DIGITS), 0))))
+    return _decimal(_to_places(value, max(digits, -_FLOAT_DIGITS)))
+
+
+def _to_places(value: Decimal, digits: int) -> Decimal:
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if -exponent <= digits:
+        return value
+    found = value.scaleb(digits, _ROUNDING).to_integral_value(ROUND_HALF_UP).scaleb(-digits, _ROUNDING)
+    return found if digits > 0 else Decimal(int(found))
+
+
+_ROUNDING = Context(prec=1000, rounding=ROUND_HALF_UP)
+
+
+def _part(text: str, first: int, length: int) -> str:
+    """The characters of these numbers; the first has the number 1."""
+    return text[max(first, 1) - 1 : max(first + length, 1) - 1]
+
+
+def _text(*parts: str) -> str:
+    """Texts in a row; what no body has room for is no text."""
+    if sum(map(len, parts)) > BODY_BYTES_MAX:
+        raise NoValue
+    return "".join(parts)
+
+
+def _replaced(value: str, old: str, new: str) -> str:
+    if not old:
+        return value
+    if len(value) + value.count(old) * (len(new) - len(old)) > BODY_BYTES_MAX:
+        raise NoValue
+    return value.replace(old, new)
+
+
+def _absolute(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return value.copy_abs()  # Python's abs() would round
+    return _integer(abs(value)) if isinstance(value, int) else abs(value)
+
+
+def _int(value: Any) -> int:
+    return _integer(int(value))
+
+
+def _to_decimal(value: Any) -> Decimal:
+    return _decimal(Decimal(repr(value)) if isinstance(value, float) else Decimal(value))
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "abs": _absolute,
+    "concat": _text,
+    "count": len,
+    "date": lambda value: value.date(),
+    "day": lambda value: value.day,
+    "decimal": _to_decimal,
+    "ends": lambda value, end: value.endswith(end),
+    "float": lambda value: _finite(float(value)),
+    "has": lambda value, part: part in value,
+    "hour": lambda value: value.hour,
+    "int": _int,
+    "length": len,
+    "lower": str.lower,
+    "minute": lambda value: value.minute,
+    "month": lambda value: value.month,
+    "part": _part,
+    "replace": _replaced,
+    "starts": lambda value, beginning: value.startswith(beginning),
+    "trim": lambda value: value.strip(" "),
+    "upper": str.upper,
+    "year": lambda value: value.year,
+}

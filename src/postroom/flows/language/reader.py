@@ -1,0 +1,127 @@
+"""The flow language (.flow): from text to frozen definitions with their places, and back.
+
+    domain trading
+    allow operator : addArc, deleteArc
+    space NYSE : [issue: string, price: int, volume: int]
+    arc big : NYSE -> Big select [price: p > 75]
+
+Blanks and line ends only separate words; ``#`` begins a comment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from postroom.flows.language import patterns, types
+from postroom.flows.language.definitions import (
+    ACTIONS,
+    EVERYONE,
+    SUBSCRIBE,
+    Allow,
+    Arc,
+    Domain,
+    Join,
+    Merge,
+    Select,
+    Space,
+    Statement,
+    Table,
+    Transform,
+)
+from postroom.flows.language.words import Words, fail, string
+
+META = "meta"  # the meta-space of a domain is meta:DOMAIN
+_STATEMENTS = ("domain", "allow", "space", "table", "arc")
+
+
+def parse(text: str, file: str) -> tuple[Statement, ...]:
+    """The statements of a flow, in their order; the first thing that is not in the language is an error."""
+    return tuple(_Reader(Words(text, file)).statements())
+
+
+class _Reader:
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        self._domain = ""
+
+    def statements(self) -> Iterator[Statement]:
+        while not self._words.done:
+            yield self._statement()
+
+    def _statement(self) -> Statement:
+        words = self._words
+        keyword = words.keyword(*_STATEMENTS)
+        if keyword.text == "domain":
+            name = words.name("the name of a domain")
+            self._domain = name.text
+            return Domain(name.text, keyword.position)
+        if not self._domain:
+            fail(keyword.position, f"a {keyword.text} belongs to a domain: begin with domain NAME", "domain-missing")
+        if keyword.text == "allow":
+            return self._allow()
+        name = words.name(f"the name of a {keyword.text}")
+        if keyword.text == "space":
+            type = types.read(words) if words.sign(":") else types.UNTYPED
+            return Space(name.text, self._domain, type, self._flag("retain"), keyword.position)
+        words.expect(":", f"behind {name.text}")
+        if keyword.text == "table":
+            type = types.read(words)
+            words.keyword("from")
+            collection = self._flag("collection")
+            if collection:
+                source = words.name("the name of a collection").text
+            elif words.next.kind == "string":
+                source = string(words.take())
+            else:
+                words.refuse("the name of a file, in quotes")
+            return Table(name.text, self._domain, type, source, collection, keyword.position)
+        source = self.space()
+        words.expect("->", f"behind {source}")
+        target = self.space()
+        does = self._does()
+        return Arc(name.text, self._domain, source, target, does, self._flag("durable"), keyword.position)
+
+    def _allow(self) -> Allow:
+        words = self._words
+        position = words.next.position
+        principal = EVERYONE if words.sign("*") else words.name("a principal or *").text
+        words.expect(":", f"behind {principal}")
+        actions = [self._action()]
+        while words.sign(","):
+            actions.append(self._action())
+        return Allow(self._domain, principal, tuple(actions), position)
+
+    def _action(self) -> str:
+        word = self._words.name("what is allowed")
+        known = (*ACTIONS, SUBSCRIBE)
+        if word.text not in known:
+            fail(word.position, f"{word.text} is not an action; there are {', '.join(known)}", "action-unknown")
+        return word.text
+
+    def space(self) -> str:
+        """A space's name; the meta-space's has the domain behind it."""
+        name = self._words.name("the name of a space").text
+        if name == META and self._words.sign(":"):
+            return f"{META}:{self._words.name('the name of a domain').text}"
+        return name
+
+    def _does(self) -> Select | Transform | Merge:
+        words = self._words
+        keyword = words.keyword("select", "transform", "merge")
+        if keyword.text == "merge":
+            return Merge()
+        pattern = patterns.read_pattern(words)
+        if keyword.text == "select":
+            return Select(pattern)
+        join = None
+        if self._flag("join"):
+            table = words.name("the name of a table").text
+            join = Join(table, patterns.read_pattern(words))
+        words.expect("=>", "and what becomes of an event")
+        return Transform(pattern, patterns.read_expression(words), join)
+
+    def _flag(self, word: str) -> bool:
+        if not self._words.is_name(word):
+            return False
+        self._words.take()
+        return True

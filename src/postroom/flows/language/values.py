@@ -1,0 +1,386 @@
+"""Events as values: read from Gryphon's literals or from JSON, checked against their type, written as one JSON.
+
+A tuple is a JSON object (a field without a name is ``_1``, ``_2`` … by its place), a variant an object with one tag, a
+bag or a list an array. A bag's elements are written in one order, so that equal bags have equal elements in a row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+from postroom.errors import EventInvalid, FlowInvalid
+from postroom.flows.language.types import Bag, List, Scalar, Tuple, Type, Union
+from postroom.flows.language.words import Words, fail, string
+from postroom.limits import DECIMAL_EXPONENT_MAX
+from postroom.model.body import is_text
+
+INTEGERS = range(-(2**63), 2**63)
+DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # of which Spark can compare every one
+_PLACES = Decimal(1).scaleb(-DECIMAL_PLACES)
+_WHOLE = Decimal(10) ** (DECIMAL_DIGITS - DECIMAL_PLACES)
+_EXACT = Context(prec=3000, rounding=ROUND_HALF_UP)  # Python's own would round to 28 digits
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A variant's value."""
+
+    tag: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A literal tuple's element that was given with a name."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal as it was written: what it is depends on the type that is wanted."""
+
+    kind: str  # string, number, word, bag, list, tuple, tagged
+    value: Any
+
+
+def parse_event(text: str, type: Type, space: str) -> Any:
+    """The event that a Gryphon literal or a JSON document says, as a value of its space's type."""
+    if not text.strip():
+        raise EventInvalid(space=space, what="there is no event", type=str(type))
+    try:
+        given = json.loads(text, parse_float=decimal_of, object_pairs_hook=object_of)
+    except ValueError:
+        try:
+            words = Words(text, "event")
+            literal = read_literal(words)
+            words.end()
+        except FlowInvalid as error:
+            (problem,) = error.facts["problems"]
+            where = f"{problem.position.line}:{problem.position.column}"
+            raise EventInvalid(space=space, what=f"{where}: {problem.what}", type=str(type)) from None
+        return fitted_literal(literal, type, space)
+    except RecursionError:
+        raise EventInvalid(space=space, what="it is nested too deeply", type=str(type)) from None
+    return fitted(given, type, space)
+
+
+def decimal_of(text: str) -> Decimal:
+    """A number as it was written; one with an exponent beyond all reason is none."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text[:40]} is not a number") from None
+    if abs(found.adjusted()) > DECIMAL_EXPONENT_MAX:
+        raise ValueError(f"{text[:40]} is too large or too small")
+    return found
+
+
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, each of whose names is there once."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def fitted(given: Any, type: Type, space: str) -> Any:
+    """What JSON has said, as a value of a type."""
+    return _Fitting(space, type).json(given, type, "")
+
+
+def fitted_literal(given: Literal, type: Type, space: str) -> Any:
+    """What a literal has said, as a value of a type."""
+    return _Fitting(space, type).literal(given, type, "")
+
+
+def value_of(literal: Literal, type: Type) -> Any:
+    """What a literal is where a type is wanted."""
+    return fitted_literal(literal, type, "the pattern")
+
+
+# --- literals -----------------------------------------------------------------------------------------------------
+
+
+def read_literal(words: Words) -> Literal:
+    words.deeper()
+    found = _read_literal(words)
+    words.higher()
+    return found
+
+
+def _read_literal(words: Words) -> Literal:
+    if words.next.kind == "string":
+        return Literal("string", string(words.take()))
+    if words.is_sign("-") or words.next.kind == "number":
+        minus = "-" if words.sign("-") else ""
+        if words.next.kind != "number":
+            words.refuse("a number")
+        word = words.take()
+        try:
+            return Literal("number", decimal_of(minus + word.text))
+        except ValueError as error:
+            fail(word.position, str(error), "syntax")
+    if words.sign("{"):
+        return Literal("bag", _several(words, "}"))
+    if words.sign("("):
+        return Literal("list", _several(words, ")"))
+    if words.sign("["):
+        return Literal("tuple", _several(words, "]", named=True))
+    word = words.name("a value")
+    if words.sign(":"):
+        return Literal("tagged", (word.text, read_literal(words)))
+    return Literal("word", word.text)
+
+
+def _several(words: Words, closing: str, *, named: bool = False) -> tuple[Any, ...]:
+    found: list[Any] = []
+    while not words.sign(closing):
+        if found:
+            words.expect(",", "between values")
+        if named and words.next.kind == "name" and words.after_next.text == ":":
+            name = words.take().text
+            words.take()
+            found.append(Named(name, read_literal(words)))
+        else:
+            found.append(read_literal(words))
+    return tuple(found)
+
+
+class _Fitting:
+    """Turns what was given into a value of a type, or says where it does not fit."""
+
+    def __init__(self, space: str, type: Type) -> None:
+        self._space = space
+        self._type = type
+
+    def refuse(self, what: str, path: str) -> EventInvalid:
+        where = f"{path.lstrip('.')}: " if path else ""
+        return EventInvalid(space=self._space, what=f"{where}{what}", type=str(self._type))
+
+    def literal(self, given: Literal, type: Type, path: str) -> Any:
+        if isinstance(type, Scalar):
+            return self._scalar(given, type, path)
+        if isinstance(type, Bag | List):
+            wanted = "bag" if isinstance(type, Bag) else "list"
+            if given.kind != wanted:
+                raise self.refuse(f"a {wanted} {type} is wanted", path)
+            found = [self.literal(each, type.of, f"{path}[{place}]") for place, each in enumerate(given.value, 1)]
+            return in_order(found, type.of) if isinstance(type, Bag) else tuple(found)
+        if isinstance(type, Union):
+            if given.kind != "tagged":
+                raise self.refuse(f"a tag is wanted, of {type}", path)
+            tag, value = given.value
+            return Tagged(tag, self.literal(value, self._tag(type, tag, path), f"{path}.{tag}"))
+        if given.kind != "tuple":
+            raise self.refuse(f"a tuple {type} is wanted", path)
+        return self._tuple(given.value, type, path)
+
+    def _tuple(self, given: tuple[Literal | Named, ...], type: Tuple, path: str) -> tuple[Any, ...]:
+        found: dict[int, Any] = {}
+        for number, each in enumerate(given):
+            place: int | None = number
+            value = each
+            if isinstance(each, Named):
+                place, value = type.place(each.name), each.value
+                if place is None and number < len(type.fields) and isinstance(type.fields[number].type, Union):
+                    place, value = number, Literal("tagged", (each.name, each.value))  # a tag, not a field's name
+            if place is None:
+                assert isinstance(each, Named)
+                raise self.refuse(f"there is no field {each.name} in {type}", path)
+            if place >= len(type.fields):
+                raise self.refuse(f"{len(given)} fields are more than {type} has", path)
+            if place in found:
+                raise self.refuse(f"the field {label(type, place)} is there twice", path)
+            field = type.fields[place]
+            assert isinstance(value, Literal)
+            found[place] = self.literal(value, field.type, f"{path}.{label(type, place)}")
+        missing = [label(type, place) for place in range(len(type.fields)) if place not in found]
+        if missing:
+            raise self.refuse(f"the field {missing[0]} is missing", path)
+        return tuple(found[place] for place in range(len(type.fields)))
+
+    def _scalar(self, given: Literal, type: Scalar, path: str) -> Any:
+        if given.kind == "number" and type.name in ("int", "float", "decimal"):
+            return self._number(given.value, type, path)
+        if given.kind == "word" and type.name == "boolean" and given.value in ("true", "false"):
+            return given.value == "true"
+        if given.kind == "word" and type.name == "atom":
+            return given.value
+        if given.kind == "string" and type.name not in ("int", "float", "boolean"):
+            return self._text(given.value, type, path)
+        raise self.refuse(f"a value of type {type} is wanted", path)
+
+    def json(self, given: Any, type: Type, path: str) -> Any:
+        if isinstance(type, Scalar):
+            return self._json_scalar(given, type, path)
+        if isinstance(type, Bag | List):
+            if isinstance(type, Bag) and given == {}:
+                return ()  # Gryphon's empty bag is JSON, too
+            if not isinstance(given, list):
+                raise self.refuse(f"an array is wanted, for {type}", path)
+            found = [self.json(each, type.of, f"{path}[{place}]") for place, each in enumerate(given, 1)]
+            return in_order(found, type.of) if isinstance(type, Bag) else tuple(found)
+        if isinstance(type, Union):
+            if not isinstance(given, Mapping) or len(given) != 1:
+                raise self.refuse(f"an object with one tag is wanted, of {type}", path)
+            ((tag, value),) = given.items()
+            return Tagged(tag, self.json(value, self._tag(type, tag, path), f"{path}.{tag}"))
+        return self._json_tuple(given, type, path)
+
+    def _json_tuple(self, given: Any, type: Tuple, path: str) -> tuple[Any, ...]:
+        if isinstance(given, list):
+            if len(given) != len(type.fields):
+                raise self.refuse(f"{len(type.fields)} values are wanted, for {type}", path)
+            given = {label(type, place): value for place, value in enumerate(given)}
+        if not isinstance(given, Mapping):
+            raise self.refuse(f"an object is wanted, for {type}", path)
+        labels = [label(type, place) for place in range(len(type.fields))]
+        for name in given:
+            if name not in labels:
+                raise self.refuse(f"there is no field {name} in {type}", path)
+        for name in labels:
+            if name not in given:
+                raise self.refuse(f"the field {name} is missing", path)
+        return tuple(
+            self.json(given[name], field.type, f"{path}.{name}")
+            for name, field in zip(labels, type.fields, strict=True)
+        )
+
+    def _json_scalar(self, given: Any, type: Scalar, path: str) -> Any:
+        if isinstance(given, bool):
+            if type.name == "boolean":
+                return given
+        elif isinstance(given, int | Decimal) and type.name in ("int", "float", "decimal"):
+            return self._number(Decimal(given), type, path)
+        elif isinstance(given, str) and type.name not in ("int", "float", "boolean"):
+            return self._text(given, type, path)
+        raise self.refuse(f"a value of type {type} is wanted", path)
+
+    def _number(self, given: Decimal, type: Scalar, path: str) -> Any:
+        if not given.is_finite():
+            raise self.refuse("the number is not finite", path)
+        if type.name == "float":
+            return self._float(given, path)
+        if type.name == "decimal":
+            found = fitting_decimal(given)
+            if found is None or found != given:
+                whole = DECIMAL_DIGITS - DECIMAL_PLACES
+                raise self.refuse(
+                    f"a decimal has at most {whole} digits before the point, {DECIMAL_PLACES} behind", path
+                )
+            return found
+        if given != given.to_integral_value():
+            raise self.refuse("a whole number is wanted", path)
+        if given.adjusted() > 20 or int(given) not in INTEGERS:
+            raise self.refuse("the whole number does not fit into 64 bits", path)
+        return int(given)
+
+    def _float(self, given: Decimal, path: str) -> float:
+        found = float(given)
+        if found - found != 0:
+            raise self.refuse("the number is too large for a float", path)
+        return found + 0.0  # there is one zero
+
+    def _text(self, given: str, type: Scalar, path: str) -> Any:
+        if not is_text(given):
+            raise self.refuse("the text has characters that no text may have", path)
+        try:
+            if type.name == "decimal":
+                return self._number(decimal_of(given), type, path)
+            if type.name == "date":
+                return date.fromisoformat(given)
+            if type.name == "timestamp":
+                found = datetime.fromisoformat(given)
+                return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, InvalidOperation, OverflowError):
+            raise self.refuse(f"{given!r} is not a {type}", path) from None
+        return given
+
+    def _tag(self, type: Union, tag: str, path: str) -> Type:
+        found = type.of(tag)
+        if found is None:
+            raise self.refuse(f"there is no tag {tag} in {type}", path)
+        return found
+
+
+def fitting_decimal(given: Decimal) -> Decimal | None:
+    """A number as a decimal, with the places it was written with, rounded to the last; None if it is too large."""
+    exponent = given.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if -exponent > DECIMAL_PLACES:
+        given = given.quantize(_PLACES, context=_EXACT)
+    elif exponent > 0 and given.adjusted() < DECIMAL_DIGITS:
+        given = given.quantize(Decimal(1), context=_EXACT)
+    if given.copy_abs() >= _WHOLE:
+        return None
+    return given if given else given.copy_abs()  # there is one zero
+
+
+def label(type: Tuple, place: int) -> str:
+    """The name of a field in JSON and in Spark."""
+    return type.fields[place].name or f"_{place + 1}"
+
+
+def in_order(elements: Iterable[Any], type: Type) -> tuple[Any, ...]:
+    """The elements of a bag in their one order: by their values, and where these are equal, as they are written."""
+    return tuple(sorted(elements, key=lambda each: (_place(each, type, False), _place(each, type, True))))
+
+
+def _place(value: Any, type: Type, written: bool) -> Any:
+    """What orders values of a type: texts by characters, tuples and lists from the left, variants from the last tag."""
+    if isinstance(type, Scalar):
+        return format(value, "f") if written and type.name == "decimal" else value
+    if isinstance(type, Bag | List):
+        return tuple(_place(each, type.of, written) for each in value)
+    if isinstance(type, Union):
+        tags = [each.name for each in type.tags]
+        found = type.of(value.tag)
+        assert found is not None
+        return -tags.index(value.tag), _place(value.value, found, written)
+    return tuple(_place(each, field.type, written) for each, field in zip(value, type.fields, strict=True))
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def canonical(value: Any, type: Type) -> str:
+    """The one JSON text of a value."""
+    return json.dumps(as_json(value, type), ensure_ascii=False, separators=(",", ":"))
+
+
+def as_json(value: Any, type: Type) -> Any:
+    if isinstance(type, Scalar):
+        return _scalar_json(value, type)
+    if isinstance(type, Bag | List):
+        return [as_json(each, type.of) for each in value]
+    if isinstance(type, Union):
+        found = type.of(value.tag)
+        assert found is not None
+        return {value.tag: as_json(value.value, found)}
+    return {
+        label(type, place): as_json(each, field.type)
+        for place, (each, field) in enumerate(zip(value, type.fields, strict=True))
+    }
+
+
+def canonical_text(value: Any, type: Type) -> str:
+    """A simple value as it stands in an event, without quotes."""
+    said = as_json(value, type)
+    return said if isinstance(said, str) else json.dumps(said)
+
+
+def _scalar_json(value: Any, type: Scalar) -> Any:
+    if type.name == "decimal":
+        return format(value, "f")
+    if type.name == "date":
+        return value.isoformat()
+    if type.name == "timestamp":
+        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return value

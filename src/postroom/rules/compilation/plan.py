@@ -1,0 +1,127 @@
+"""What a program became: for each watched queue one query over a batch of its messages, and what that query reads.
+
+A plan is plain data. It travels to the workers; it knows nothing of Spark, of the store or of any message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from postroom.model.types import MessageType
+
+#: Behind the number of a rule that passes on the current message as it is.
+SAME = "="
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where the value comes from by which a message finds a slice or an index entry."""
+
+    source: str  # property, literal, or probe: the values that the message itself has in an index
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A set of messages that the rules of a queue look at."""
+
+    kind: str  # slice, index or queue
+    name: str  # of the slicing, the index or the queue
+    key: Key | None = None  # None: the whole queue
+
+    def __str__(self) -> str:
+        if self.key is None:
+            return f"the whole queue {self.name}"
+        return f"{self.kind} {self.name} by {self.key.source} {self.key.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Values of the messages of a queue, kept so that a rule finds the few that it compares with."""
+
+    name: str
+    queue: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedProperty:
+    name: str
+    type: str
+    inherited: bool
+    fixed: bool
+    computed: bool = False  # in this queue, by an expression
+
+
+@dataclass(frozen=True)
+class Target:
+    """What must be worked out for a message before it enters a queue."""
+
+    queue: str
+    properties: tuple[PlannedProperty, ...] = ()
+    slicings: tuple[tuple[str, str], ...] = ()  # slicing and its property
+    indexes: tuple[str, ...] = ()
+    schema: str | None = None
+    echo: bool = False
+    connection: bool = False  # every message from outside begins a conversation
+    entry_query: str = ""  # the query that works out properties and index entries for messages from outside
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether a message may enter without any work."""
+        return not (self.properties or self.slicings or self.indexes or self.schema or self.echo or self.connection)
+
+
+class Template(NamedTuple):
+    """All but the body of a message that a rule enqueues, where it is known before any message comes."""
+
+    rule: int  # its number among those of the queue
+    queue: str
+    properties: tuple[tuple[str, str | None, str], ...] = ()  # name, kind, value
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlan:
+    """All rules that a message of one queue sets off, as one query."""
+
+    queue: str
+    priority: int
+    query: str
+    careful: str  # the same, slower: a failing rule's answer is held back
+    rules: tuple[str, ...] = ()
+    reads: tuple[Read, ...] = ()
+    properties: tuple[str, ...] = ()  # shown to the query
+    system: tuple[str, ...] = ()  # shown to the query
+    inherited: tuple[str, ...] = ()  # of these the query must know whether the message has them
+    slicings: tuple[tuple[str, str], ...] = ()  # with rules for this queue: each with its property
+    templates: tuple[Template, ...] = ()  # by the number that the query answers with
+
+    @property
+    def bare(self) -> bool:
+        """Whether the rules ask for nothing but the message itself."""
+        return not (self.reads or self.properties or self.system or self.inherited or self.slicings)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole of a program at one version of the definitions."""
+
+    version: int
+    mark: str  # a random word in the tags of results: nothing that a message says can be taken for one
+    queues: Mapping[str, QueuePlan] = field(default_factory=dict)
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    indexes: Mapping[str, Index] = field(default_factory=dict)
+    collections: Mapping[str, str] = field(default_factory=dict)  # variable of the query → its documents
+    types: Mapping[str, MessageType] = field(default_factory=dict)
+    error_queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # "queue" or "queue rule" → levels
+    echoes: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()  # every queue of the room
+
+    def target(self, queue: str) -> Target:
+        return self.targets.get(queue) or Target(queue)
+
+    def errors_of(self, queue: str, rule: str | None) -> tuple[str, ...]:
+        return self.error_queues.get(f"{queue} {rule}") or self.error_queues[queue]

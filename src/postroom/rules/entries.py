@@ -1,0 +1,223 @@
+"""What a message gets before it enters a queue: typed properties, its slices, its index entries, its time in an echo.
+
+The same for a message from outside, from a rule, from an echo queue, and for an error message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from postroom.engine.steps.effects import Document
+from postroom.engine.steps.failures import Failure
+from postroom.errors import BodyTooLarge, PropertyInvalid, SchemaInvalid
+from postroom.limits import BODY_BYTES_MAX, ECHO_SECONDS_MAX, SLICE_KEY_BYTES_MAX
+from postroom.model.message import NO_PROPERTIES, check_properties
+from postroom.model.moment import in_microseconds
+from postroom.model.schema import check_schema
+from postroom.model.xmltext import attribute
+from postroom.rules.compilation.plan import Plan, Target
+from postroom.rules.compilation.translation import SYSTEM
+from postroom.rules.evaluation.exchange import answer, batch, element, parts
+from postroom.rules.evaluation.xquery import Evaluator, QueryFailed, saxon
+
+#: Written by the system alone: a sender or a rule may not claim them.
+RESERVED = frozenset(SYSTEM) | {"errors", "echoes"}
+_INTEGERS = frozenset(
+    "integer int long short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
+    "unsignedInt unsignedLong unsignedShort unsignedByte".split()
+)
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+Properties = dict[str, Any]
+
+
+class Entry(NamedTuple):
+    """A message that may enter its queue."""
+
+    properties: str
+    slices: tuple[tuple[str, str], ...] = ()
+    entries: tuple[tuple[str, str], ...] = ()
+    delay: int | None = None  # microseconds in an echo queue
+
+
+class Candidate(NamedTuple):
+    """A message that wants to enter: what it says, what its sender set, what the system knows of it."""
+
+    document: Document
+    explicit: Mapping[str, Any]
+    system: Mapping[str, Any]
+
+
+def admit(
+    plan: Plan, target: Target, candidates: Sequence[Candidate], evaluator: Evaluator | None = None
+) -> list[Entry | Failure]:
+    """Work out what messages from outside (of any kind) get in a queue, set at a time."""
+    found: list[Entry | Failure | None] = [_refused(target, each) for each in candidates]
+    todo = [number for number, refusal in enumerate(found) if refusal is None]
+    if not target.entry_query:
+        for number in todo:
+            each = candidates[number]
+            found[number] = finish(plan, target, dict(each.explicit), each.system, (), each.document)
+        return [each for each in found if each is not None]
+    shown = []
+    for number in todo:
+        document, explicit, _ = candidates[number]
+        given = "".join(f"<p{attributes(name, value)}</p>" for name, value in explicit.items())
+        shown.append(f"<m>{given}{element(document, plan)}</m>")
+    try:
+        said = parts((evaluator or saxon()).run(target.entry_query, batch(shown)), plan.mark) if shown else []
+    except QueryFailed as error:
+        why = f"{error.what}{_suspects(target)}"
+        return [Failure("system", error.code, why) if each is None else each for each in found]
+    for number, part in zip(todo, said, strict=True):
+        told = answer(part, plan.mark)
+        if told.failed is not None:
+            _, code, why = told.failed
+            if not code.startswith("PR"):  # our own say whose it is
+                why += _suspects(target, candidates[number].explicit)
+            found[number] = Failure("application", code, why)
+        else:
+            properties = {name: value_of(name, kind, text, target) for name, kind, text in told.properties}
+            found[number] = finish(
+                plan, target, properties, candidates[number].system, tuple(told.entries), candidates[number].document
+            )
+    return [each if each is not None else Failure("system", "PR0000", "no answer") for each in found]
+
+
+def _suspects(target: Target, explicit: Collection[str] = ()) -> str:
+    """The names of what is evaluated for a message, and of what its sender set: one of them is guilty."""
+    names = [f"property {each.name}" for each in target.properties if each.computed or each.name in explicit]
+    names += [f"the index of {name}" for name in target.indexes]
+    return f" ({', '.join(names)})" if names else ""
+
+
+def attributes(name: str, value: Any) -> str:
+    """The rest of a property's tag, and its value."""
+    kind = "boolean" if isinstance(value, bool) else "integer" if isinstance(value, int) else "string"
+    return f' n="{attribute(name)}" k="{kind}">{attribute(text_of(value))}'
+
+
+def finish(
+    plan: Plan,
+    target: Target,
+    properties: Properties,
+    system: Mapping[str, Any],
+    entries: tuple[tuple[str, str], ...],
+    document: Document,
+) -> Entry | Failure:
+    """The last part, when all values are known: schema, slices, echo, limits."""
+    everything = {**properties, **system}
+    try:
+        said = _said(tuple(everything.items()), tuple(map(type, everything.values())))
+    except PropertyInvalid as error:
+        return Failure("message", error.code, str(error))
+    if target.plain:
+        return _checked_size(document) or Entry(said)
+    if target.schema is not None:
+        try:
+            check_schema(target.schema, document.body if document.format == "xml" else None)
+        except SchemaInvalid as error:
+            return Failure("message", error.code, str(error))
+    too_large = _checked_size(document)
+    if too_large is not None:
+        return too_large
+    delay = None
+    if target.echo:
+        waited = _delay(plan, properties)
+        if isinstance(waited, Failure):
+            return waited
+        delay = waited
+    slices = _slices(target, everything)
+    return slices if isinstance(slices, Failure) else Entry(said, slices, entries, delay)
+
+
+def _slices(target: Target, properties: Mapping[str, Any]) -> tuple[tuple[str, str], ...] | Failure:
+    """The slices that a message enters: each is known by a property's value."""
+    found = tuple((name, text_of(properties[property])) for name, property in target.slicings if property in properties)
+    for name, value in found:
+        if len(value.encode()) > SLICE_KEY_BYTES_MAX:
+            why = f"a slice of {name} is known by at most {SLICE_KEY_BYTES_MAX} bytes"
+            return Failure("message", PropertyInvalid.code, why)
+    return found
+
+
+def _checked_size(document: Document) -> Failure | None:
+    if len(document.body) > BODY_BYTES_MAX // 4 and len(document.body.encode()) > BODY_BYTES_MAX:
+        return Failure("message", BodyTooLarge.code, f"the body is larger than {BODY_BYTES_MAX} bytes")
+    return None
+
+
+@lru_cache(maxsize=10_000)
+def _said(properties: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> str:
+    """Their canonical JSON; most messages of a rule have the same, or one of few. By type too: True equals 1."""
+    return check_properties(dict(properties)) if properties else NO_PROPERTIES
+
+
+def value_of(name: str, kind: str | None, text: str, target: Target) -> Any:
+    """A property as JSON keeps it: truth values and whole numbers as such, all else in its canonical form."""
+    if kind is None:
+        kind = next((each.type for each in target.properties if each.name == name), "string")
+    if kind == "boolean":
+        return text == "true"
+    return int(text) if kind in _INTEGERS else text
+
+
+def text_of(value: Any) -> str:
+    """The canonical form of a property's value: what a slice is known by."""
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def inherited(target: Target, trigger: Mapping[str, Any], properties: Mapping[str, Any]) -> Properties:
+    """What a new message takes over from the one that caused it, unless it is set."""
+    return {
+        each.name: trigger[each.name]
+        for each in target.properties
+        if each.inherited and each.name in trigger and each.name not in properties
+    }
+
+
+def stored(properties: str) -> Properties:
+    return {} if properties == NO_PROPERTIES else json.loads(properties)
+
+
+def _refused(target: Target, candidate: Candidate) -> Failure | None:
+    for name in candidate.explicit:
+        if name in RESERVED:
+            return Failure("application", "PR0003", f"property {name} is set by the system")
+        if any(each.name == name and each.fixed for each in target.properties):
+            return Failure("application", "PR0003", f"property {name} is fixed: it is computed and cannot be set")
+    return None
+
+
+def _delay(plan: Plan, properties: Mapping[str, Any]) -> int | Failure:
+    """How long a message stays in an echo queue."""
+    goal = properties.get("target")
+    if not isinstance(goal, str) or (plan.known and goal not in plan.known):
+        return Failure("application", "PR0004", f"an echo queue needs the property target, a queue; it is {goal!r}")
+    seconds = timeout_seconds(properties.get("timeout"))
+    if seconds is None or not 0 <= seconds <= ECHO_SECONDS_MAX:
+        said = properties.get("timeout")
+        why = f"an echo queue needs the property timeout, seconds or a duration such as PT5M; it is {said!r}"
+        return Failure("application", "PR0004", why)
+    return in_microseconds(seconds)
+
+
+def timeout_seconds(value: Any) -> float | None:
+    """Seconds, or an ``xs:dayTimeDuration``.
+
+    >>> timeout_seconds("PT1M30S"), timeout_seconds(2), timeout_seconds("0.5"), timeout_seconds("soon")
+    (90.0, 2.0, 0.5, None)
+    """
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    duration = _DURATION.fullmatch(value)
+    if duration and any(duration.groups()):
+        days, hours, minutes, seconds = (float(part or 0) for part in duration.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return float(value) if re.fullmatch(r"\d{1,12}(?:\.\d{1,9})?", value) else None

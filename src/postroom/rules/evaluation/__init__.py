@@ -1,0 +1,1 @@
+"""Running compiled rules: what crosses Spark, Saxon, and what comes back."""

@@ -1,0 +1,62 @@
+"""XQuery in a process apart, for whoever lets others wait meanwhile: senders, loading, dry runs.
+
+``python -m postroom.rules.evaluation.bounded`` is that process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from postroom.engine.bounded_process import Attendants, Ended, attend
+from postroom.limits import EVALUATION_SECONDS
+from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed, saxon
+
+
+class Apart:
+    """As :class:`postroom.rules.evaluation.xquery.Saxon`; what takes too long or too much memory fails."""
+
+    def __init__(self, seconds: float = EVALUATION_SECONDS) -> None:
+        self._seconds = seconds
+
+    def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str:
+        return _asked([self._seconds, "run", query, document, dict(parameters or {})])
+
+    def check(self, query: str, parameters: Sequence[str] = ()) -> None:
+        _asked([self._seconds, "check", query, list(parameters)])
+
+
+_attendants = Attendants("postroom.rules.evaluation.bounded")
+
+
+def _asked(request: list[object]) -> str:
+    try:
+        said = json.loads(_attendants.ask(json.dumps(request).encode()))
+    except Ended as end:
+        limit = "memory limit" if end.in_time else f"limit of {request[0]:g} seconds"
+        raise QueryFailed(TOO_MUCH, f"evaluation exceeded the {limit}", 1, 1) from None
+    if isinstance(said, list):
+        raise QueryFailed(*said)
+    return str(said)
+
+
+def _seconds(request: bytes) -> float:
+    return float(request[1 : request.index(b",")])
+
+
+def _answer(request: bytes, tell: object) -> bytes:
+    _, verb, *rest = json.loads(request)
+    said: object = ""
+    try:
+        if verb == "run":
+            said = saxon().run(*rest)
+        else:
+            saxon().check(*rest)
+    except QueryFailed as error:
+        said = [error.code, error.what, error.line, error.column]
+    return json.dumps(said).encode()
+
+
+if __name__ == "__main__":
+    saxon()  # before the time counts
+    attend(_answer, _seconds)

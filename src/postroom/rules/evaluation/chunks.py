@@ -1,0 +1,205 @@
+"""Chunks of rules' work as they travel: a chunk goes out to a worker, its answer comes back.
+
+A chunk is one row: its messages, and the sets they look at. Messages that look at the same set travel together, so that
+most conflicts are settled inside of one task.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from postroom.engine.spark.arrow import stream
+from postroom.engine.steps.effects import (
+    PLAIN,
+    Action,
+    Arrival,
+    Change,
+    Document,
+    Effects,
+    Enqueue,
+    Granule,
+    ResetSlice,
+)
+from postroom.engine.steps.serial import Timeline
+
+Base = Mapping[Granule, Sequence[Document]]
+
+_ANSWER = pa.schema(
+    [
+        ("index", pa.int64()),
+        ("head", pa.int32()),  # its number among the heads, which come with the schema: kind, rule, name, format, type
+        ("properties", pa.string()),
+        ("body", pa.string()),
+        ("places", pa.string()),
+        ("delay", pa.int64()),
+    ]
+)
+_MESSAGE = pa.struct(
+    [
+        ("order", pa.int64()),
+        ("queue", pa.string()),
+        ("key", pa.int64()),
+        ("format", pa.string()),
+        ("type", pa.string()),
+        ("body", pa.string()),
+        ("properties", pa.string()),
+        ("created", pa.int64()),
+        ("cause", pa.int64()),
+        ("reads", pa.list_(pa.list_(pa.int32()))),
+        ("failure", pa.string()),
+    ]
+)
+_MEMBER = pa.struct(
+    [
+        ("at", pa.int64()),
+        ("key", pa.int64()),
+        ("format", pa.string()),
+        ("type", pa.string()),
+        ("body", pa.string()),
+        ("place", pa.int64()),
+    ]
+)
+_SET = pa.struct([("kind", pa.string()), ("name", pa.string()), ("value", pa.string()), ("members", pa.list_(_MEMBER))])
+_CHUNK = pa.schema([("messages", pa.list_(_MESSAGE)), ("sets", pa.list_(_SET))])
+_TOLD = b"told"  # in the schema of an answer: all that is not a row
+_NUMBER = b"number"  # in the schema of a chunk: its place among those of the job
+_BEFORE = -1  # the time of what stood in a set before the step
+
+
+def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
+    """Chunks of about one size, in which messages that look at the same slice or entry are together."""
+    if count == 1:
+        return [list(arrivals)]
+    groups: list[list[Arrival]] = []
+    group_of: dict[Granule, list[Arrival]] = {}
+    for arrival in arrivals:
+        keyed = [granule for granule in arrival.granules if granule.kind != "queue"]
+        group = next((group_of[granule] for granule in keyed if granule in group_of), None)
+        if group is None:
+            group = []
+            groups.append(group)
+        group.append(arrival)
+        for granule in keyed:
+            group_of.setdefault(granule, group)
+    size = -(-len(arrivals) // count)
+    chunks: list[list[Arrival]] = [[]]
+    for group in groups:
+        if len(chunks[-1]) >= size:
+            chunks.append([])
+        chunks[-1] += group
+    for chunk in chunks:
+        chunk.sort()
+    return chunks
+
+
+def packed(chunk: Sequence[Arrival], base: Base, known: Timeline, number: int = 0) -> bytes:
+    """A chunk as one row of an Arrow stream, built column by column."""
+    numbers: dict[Granule, int] = {}
+    reads = [[[numbers.setdefault(each, len(numbers)) for each in read] for read in one.reads] for one in chunk]
+    columns = list(zip(*(arrival[:9] for arrival in chunk), strict=True)) or [()] * 9
+    columns += [reads, [arrival.failure for arrival in chunk]]
+    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, _MESSAGE, strict=True)]
+    messages = pa.ListArray.from_arrays(
+        pa.array([0, len(chunk)], pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_MESSAGE))
+    )
+    sets = pa.array([[_set(each, base, known) for each in numbers]], type=pa.list_(_SET))
+    return stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK.with_metadata({_NUMBER: str(number)})))
+
+
+def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
+    members = [(_BEFORE, *document) for document in base.get(granule, ())]
+    members += [(at, *(document or (0, "", None, "", 0))) for at, document in known.get(granule, ())]
+    return {
+        "kind": granule.kind,
+        "name": granule.name,
+        "value": granule.value,
+        "members": [dict(zip(("at", *Document._fields), each, strict=True)) for each in members],
+    }
+
+
+def chunk_of(packed: bytes) -> tuple[list[Arrival], dict[Granule, list[Document]], dict[Granule, list[Change]]]:
+    (rows,) = pa.ipc.open_stream(packed)
+    base: dict[Granule, list[Document]] = {}
+    given: dict[Granule, list[Change]] = {}
+    granules = []
+    for each in rows.column("sets")[0].as_py():
+        granule = Granule(each["kind"], each["name"], each["value"])
+        granules.append(granule)
+        base[granule] = []
+        for member in each["members"]:
+            at, *fields = member.values()
+            document = Document(*fields)
+            if at == _BEFORE:
+                base[granule].append(document)
+            else:
+                given.setdefault(granule, []).append(Change(at, document if document.format else None))
+    messages = rows.column("messages").flatten()
+    *columns, reads, failures = [messages.field(number).to_pylist() for number in range(len(_MESSAGE))]
+    arrivals = [
+        Arrival._make((*values, tuple([tuple([granules[number] for number in read]) for read in looks]), failure))
+        for *values, looks, failure in zip(*columns, reads, failures, strict=True)
+    ]
+    return arrivals, base, given
+
+
+def number_of(packed: bytes) -> int:
+    """The place of a chunk among those of its job."""
+    return int(pa.ipc.open_stream(packed).schema.metadata[_NUMBER])
+
+
+def answer_of(orders: list[int], effects: Mapping[int, Effects], unsettled: set[int]) -> bytes:
+    rows: list[tuple[Any, ...]] = []
+    heads: dict[tuple[Any, ...], int] = {}
+    for index, made in effects.items():
+        if index in unsettled:
+            continue
+        for action in made:
+            if isinstance(action, ResetSlice):
+                head = heads.setdefault(("reset", action.rule, action.slicing, None, None), len(heads))
+                rows.append((index, head, None, action.value, None, None))
+                continue
+            rule, queue, form, type, properties, body, slices, entries, delay, failed, _, undo = action
+            placed = slices or entries or delay is not None
+            kind = "undo" if undo else "failure" if failed else "placed" if placed else "enqueue"
+            head = heads.setdefault((kind, rule, queue, form, type), len(heads))
+            places = json.dumps((slices, entries)) if placed else None
+            rows.append((index, head, properties, body, places, delay))
+    columns = zip(*rows, strict=True) if rows else [()] * len(_ANSWER)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, _ANSWER, strict=True)]
+    told = json.dumps({"heads": list(heads), "unsettled": list(unsettled), "orders": orders})
+    return stream(pa.RecordBatch.from_arrays(arrays, schema=_ANSWER.with_metadata({_TOLD: told})))
+
+
+def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int]]:
+    """Actions by the number of their message, the messages that did not settle, and all that were evaluated."""
+    rows = pa.ipc.open_stream(answer).read_all()
+    told = json.loads(rows.schema.metadata[_TOLD])
+    heads = [(kind, tuple(head)) for kind, *head in told["heads"]]
+    effects: dict[int, list[Action]] = {}
+    columns = [column.to_pylist() for column in rows.columns]
+    for index, number, properties, body, places, delay in zip(*columns, strict=True):
+        kind, head = heads[number]
+        made: Action
+        if kind == "enqueue":  # the constructor's half cost counts here
+            made = tuple.__new__(Enqueue, (*head, properties, body, *PLAIN))
+        elif kind == "reset":
+            made = ResetSlice(head[0], head[1], body)
+        else:
+            slices, entries = map(_pairs, json.loads(places)) if places else ((), ())
+            rule, queue, form, type = head
+            made = Enqueue(rule, queue, form, type, properties, body, slices, entries, delay, kind == "failure")
+            if kind == "undo":
+                made = made._replace(compensates=True)
+        if index in effects:
+            effects[index].append(made)
+        else:
+            effects[index] = [made]
+    return effects, set(told["unsettled"]), told["orders"]
+
+
+def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, value) for name, value in lists])

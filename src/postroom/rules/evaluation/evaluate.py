@@ -1,0 +1,319 @@
+"""Evaluating a chunk of arrivals: one query for all messages of a queue, round by round until they are settled.
+
+This runs in a worker. It gets everything it needs with the chunk and yields effects; it touches nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from postroom.engine.steps.effects import PLAIN, Action, Arrival, Document, Effects, Enqueue, ResetSlice
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
+from postroom.engine.steps.serial import Timeline, settle
+from postroom.errors import BodyError, PropertyInvalid
+from postroom.limits import (
+    BODY_BYTES_MAX,
+    ECHO_PASSES_MAX,
+    ERROR_DEPTH_MAX,
+    MESSAGE_ACTIONS_MAX,
+    MESSAGE_OUTPUT_BYTES_MAX,
+    TASK_ROUNDS_MAX,
+)
+from postroom.model.body import Format, check_body
+from postroom.model.key import key_text
+from postroom.model.message import NO_PROPERTIES, check_properties
+from postroom.model.moment import to_datetime, to_iso
+from postroom.model.xml import is_harmless
+from postroom.model.xmltext import attribute
+from postroom.rules import entries as admission
+from postroom.rules.compilation.plan import Plan, QueuePlan, Target
+from postroom.rules.entries import Candidate, Entry
+from postroom.rules.evaluation.exchange import Answer, Made, answer, batch, by_template, element, parts
+from postroom.rules.evaluation.sets import Base, Sets
+from postroom.rules.evaluation.xquery import TOO_MUCH, Evaluator, QueryFailed, saxon
+
+_TOO_MUCH_MAX = 6  # then nothing more is evaluated
+_SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes
+#: A new message before its body: rule, queue, format, type, properties. Behind it there is nothing of note.
+_Ready = tuple[str, str, str, str | None, str]
+
+
+def evaluate_chunk(
+    plan: Plan, arrivals: Sequence[Arrival], base: Base, given: Timeline | None = None
+) -> tuple[dict[int, Effects], set[int]]:
+    """The effects of a chunk's messages as if they came one after another, and those that did not settle."""
+    chunk = _Chunk(plan, base)
+    return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given, guessing=True)
+
+
+def evaluate_alone(
+    plan: Plan, arrivals: Sequence[Arrival], base: Base, evaluator: Evaluator | None = None
+) -> dict[int, Effects]:
+    """The effects of each message as if it were the only one."""
+    found: dict[int, Effects] = {}
+    for some in _Chunk(plan, base, evaluator).round(arrivals, {}):
+        found.update(some)
+    return found
+
+
+class _Chunk:
+    def __init__(self, plan: Plan, base: Base, evaluator: Evaluator | None = None) -> None:
+        self._plan = plan
+        self._base = base
+        self._evaluator = evaluator or saxon()
+        self._too_much = 0  # how often evaluation was ended
+        self._ready: dict[str, dict[str, _Ready]] = {}  # by queue
+
+    def round(self, arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
+        """Every arrival against what is known, none seeing the others of this round."""
+        by_queue: defaultdict[str, list[Arrival]] = defaultdict(list)
+        for arrival in arrivals:
+            if arrival.failure is not None:
+                yield {arrival.order: self._failed(arrival, Failure("system", "PR0005", arrival.failure))}
+            elif arrival.queue in self._plan.echoes:
+                yield {arrival.order: self._echoed(arrival)}
+            else:
+                by_queue[arrival.queue].append(arrival)
+        for queue, some in by_queue.items():
+            yield from self._evaluate(self._plan.queues[queue], some, known)
+
+    def _evaluate(
+        self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline
+    ) -> Iterator[Mapping[int, Effects]]:
+        if self._too_much > _TOO_MUCH_MAX:
+            failure = Failure("system", TOO_MUCH, "it was not evaluated: others before it took too long")
+            yield {arrival.order: self._failed(arrival, failure) for arrival in arrivals}
+            return
+        sets = Sets(self._plan, self._base, known, arrivals)
+        shown = [self._message(plan, arrival, sets) for arrival in arrivals]
+        document = batch(shown, sets.elements)
+        try:
+            try:
+                said = self._evaluator.run(plan.query, document, self._plan.collections)
+            except QueryFailed as error:
+                if error.code != "XTDE3530":
+                    raise
+                # A rule failed when a part of its answer was written: now all are held back until they are whole.
+                said = self._evaluator.run(plan.careful, document, self._plan.collections)
+        except QueryFailed as error:
+            yield from self._taken_apart(plan, arrivals, known, error)
+            return
+        told = zip(arrivals, parts(said, self._plan.mark), strict=True)
+        found = ((arrival.order, self._effects(plan, arrival, part)) for arrival, part in told)
+        if plan.reads:
+            yield from ({order: effects} for order, effects in found)
+        else:
+            yield dict(found)
+
+    def _taken_apart(
+        self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline, error: QueryFailed
+    ) -> Iterator[Mapping[int, Effects]]:
+        """Not a rule's own error, for those are caught: find whose it is."""
+        too_much = error.code == TOO_MUCH
+        self._too_much += too_much
+        if len(arrivals) > 1:
+            size = -(-len(arrivals) // (8 if too_much else 2))
+            for start in range(0, len(arrivals), size):
+                yield from self._evaluate(plan, arrivals[start : start + size], known)
+            return
+        rule = plan.rules[0] if len(plan.rules) == 1 else None
+        failure = Failure("system" if too_much else "application", error.code, error.what, rule)
+        yield {arrivals[0].order: self._failed(arrivals[0], failure)}
+
+    def _message(self, plan: QueuePlan, arrival: Arrival, sets: Sets) -> str:
+        """One message in the document of the query, with what its rules may ask about it."""
+        document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
+        if plan.bare:
+            return f"<m>{element(document, self._plan)}</m>"
+        said = ["<m"]
+        properties: dict[str, Any] = {}
+        if plan.properties or plan.inherited or plan.slicings or plan.system:
+            properties = admission.stored(arrival.properties)
+        for number, read in enumerate(arrival.reads):
+            said.append(f' s{number}="{sets.number(arrival.order, read)}"')
+        for number, (_, name) in enumerate(plan.slicings):
+            if name in properties:
+                said.append(f' k{number}="{attribute(admission.text_of(properties[name]))}"')
+        has = " ".join(name for name in plan.inherited if name in properties)
+        if has:
+            said.append(f' h="{has}"')
+        said += [
+            f' {name}="{attribute(value)}"'
+            for name in plan.system
+            if (value := _system(name, arrival, properties)) is not None
+        ]
+        place = sets.place(arrival.key)
+        said.append(">" if place is None else f' d="{place}">')
+        said += [
+            f"<p{admission.attributes(name, properties[name])}</p>" for name in plan.properties if name in properties
+        ]
+        return f"{''.join(said)}{element(document, self._plan) if place is None else ''}</m>"
+
+    # --- from answers to effects ---
+
+    def _effects(self, plan: QueuePlan, arrival: Arrival, part: str) -> Effects:
+        if not part:
+            return ()
+        short = len(part) < min(_SMALL, MESSAGE_OUTPUT_BYTES_MAX)
+        if short and "connection" not in arrival.properties:  # most messages of most programs
+            made = by_template(part, self._plan.mark)
+            ready = self._ready.get(plan.queue) or self._make_ready(plan)
+            known = made is not None and {number for number, _ in made} <= ready.keys()
+            if made and known and len(made) <= MESSAGE_ACTIONS_MAX and all(is_harmless(body) for _, body in made):
+                # The constructor's half cost counts here.
+                return tuple([tuple.__new__(Enqueue, (*ready[number], body, *PLAIN)) for number, body in made])
+        return self._worked_out(plan, arrival, answer(part, self._plan.mark, plan.templates))
+
+    def _make_ready(self, plan: QueuePlan) -> Mapping[str, _Ready]:
+        """By their numbers, the templates whose messages enter their queues without any work."""
+        ready = self._ready[plan.queue] = {}
+        for number, (rule, queue, properties) in enumerate(plan.templates):
+            made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "<x/>", properties), {})
+            if isinstance(made, Enqueue) and self._plan.target(queue).plain:
+                ready[str(number)] = made[:5]
+        return ready
+
+    def _worked_out(self, plan: QueuePlan, arrival: Arrival, told: Answer) -> Effects:
+        size = sum(len(made.body) for made in told.made)
+        if len(told.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
+            what = f"{len(told.made)} actions with {size} characters; the budget of one message is smaller"
+            return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[told.made[0].rule]))
+        trigger = admission.stored(arrival.properties)
+        found: list[Action] = []
+        number, code, description = told.failed or (len(plan.rules), "", "")
+        for made in told.made:
+            if made.rule >= number:
+                break
+            rule = plan.rules[made.rule]
+            if made.slicing is not None:
+                found.append(ResetSlice(rule, made.slicing, made.value))
+                continue
+            action = self._enqueue(rule, made, trigger, arrival.type if made.same else None)
+            if isinstance(action, Failure):
+                return self._failed(arrival, action)
+            found.append(action)
+        if told.failed is not None:  # only now: the first rule that fails is the one that is told
+            return self._failed(arrival, Failure("application", code, description, plan.rules[number]))
+        return tuple(found)
+
+    def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any], type: str | None = None) -> Enqueue | Failure:
+        if self._plan.known and made.queue not in self._plan.known:
+            return Failure("system", "PR0007", f"the queue {made.queue} is gone", rule)
+        try:  # as for a message from outside
+            if not is_harmless(made.body) or made.format != "xml":
+                check_body(made.body, Format(made.format))
+        except BodyError as error:
+            return Failure("message", error.code, str(error), rule)
+        if made.compensates:  # it is worked on where it enters its queue, if it ever does
+            return Enqueue(rule, made.queue, made.format, type, NO_PROPERTIES, made.body, compensates=True)
+        target = self._plan.target(made.queue)
+        if target.plain and "connection" not in trigger and len(made.body) < _SMALL:  # most messages of most programs
+            try:
+                said = _set_by_rule(rule, tuple(made.properties))
+                return Enqueue(rule, made.queue, made.format, type, said, made.body)
+            except PropertyInvalid as error:
+                return Failure("message", error.code, str(error), rule)
+        properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
+        properties |= admission.inherited(target, trigger, properties)
+        document = Document(0, made.format, type, made.body)
+        entry = admission.finish(self._plan, target, properties, _made_by(rule, trigger), tuple(made.entries), document)
+        if isinstance(entry, Failure):
+            return Failure(entry.kind, entry.code, entry.description, rule)
+        return _entering(rule, target, document, entry)
+
+    def _echoed(self, arrival: Arrival) -> Effects:
+        """A message whose time in an echo queue is over goes on to its target, with what was set on it."""
+        trigger = admission.stored(arrival.properties)
+        goal = str(trigger.get("target"))
+        if self._plan.known and goal not in self._plan.known:
+            return self._failed(arrival, Failure("system", "PR0004", f"the target queue {goal} is gone"))
+        target = self._plan.target(goal)
+        passes = trigger.get("echoes", 0) + 1
+        if target.echo and passes > ECHO_PASSES_MAX:
+            why = f"it went from one echo queue to another {passes - 1} times; the last target is the echo queue {goal}"
+            return self._failed(arrival, Failure("application", "PR0004", why))
+        fixed = {each.name for each in target.properties if each.fixed}
+        skipped = fixed | admission.RESERVED | (set() if target.echo else {"target", "timeout"})
+        explicit = {name: value for name, value in trigger.items() if name not in skipped}
+        document = Document(0, arrival.format, arrival.type, arrival.body)
+        system = _made_by(str(trigger.get("rule", arrival.queue)), trigger)
+        if target.echo:
+            system["echoes"] = passes
+        entry = self._admit(target, document, explicit, system)
+        if isinstance(entry, Failure):
+            return self._failed(arrival, entry)
+        return (_entering(arrival.queue, target, document, entry),)
+
+    def _failed(self, arrival: Arrival, failure: Failure) -> Effects:
+        """An error message in the place of everything else, in the most specific error queue that can take it."""
+        trigger = admission.stored(arrival.properties)
+        counted = trigger.get("errors", 0)  # a queue without admission: a sender may have written anything there
+        depth = (max(counted, 0) if type(counted) is int else 0) + 1
+        original = Document(arrival.key, arrival.format, arrival.type, arrival.body)
+        document = Document(0, "xml", None, error_body(failure, arrival.queue, arrival.key, original))
+        system = {**_made_by(failure.rule or arrival.queue, trigger), "errors": depth}
+        levels = self._plan.errors_of(arrival.queue, failure.rule)
+        for queue in levels if depth <= ERROR_DEPTH_MAX else ():
+            if self._plan.known and queue not in self._plan.known:
+                continue
+            target = self._plan.target(queue)
+            taken = admission.inherited(target, trigger, {})
+            entry = self._admit(target, document, taken, system)
+            if isinstance(entry, Entry):
+                return (_entering(failure.rule or arrival.queue, target, document, entry)._replace(failed=True),)
+        entry = self._admit(Target(SYSTEM_ERRORS), document, {}, system)
+        assert isinstance(entry, Entry)
+        made = _entering(failure.rule or arrival.queue, Target(SYSTEM_ERRORS), document, entry)
+        return (made._replace(failed=True),)
+
+    def _admit(
+        self, target: Target, document: Document, explicit: Mapping[str, Any], system: Mapping[str, Any]
+    ) -> Entry | Failure:
+        return admission.admit(self._plan, target, [Candidate(document, explicit, system)], self._evaluator)[0]
+
+
+@lru_cache(maxsize=1000)
+def _set_by_rule(rule: str, properties: tuple[tuple[str, str | None, str], ...]) -> str:
+    """The properties of a message for a queue that has none of its own; most messages of a rule have the same."""
+    target = Target("")
+    given = {name: admission.value_of(name, kind, text, target) for name, kind, text in properties}
+    return check_properties({**given, "rule": rule})
+
+
+def _entering(rule: str, target: Target, document: Document, entry: Entry) -> Enqueue:
+    return Enqueue(
+        rule,
+        target.queue,
+        document.format,
+        document.type,
+        entry.properties,
+        document.body,
+        entry.slices,
+        entry.entries,
+        entry.delay,
+    )
+
+
+def _made_by(rule: str, trigger: Mapping[str, Any]) -> dict[str, Any]:
+    system = {"rule": rule}
+    if "connection" in trigger:
+        system["connection"] = trigger["connection"]
+    return system
+
+
+def _system(name: str, arrival: Arrival, properties: Mapping[str, Any]) -> str | None:
+    if name == "key":
+        return key_text(arrival.key)
+    if name == "queue":
+        return arrival.queue
+    if name == "cause":
+        return None if arrival.cause is None else key_text(arrival.cause)
+    if name == "created":
+        return to_iso(to_datetime(arrival.created))
+    if name == "size":
+        return str(len(arrival.body.encode()))
+    value = properties.get(name)
+    return None if value is None else str(value)

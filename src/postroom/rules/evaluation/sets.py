@@ -1,0 +1,142 @@
+"""The messages that those of one query look at: each is written once, and a set says where its messages stand.
+
+A message that several sets lead to is one message to a rule: it is the same node, and all are in the order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import TopologicalSorter
+from itertools import chain, pairwise
+
+from postroom.engine.steps.effects import Arrival, Change, Document, Granule
+from postroom.engine.steps.serial import Timeline, before
+from postroom.rules.compilation.plan import Plan
+from postroom.rules.evaluation.exchange import element
+
+#: The sets of a chunk as they stood when it was claimed.
+Base = Mapping[Granule, Sequence[Document]]
+#: A message by what made it (-1 if it is stored) and its place there.
+_Known = tuple[int, int, str]
+_Run = tuple[int, int]  # first place and length
+
+
+class Sets:
+    def __init__(self, plan: Plan, base: Base, known: Timeline, arrivals: Iterable[Arrival]) -> None:
+        self._base = base
+        self._known = known
+        self._numbers: dict[object, int] = {}
+        self._places: dict[_Known, int] = {}  # from 1
+        self._by_key: dict[int, int] = {}
+        self._histories: dict[Granule, tuple[int, list[_Run]]] = {}
+        self.elements: list[str] = []
+        granules = dict.fromkeys(granule for arrival in arrivals if arrival.reads for granule in arrival.granules)
+        there = {_stored(granule, each): each for granule in granules for each in base.get(granule, ())}
+        made = {_made(each): each.document for granule in granules for each in known.get(granule, ()) if each.document}
+        for one in chain(_in_order(_lists(plan, base, granules)), sorted(made)):
+            document = there[one] if one in there else made[one]
+            if document.format == "json" and document.type is None and document.body.strip() == "null":
+                continue  # it is nothing: no item
+            self.elements.append(element(document, plan))
+            self._places[one] = len(self.elements)
+            if document.key:
+                self._by_key[document.key] = len(self.elements)
+
+    def place(self, key: int) -> int | None:
+        """Where a message stands that is looked at; None if it is in no set."""
+        return self._by_key.get(key)
+
+    def number(self, index: int, read: Sequence[Granule]) -> int:
+        """The number of the set that a message sees, by what it reads."""
+        seen = tuple([(granule, len(before(index, self._known.get(granule, ())))) for granule in read])
+        found = self._numbers.get(seen)
+        if found is None:
+            found = self._numbers[seen] = len(self._numbers)
+            self.elements.append(f'<s id="{found}" d="{self._runs(seen)}"/>')
+        return found
+
+    def _runs(self, seen: Sequence[tuple[Granule, int]]) -> str:
+        """Where the messages of a set stand: runs of neighbours, each with its length."""
+        if len(seen) == 1:
+            runs: Iterable[_Run] = self._history(*seen[0])
+        else:  # entries of an index: a message that two of them lead to is one message, and all are in their order
+            inside = {
+                place
+                for each in seen
+                for start, length in self._history(*each)
+                for place in range(start, start + length)
+            }
+            runs = _run_together(sorted(inside))
+        return " ".join([f"{start}+{length}" for start, length in runs])
+
+    def _history(self, granule: Granule, count: int) -> list[_Run]:
+        """A set after so many changes: a reset has emptied it, a new message stands at the end.
+
+        Messages look at it in their order, so that each time little is added to what was there before.
+        """
+        done, runs = self._histories.get(granule, (-1, []))
+        if not 0 <= done <= count:
+            stored = [self._places.get(_stored(granule, each), 0) for each in self._base.get(granule, ())]
+            done, runs = 0, _run_together([place for place in stored if place])
+        for change in self._known.get(granule, ())[done:count]:
+            place = None if change.document is None else self._places.get(_made(change), 0)
+            if place is None:
+                runs = []
+            elif place:
+                _add(runs, place)
+        self._histories[granule] = (count, runs)
+        return runs
+
+
+def _run_together(places: Iterable[int]) -> list[_Run]:
+    """
+    >>> _run_together([1, 2, 3, 7, 9, 10])
+    [(1, 3), (7, 1), (9, 2)]
+    """
+    runs: list[_Run] = []
+    for place in places:
+        _add(runs, place)
+    return runs
+
+
+def _add(runs: list[_Run], place: int) -> None:
+    if runs and place == sum(runs[-1]):
+        runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+    else:
+        runs.append((place, 1))
+
+
+def _stored(granule: Granule, document: Document) -> _Known:
+    return (-1, document.key or document.place, "" if document.key else granule.name)
+
+
+def _made(change: Change) -> _Known:
+    assert change.document is not None
+    return (change.at, change.document.place, "")
+
+
+def _lists(plan: Plan, base: Base, granules: Iterable[Granule]) -> list[list[_Known]]:
+    """The messages of each queue that are looked at, and of each slice, in their order."""
+    by_queue: defaultdict[str, dict[_Known, int]] = defaultdict(dict)
+    lists: list[list[_Known]] = []
+    for granule in granules:
+        found = {_stored(granule, each): each.place for each in base.get(granule, ())}
+        if granule.kind == "slice":
+            lists.append(list(found))
+        else:
+            by_queue[granule.name if granule.kind == "queue" else plan.indexes[granule.name].queue] |= found
+    return [*(sorted(each, key=each.__getitem__) for each in by_queue.values()), *lists]
+
+
+def _in_order(lists: Sequence[Sequence[_Known]]) -> Iterable[_Known]:
+    """Everything that is in some list, each once, in an order that every list agrees with."""
+    filled = [each for each in lists if each]
+    if len(filled) < 2:
+        return filled[0] if filled else ()
+    graph: TopologicalSorter[_Known] = TopologicalSorter()
+    for each in filled:
+        graph.add(each[0])
+        for earlier, later in pairwise(each):
+            graph.add(later, earlier)
+    return graph.static_order()

@@ -1,0 +1,1 @@
+"""Reading rule programs: from text to tokens, expressions and frozen definitions."""

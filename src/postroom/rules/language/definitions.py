@@ -1,0 +1,261 @@
+"""What a rule program consists of: frozen definitions that remember where they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from postroom.engine.steps.failures import SYSTEM_ERRORS
+from postroom.model.definitions import Definition, Position
+
+KIND = "rules"  # the kind of these definitions in the catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A piece of XQuery with the place of its first character."""
+
+    text: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``using WS-ReliableMessaging policy wsrmpol.xml``"""
+
+    extension: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDefinition:
+    what: ClassVar[str] = "queue"
+    name: str
+    kind: str  # basic, echo, incomingGateway, outgoingGateway
+    mode: str  # persistent, transient
+    position: Position
+    module: str
+    priority: int = 0
+    schema: str | None = None  # the name of the file
+    schema_text: str | None = None  # and what it says, read when it was loaded
+    errorqueue: str | None = None
+    interface: str | None = None
+    port: str | None = None
+    policies: tuple[Policy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyValue:
+    """The queues for which a property has one value expression; without one it is set explicitly or inherited."""
+
+    queues: tuple[str, ...]
+    value: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyDefinition:
+    what: ClassVar[str] = "property"
+    name: str
+    type: str  # string, integer, …: a type of XML Schema without its prefix
+    position: Position
+    module: str
+    inherited: bool = False
+    fixed: bool = False
+    values: tuple[PropertyValue, ...] = ()
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(queue for value in self.values for queue in value.queues)
+
+    def value_for(self, queue: str) -> Expression | None:
+        for value in self.values:
+            if queue in value.queues:
+                return value.value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SlicingDefinition:
+    what: ClassVar[str] = "slicing"
+    name: str
+    property: str
+    position: Position
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionDefinition:
+    what: ClassVar[str] = "collection"
+    name: str
+    position: Position
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDefinition:
+    what: ClassVar[str] = "rule"
+    name: str
+    target: str  # a queue or a slicing
+    body: Expression
+    position: Position
+    module: str
+    errorqueue: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleDefinition:
+    """One file of definitions; they are replaced together."""
+
+    what: ClassVar[str] = "module"
+    name: str
+    position: Position
+    module: str
+    errorqueue: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemDefinition:
+    what: ClassVar[str] = "system"
+    name: str  # always "errors"
+    errorqueue: str
+    position: Position
+    module: str
+
+
+AnyDefinition = (
+    QueueDefinition
+    | PropertyDefinition
+    | SlicingDefinition
+    | CollectionDefinition
+    | RuleDefinition
+    | ModuleDefinition
+    | SystemDefinition
+)
+_CLASSES = (
+    QueueDefinition,
+    PropertyDefinition,
+    SlicingDefinition,
+    CollectionDefinition,
+    RuleDefinition,
+    ModuleDefinition,
+    SystemDefinition,
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything defined at one version, by name and in the order of definition."""
+
+    definitions: tuple[AnyDefinition, ...] = ()
+    queues: dict[str, QueueDefinition] = field(init=False)
+    properties: dict[str, PropertyDefinition] = field(init=False)
+    slicings: dict[str, SlicingDefinition] = field(init=False)
+    collections: dict[str, CollectionDefinition] = field(init=False)
+    rules: dict[str, RuleDefinition] = field(init=False)
+    modules: dict[str, ModuleDefinition] = field(init=False)
+    system: SystemDefinition | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        for attribute, kind in (
+            ("queues", QueueDefinition),
+            ("properties", PropertyDefinition),
+            ("slicings", SlicingDefinition),
+            ("collections", CollectionDefinition),
+            ("rules", RuleDefinition),
+            ("modules", ModuleDefinition),
+        ):
+            chosen = {each.name: each for each in self.definitions if isinstance(each, kind)}
+            object.__setattr__(self, attribute, chosen)
+        systems = [each for each in self.definitions if isinstance(each, SystemDefinition)]
+        object.__setattr__(self, "system", systems[-1] if systems else None)
+
+    def __bool__(self) -> bool:
+        return bool(self.definitions)
+
+    def with_modules(self, new: Iterable[AnyDefinition]) -> Program:
+        """This program with some modules replaced by new ones; the others stay."""
+        new = tuple(new)
+        replaced = {each.module for each in new}
+        return Program((*(each for each in self.definitions if each.module not in replaced), *new))
+
+    def slicings_of(self, queue: str) -> Iterator[SlicingDefinition]:
+        """The slicings whose property messages of a queue may have."""
+        return (slicing for slicing in self.slicings.values() if queue in self.sliced(slicing))
+
+    def sliced(self, slicing: SlicingDefinition) -> tuple[str, ...]:
+        """The queues whose messages set off the rules of a slicing."""
+        known = self.properties.get(slicing.property)
+        if known is not None:
+            return known.queues
+        # The connection of a message goes over to whatever rules make of it, in any queue; but what is in an outgoing
+        # gateway waits for its partner, and what is in an echo queue for its time.
+        return tuple(each.name for each in self.queues.values() if each.kind in ("basic", "incomingGateway"))
+
+    def properties_of(self, queue: str) -> list[PropertyDefinition]:
+        return [each for each in self.properties.values() if queue in each.queues]
+
+    def rules_of(self, queue: str) -> list[RuleDefinition]:
+        """The rules that a message of a queue sets off, those of its slicings too, in the order of definition."""
+        slicings = {slicing.name for slicing in self.slicings_of(queue)}
+        return [rule for rule in self.rules.values() if rule.target == queue or rule.target in slicings]
+
+    @property
+    def watched(self) -> dict[str, int]:
+        """The queues whose messages the engine takes, with their priorities."""
+        names: dict[str, int] = {}
+        for rule in self.rules.values():
+            slicing = self.slicings.get(rule.target)
+            for queue in self.sliced(slicing) if slicing else (rule.target,):
+                definition = self.queues.get(queue)
+                names[queue] = definition.priority if definition else 0
+        return names
+
+    def error_queues(self, queue: str, rule: str | None) -> list[str]:
+        """Where an error of a message of this queue may go: the most specific first, the built-in one last."""
+        defined = self.queues.get(queue)
+        made_by = self.rules.get(rule) if rule else None
+        module = self.modules.get(made_by.module if made_by else defined.module if defined else "")
+        levels = [
+            made_by.errorqueue if made_by else None,
+            defined.errorqueue if defined else None,
+            module.errorqueue if module else None,
+            self.system.errorqueue if self.system else None,
+        ]
+        # An error in handling errors goes one level up, never back into the queue it came from.
+        return [*dict.fromkeys(level for level in levels if level and level != queue), SYSTEM_ERRORS]
+
+
+def as_catalog(definition: AnyDefinition) -> Definition:
+    body = {each.name: getattr(definition, each.name) for each in fields(definition) if each.name != "position"}
+    return Definition(
+        KIND, f"{definition.what} {definition.name}", {"what": definition.what, **_plain(body)}, definition.position
+    )
+
+
+def from_catalog(definition: Definition) -> AnyDefinition:
+    body = dict(definition.body)
+    what = body.pop("what")
+    kind = next(each for each in _CLASSES if each.what == what)
+    if what == "queue":
+        body["policies"] = tuple(Policy(**each) for each in body["policies"])
+    if what == "property":
+        body["values"] = tuple(
+            PropertyValue(tuple(each["queues"]), Expression(**each["value"]) if each["value"] else None)
+            for each in body["values"]
+        )
+    if what == "rule":
+        body["body"] = Expression(**body["body"])
+    return kind(position=definition.position or Position("", 1), **body)
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and tuples as JSON has them."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return value

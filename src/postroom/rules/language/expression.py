@@ -1,0 +1,472 @@
+"""The reader of rule bodies: text → body.
+
+Saxon compiles the XQuery. What is read here is what Saxon cannot know: where ``do enqueue`` and ``do reset`` stand and
+whether they may, and where an ``else`` is missing. The reader knows how far each kind of expression reaches and no
+more; what it lets pass, Saxon still judges. It is a recursive descent whose functions are generators: each yields the
+part it wants read next, so depth costs no stack and is bounded by a limit of our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from postroom.limits import RULE_DEPTH_MAX
+from postroom.rules.language import functions
+from postroom.rules.language.body import ELSE, Binding, Body, Call, Compensate, Enqueue, Reset, Span, With
+from postroom.rules.language.operands import ACTIONS, STATEMENTS, Operands, Walk
+from postroom.rules.language.scope import Bound, plain
+from postroom.rules.language.tokens import Namespace, Token, Unreadable, namespaces, tokens_before
+from postroom.store.tables.spheres import ABORTING
+
+
+def read(text: str, start: int, end: int) -> Body:
+    """The structure of the body ``text[start:end]``; Unreadable says what is wrong and where."""
+    found, problem = tokens_before(text, start, end)
+    if problem is None:
+        return _named(_Reader(found, end).body(), namespaces(text, start, end))
+    try:
+        # A brace too many shows its effect late: what is wrong before it is what the user wants to hear of.
+        _Reader(found, problem.offset).body()
+    except Unreadable as earlier:
+        if earlier.offset < problem.offset:
+            raise earlier from problem
+    raise problem
+
+
+def _named(body: Body, declared: list[Namespace]) -> Body:
+    """With what calls mean, not with what they are written as: a constructor can make a prefix mean anything."""
+
+    def meant(call: Call) -> Call:
+        here = {each.prefix: each.uri for each in declared if each.start <= call.start < each.end}
+        return replace(call, name=functions.canonical(call.name, here))
+
+    return replace(body, calls=tuple(map(meant, body.calls)))
+
+
+_PROLOG: Final = {
+    "xquery": {"version", "encoding"},
+    "module": {"namespace"},
+    "import": {"schema", "module"},
+    "declare": {"namespace", "default", "variable", "function", "option", "context", "base-uri", "boundary-space"}
+    | {"construction", "ordering", "copy-namespaces", "decimal-format", "%"},
+}
+
+
+class _Reader(Operands):
+    """One pass over the tokens."""
+
+    def __init__(self, found: list[Token], end: int) -> None:
+        super().__init__(found, end)
+        self.depth = 0
+        self.enqueues: list[Enqueue] = []
+        self.resets: list[Reset] = []
+        self.missing: list[int] = []
+        self.lists: list[Span] = []
+        self.closings: list[tuple[int, str]] = []
+        self.bounds: list[Bound] = []
+        self.values: list[Span] = []
+        self.comma: int | None = None
+
+    def body(self) -> Body:
+        if not self.tokens:
+            raise Unreadable("the body is empty", self.end.start)
+        self._refuse_prolog()
+        walks: list[Walk] = [self._outermost()]
+        while walks:
+            part = next(walks[-1], None)
+            if part is None:
+                walks.pop()
+            else:
+                walks.append(part)
+        if self.at < len(self.tokens):
+            self.unexpected("an operator or the end of the body")
+        return Body(
+            conditional=self._conditional(),
+            updating=bool(self.actions),
+            enqueues=tuple(self.enqueues),
+            resets=tuple(self.resets),
+            missing_else=tuple(self.missing),
+            lists=tuple(self.lists),
+            closings=tuple(self.closings),
+            calls=tuple(sorted(self.calls, key=lambda call: call.start)),
+            bindings=tuple(
+                Binding(
+                    bound.kind,
+                    bound.name,
+                    bound.value,
+                    Span(bound.value.end, bound.end),
+                    tuple(bound.uses),
+                    bound.outer,
+                    bound.regrouped,
+                )
+                for bound in sorted(self.bounds, key=lambda bound: bound.value)
+            ),
+            values=tuple(self.values),
+            comma=self.comma,
+            constructors=tuple(self.constructors),
+        )
+
+    def _refuse_prolog(self) -> None:
+        first, second = self.peek(), self.peek(1)
+        if first.kind == "name" and second.text in _PROLOG.get(first.text, ()):
+            raise Unreadable(f"a body is one expression and cannot begin with {first.text} {second.text}", first.start)
+
+    def _conditional(self) -> bool:
+        """Whether all is one if, perhaps in parentheses."""
+        first, last = 0, len(self.tokens) - 1
+        while self.symbol_at(first, "(") and self.ends.get(first) == last:
+            first, last = first + 1, last - 1
+        return self.tokens[first].text == "if" and self.ends.get(first) == last
+
+    # --- expressions ---
+
+    def _outermost(self) -> Walk:
+        yield self._single("")
+        while self.symbol(","):
+            self.comma = self.peek().start if self.comma is None else self.comma
+            self.at += 1
+            yield self._single("")
+
+    def _single(self, place: str) -> Walk:
+        first, values = self.at, len(self.values)
+        self.depth += 1
+        if self.depth > RULE_DEPTH_MAX:
+            raise Unreadable(f"expressions are nested deeper than {RULE_DEPTH_MAX}", self.peek().start)
+        yield self._chosen(place)
+        self.depth -= 1
+        if not place and self.ends.get(first) != self.at - 1:
+            del self.values[values:]
+            self.values.append(self.since(first))
+
+    def _chosen(self, place: str) -> Walk:
+        """The kind of expression, told by its first two tokens."""
+        token, follow = self.peek(), self.peek(1)
+        if token.kind != "name":
+            return self._operators(place)
+        if token.text == "do" and follow.kind == "name" and follow.text in ACTIONS:
+            return self._action(place)
+        if token.text in STATEMENTS and self.symbol("(", 1):
+            return {"if": self._if, "switch": self._switch, "typeswitch": self._typeswitch}[token.text](place)
+        if token.text in ("for", "let") and self._clause():
+            return self._flwor(place)
+        if token.text in ("some", "every") and follow.kind == "variable":
+            return self._quantified()
+        if token.text == "try" and self.symbol("{", 1):
+            return self._try()
+        return self._operators(place)
+
+    # --- actions ---
+
+    def _action(self, place: str) -> Walk:
+        first, verb = self.at, self.peek(1).text
+        if place:
+            raise Unreadable(f"do {verb} cannot stand {place}", self.peek().start)
+        self.actions.append(self.peek().start)
+        self.at += 2
+        yield {"enqueue": self._enqueue, "reset": self._reset, "abort": self._vote}[verb](first)
+        self._passes_on(first)
+        if self._goes_on():
+            self._refuse_actions(len(self.actions) - 1)
+
+    def _enqueue(self, first: int) -> Walk:
+        keyword, place, begin = self.since(first), "inside another do enqueue", self.at
+        self.ours = "into"
+        yield self._single(place)
+        self.ours = "with"
+        value, begin = self.since(begin), self.at
+        self.need_word("into")
+        queue = self.need_name("the name of a queue")
+        into = self.since(begin)
+        properties: list[With] = []
+        while self.word("with"):
+            begin = self.at
+            self.at += 1
+            name = self.need_name("the name of a property")
+            self.need_word("value")
+            clause, begin = self.since(begin), self.at
+            yield self._single(place)
+            properties.append(With(name.text, name.start, clause, self.since(begin)))
+        undo: list[Compensate] = []
+        if self.word("compensate") and self.word("with", 1):
+            yield self._compensate(place, undo)
+        self.ours = ""
+        made = Enqueue(self.since(first), keyword, value, into, queue.text, queue.start, tuple(properties), *undo)
+        self.enqueues.append(made)
+
+    def _compensate(self, place: str, found: list[Compensate]) -> Walk:
+        begin = self.at
+        self.at += 2
+        keyword, begin = self.since(begin), self.at
+        self.ours = "into"
+        yield self._single(place)
+        value, begin = self.since(begin), self.at
+        self.need_word("into")
+        queue = self.need_name("the name of a queue")
+        found.append(Compensate(keyword, value, self.since(begin), queue.text, queue.start))
+
+    def _vote(self, first: int) -> Walk:
+        """A vote is a message for the state that the sphere is to be in."""
+        self.need_word("sphere")
+        keyword, begin = self.since(first), self.at
+        yield self._single("inside a do abort sphere")
+        value = self.since(begin)
+        into = Span(value.end, value.end)
+        start = self.tokens[first].start
+        self.enqueues.append(Enqueue(self.since(first), keyword, value, into, ABORTING, start, ()))
+
+    def _reset(self, first: int) -> Walk:
+        name, ends = self.peek(), self.peek().text in ("else", "case", "default")
+        if name.kind != "name" or ends or (self._operator() and not self.word("key", 1)):
+            self.resets.append(Reset(self.since(first), self.since(first), None, self.tokens[first].start, None))
+            return
+        self.need_name("the name of a slicing")
+        self.need_word("key")
+        keyword, begin = self.since(first), self.at
+        yield self._single("inside a do reset")
+        self.resets.append(Reset(self.since(first), keyword, name.text, name.start, self.since(begin)))
+
+    # --- conditions ---
+
+    def _if(self, place: str) -> Walk:
+        first = self.at
+        self.at += 1
+        yield self._enclosed("in a condition", "(")
+        self.need_word("then")
+        yield self._listed(place)
+        if self.skip_word("else"):
+            yield self._listed(place)
+        else:
+            self.missing.append(self.tokens[self.at - 1].end)
+            self.closings.append((self.missing[-1], ELSE))
+        self._passes_on(first)
+
+    def _listed(self, place: str) -> Walk:
+        """A branch. Outside of all brackets it may be a list of actions, as the paper writes it: a body is one
+        conditional, so that a comma there can mean nothing else."""
+        begin = self.at
+        yield self._single(place)
+        if place or self.brackets or not self.symbol(","):
+            return
+        while self.skip_symbol(","):
+            yield self._single(place)
+        self.lists.append(self.since(begin))
+        self.closings.append((self.lists[-1].end, ")"))
+
+    def _switch(self, place: str) -> Walk:
+        first = self.at
+        self.at += 1
+        yield self._enclosed("in a condition", "(")
+        if not self.word("case"):
+            self.unexpected("case")
+        while self.skip_word("case"):
+            yield self._inner("in a condition")
+            if not self.word("case"):
+                self.need_word("return")
+                yield self._inner(place)
+        self.need_word("default")
+        self.need_word("return")
+        yield self._single(place)
+        self._passes_on(first)
+
+    def _typeswitch(self, place: str) -> Walk:
+        first = self.at
+        self.at += 1
+        yield self._enclosed("in a condition", "(")
+        if not self.word("case"):
+            self.unexpected("case")
+        while self.skip_word("case"):
+            names = self._case_variable()
+            if names:
+                self.need_word("as")
+            self._type()
+            while self.skip_symbol("|"):
+                self._type()
+            yield self._branch(names, place)
+        self.need_word("default")
+        yield self._branch(self._case_variable(), place, last=True)
+        self._passes_on(first)
+
+    def _case_variable(self) -> list[str]:
+        return [self.take().text] if self.peek().kind == "variable" else []
+
+    def _branch(self, names: list[str], place: str, last: bool = False) -> Walk:
+        self.need_word("return")
+        self.scope.hide(names)
+        yield self._single(place) if last else self._inner(place)
+        self.scope.forget(names)
+
+    def _try(self) -> Walk:
+        place = "inside try or catch"
+        self.at += 1
+        yield self._enclosed(place)
+        if not self.word("catch"):
+            self.unexpected("catch")
+        while self.skip_word("catch"):
+            self._error_name()
+            while self.skip_symbol("|"):
+                self._error_name()
+            yield self._enclosed(place)
+
+    def _error_name(self) -> None:
+        if self.peek().kind != "name" and not self.symbol("*"):
+            self.unexpected("the name of an error")
+        self.at += 1
+
+    # --- FLWOR and quantified expressions ---
+
+    def _clause(self) -> str:
+        """The clause that begins here, or nothing."""
+        token, follow = self.peek(), self.peek(1)
+        if token.kind != "name":
+            return ""
+        if token.text in ("for", "let", "count") and follow.kind == "variable":
+            return token.text
+        if token.text == "for" and follow.text in ("tumbling", "sliding") and self.word("window", 2):
+            return "window"
+        if token.text in ("group", "order") and self.word("by", 1):
+            return token.text
+        if token.text == "stable" and self.word("order", 1):
+            return "stable"
+        return "where" if token.text == "where" else ""
+
+    def _flwor(self, place: str) -> Walk:
+        first, names = self.at, list[str]()
+        own: list[Bound] = []
+        while clause := self._clause():
+            self.at += 1
+            if clause in ("for", "let"):
+                yield self._bindings(clause, names, own)
+            elif clause == "window":
+                yield self._window(names, own)
+            elif clause == "where":
+                yield self._inner("in a where clause")
+            elif clause == "group":
+                yield self._group(names, own)
+            elif clause == "count":
+                names.append(self.take().text)
+                self.scope.hide(names[-1:])
+            else:
+                yield self._order(clause)
+        self.need_word("return")
+        yield self._listed(place)
+        self.scope.forget(names)
+        for bound in own:
+            bound.end = self.tokens[self.at - 1].end
+        self._passes_on(first)
+
+    def _bindings(self, clause: str, names: list[str], own: list[Bound]) -> Walk:
+        """``for $a in E, $b at $i in E`` or ``let $a := E, $b := E``; each is visible from its end on."""
+        while True:
+            name, positions = self.need_variable(), list[str]()
+            if clause == "for" and self.skip_word("allowing"):
+                self.need_word("empty")
+            self._declared_type()
+            if clause == "for" and self.skip_word("at"):
+                positions.append(self.need_variable())
+            yield self._bound(clause, name, names, own)
+            self.scope.hide(positions)
+            names.extend(positions)
+            if not self.skip_symbol(","):
+                return
+
+    def _bound(self, clause: str, name: str, names: list[str], own: list[Bound]) -> Walk:
+        if clause == "let":
+            self.need_symbol(":=")
+        else:
+            self.need_word("in")
+        first = self.at
+        yield self._inner(f"in a {clause} clause")
+        self._bind(clause, name, self.since(first), names, own)
+
+    def _bind(self, clause: str, name: str, value: Span, names: list[str], own: list[Bound]) -> None:
+        bound = Bound(clause, plain(name), value, outer=not self.focus)
+        self.scope.bind(bound)
+        self.bounds.append(bound)
+        own.append(bound)
+        names.append(name)
+
+    def _window(self, names: list[str], own: list[Bound]) -> Walk:
+        self.at += 2
+        name = self.need_variable()
+        self._declared_type()
+        self.need_word("in")
+        first = self.at
+        yield self._inner("in a for clause")
+        value = self.since(first)
+        if not self.word("start"):
+            self.unexpected("start")
+        while self.word("start") or self.word("end") or self.word("only"):
+            self.skip_word("only")
+            self.at += 1
+            yield self._window_edge(names)
+        self._bind("for", name, value, names, own)  # its edges do not see it
+
+    def _window_edge(self, names: list[str]) -> Walk:
+        while not self.word("when"):
+            if self.word("at") or self.word("previous") or self.word("next"):
+                self.at += 1
+            names.append(self.need_variable())
+            self.scope.hide(names[-1:])
+        self.at += 1
+        yield self._inner("in a window clause")
+
+    def _group(self, names: list[str], own: list[Bound]) -> Walk:
+        """Behind it, what the clauses before have bound is the sequence of all that is in a group."""
+        self.need_word("by")
+        while True:
+            if self.symbol(":=", 1) or self.word("as", 1):
+                name = self.need_variable()
+                self._declared_type()
+                self.need_symbol(":=")
+                yield self._inner("in a group clause")
+                self.scope.hide([name])
+                names.append(name)
+            elif self.peek().kind == "variable":
+                # What is grouped is still what was bound: a use, not a new variable.
+                self.scope.use(self.take())
+            else:
+                self.unexpected("a variable")
+            self._collation()
+            if not self.skip_symbol(","):
+                break
+        for bound in own:
+            bound.regrouped = True
+
+    def _order(self, clause: str) -> Walk:
+        if clause == "stable":
+            self.need_word("order")
+        self.need_word("by")
+        while True:
+            yield self._inner("in an order clause")
+            if self.word("ascending") or self.word("descending"):
+                self.at += 1
+            if self.skip_word("empty"):
+                if not (self.word("greatest") or self.word("least")):
+                    self.unexpected("greatest or least")
+                self.at += 1
+            self._collation()
+            if not self.skip_symbol(","):
+                return
+
+    def _collation(self) -> None:
+        if self.skip_word("collation"):
+            if self.peek().kind != "string":
+                self.unexpected("the name of a collation")
+            self.at += 1
+
+    def _quantified(self) -> Walk:
+        place, names = "inside a quantified expression", list[str]()
+        self.at += 1
+        while True:
+            name = self.need_variable()
+            self._declared_type()
+            self.need_word("in")
+            yield self._inner(place)
+            self.scope.hide([name])
+            names.append(name)
+            if not self.skip_symbol(","):
+                break
+        self.need_word("satisfies")
+        yield self._single(place)
+        self.scope.forget(names)

@@ -1,0 +1,1 @@
+"""Counters, where queues and stations meet."""

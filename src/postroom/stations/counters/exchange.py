@@ -1,0 +1,427 @@
+"""Handing over at counters: messages of queues become forms in mailboxes, and mail goes into queues.
+
+Mailboxes are at the control node, and so are all queues that anyone may use: what a counter takes, what it makes of it
+and where that goes is one commit, whichever node the station is on. A message that does not fit leads to an error
+message and nothing else. This needs no Spark: to read a message takes less than to send it to a worker.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic, perf_counter
+from typing import Any
+
+from postroom.engine.spheres import SPHERE, Fates, Made, bound_to, plainly, sphere_of
+from postroom.engine.steps.effects import Document
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
+from postroom.engine.steps.stage import Result, Turn
+from postroom.engine.steps.step import LEASE, in_use, releases
+from postroom.errors import BodyError, BodyMismatch, NodeDown
+from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
+from postroom.model.body import Format, check_text
+from postroom.model.key import key_text
+from postroom.model.message import NO_PROPERTIES, Draft, Stored
+from postroom.model.views import record
+from postroom.stations.counters.definitions import Counter, Counters, Kept, Way
+from postroom.stations.forms.catalog import Edition, Forms
+from postroom.stations.forms.filling import asks_functions, created
+from postroom.stations.forms.form import Form, Rule
+from postroom.stations.mail import mail
+from postroom.stations.places import indexing as filing
+from postroom.stations.places.network import CONTROL, Network
+from postroom.stations.places.postmarks import Marks, properties
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Batch, Change, Put, Stale, Take
+from postroom.store.kernel.handling import New
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.queues import MAILBOX, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.tracking import MAILBOXES
+
+_PAGE = 100  # messages read at once
+_PAUSE_SECONDS = 0.05  # between two looks whether functions have answered
+_FILL_SECONDS = 0.5  # that forms are filled in before some are handed over
+
+
+class Handing:
+    """A stage of the engine."""
+
+    def __init__(self, network: Network, counters: Counters) -> None:
+        self._network = network
+        self._counters = counters
+        self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
+        self._coming: dict[tuple[Kept, int], Future[_Filled]] = {}  # forms whose functions are asked, by counter
+
+    def steps(self, turn: Turn) -> Generator[Result] | None:
+        version, known = turn.store.read(self._counters.now)
+        if not known:
+            return None
+        if any(each.counter.way is Way.GIVES for each in known):
+            self._come_by()
+        some = turn.store.read(
+            lambda tx: [each for each in known if each.source not in turn.waiting and not obstacle(tx, each)]
+        )
+        return self._run(turn, version, some) if some else None
+
+    def _come_by(self) -> None:
+        """Finish what a crash has left on its way to mailboxes."""
+        for node in self._network.nodes():
+            if node == CONTROL or self._paused.get(node, 0) > monotonic():
+                continue
+            try:
+                mail.recover(self._network, node)
+            except NodeDown:
+                self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
+
+    def lag(self, tx: Transaction) -> int:
+        """How many messages wait before counters."""
+        return sum(waiting(tx, each) for each in self._counters.now(tx)[1])
+
+    def shown(self, tx: Transaction) -> list[CounterShown]:
+        """Every counter, in the order of definition."""
+        return [shown(tx, each) for each in self._counters.now(tx)[1]]
+
+    def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
+        """Nothing here runs on Spark."""
+
+    def _run(self, turn: Turn, version: int, some: Sequence[Kept]) -> Generator[Result]:
+        """One step of each counter: then others have their turn."""
+        self._coming = {each: coming for each, coming in self._coming.items() if each[0] in some and each[1] == version}
+        for kept in some:
+            began = perf_counter()
+            filled = self._filled(turn, version, kept)
+            if filled is not None and not filled.done():
+                continue
+            with turn.store.acting(f"counter {kept.counter.name}"):
+                result = self._step(turn, version, kept, None if filled is None else filled.result())
+            self._coming.pop((kept, version), None)
+            if result.messages or result.blocked:
+                yield replace(result, claimed=result.messages, seconds={"commit": perf_counter() - began})
+        if any(not coming.done() for coming in self._coming.values()):
+            wait(self._coming.values(), _PAUSE_SECONDS, FIRST_COMPLETED)
+            raise Stale  # there is more to do, soon
+
+    def _filled(self, turn: Turn, version: int, kept: Kept) -> Future[_Filled] | None:
+        """The forms that the next messages become, where functions have to be asked: beside everything else."""
+        type = kept.counter.type
+        if type is None:
+            return None
+        edition = turn.store.read(lambda tx: self._network.forms.named(tx, type))
+        if not asks_functions(edition.form):
+            return None
+        known = self._coming.get((kept, version))
+        if known is None:
+            size = min(turn.size(), COUNTER_MESSAGES, _PAGE)
+            taken = turn.store.read(partial(_peeked, kept.source, size))
+            keys = turn.store.transact("claim", lambda tx: list(tx.keys.take(len(taken)))) if taken else []
+            known = self._coming[kept, version] = Future()
+            work = partial(_fill, kept.counter, edition, taken, keys, turn.store.session.clock(), known)
+            threading.Thread(target=work, daemon=True, name=f"counter {kept.counter.name}").start()
+            wait([known], _PAUSE_SECONDS)
+        return known
+
+    def _step(self, turn: Turn, version: int, kept: Kept, ready: _Filled | None) -> Result:
+        """Once more if it meets messages of spheres that it has not locked: they are locked before queues."""
+        spheres: set[str] = set()
+
+        def work(tx: Transaction) -> Result:
+            tx.leases.check(LEASE, turn.fence)
+            tx.definitions.lock()  # a load comes before this step or after it, never in between
+            tx.nodes.lock()  # and so does a station that goes
+            if tx.definitions.version() != version:
+                raise Stale
+            return _Handover(tx, turn, kept, self._network.forms, spheres, ready).done()
+
+        while True:
+            try:
+                return turn.store.transact("counter", work)
+            except _Met as met:
+                spheres |= met.spheres
+
+
+#: By the key of a message: the key and body of the form that it becomes, or why it becomes none.
+_Filled = dict[int, tuple[int, str] | Failure]
+
+
+def _peeked(source: str, size: int, tx: Transaction) -> list[Stored]:
+    queue = tx.queues.named_to_read(source)
+    return [] if queue is None else [each for each in tx.messages.page(queue, State.UNPROCESSED, 0, size) if each.sound]
+
+
+def _fill(
+    counter: Counter, edition: Edition, taken: Sequence[Stored], keys: Sequence[int], now: int, coming: Future[_Filled]
+) -> None:
+    """Fill in forms until one has taken long: those that are ready are handed over first."""
+    found: _Filled = {}
+    began = perf_counter()
+    try:
+        for stored, key in zip(taken, keys, strict=True):
+            found[stored.key] = _form_of(counter, edition, stored, key, now)
+            if perf_counter() - began > _FILL_SECONDS:
+                break
+        coming.set_result(found)
+    except BaseException as error:
+        coming.set_exception(error)
+
+
+def _form_of(counter: Counter, edition: Edition, stored: Stored, key: int, now: int) -> tuple[int, str] | Failure:
+    try:
+        body = created(edition, fields_of(stored, edition.form), key, counter.station, now)
+        check_text(body)
+    except BodyError as refusal:
+        return failure_of(counter, refusal)
+    return key, body
+
+
+class _Met(Exception):
+    """Messages of these spheres are to be taken, too."""
+
+    def __init__(self, spheres: set[str]) -> None:
+        super().__init__()
+        self.spheres = spheres
+
+
+def waiting(tx: Transaction, kept: Kept) -> int:
+    """How many messages a counter has yet to take."""
+    source = tx.queues.named_to_read(kept.source)
+    return 0 if source is None or source.retired else source.unprocessed
+
+
+def obstacle(tx: Transaction, kept: Kept) -> str:
+    """Why a counter has nothing to do now; empty if it has."""
+    counter = kept.counter
+    source, goal = tx.queues.named_to_read(kept.source), tx.queues.named_to_read(kept.goal)
+    if tx.nodes.home(counter.station) is None:
+        return f"there is no station {counter.station} any more"
+    queue = source if counter.way is Way.TAKES else goal
+    if queue is None or queue.retired:
+        return f"there is no queue {counter.queue} any more"
+    if source is None or not source.unprocessed:
+        return "idle"
+    if releases(tx, source):
+        return ""
+    return f"{counter.queue} is on hold" if not source.releases else f"someone reads a message of {counter.queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class CounterShown:
+    """A counter and its state."""
+
+    counter: Counter
+    waiting: int
+    state: str  # open, idle, or why it does nothing
+    since: int
+
+    @property
+    def name(self) -> str:
+        """Its name, which is unique in a room."""
+        return self.counter.name
+
+    @property
+    def where(self) -> str:
+        """The file and line it was loaded from."""
+        return str(self.counter.position)
+
+    def __str__(self) -> str:
+        return str(self.counter)
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "station": self.counter.station,
+            "way": str(self.counter.way),
+            "type": self.counter.type,
+            "queue": self.counter.queue,
+            "waiting_count": self.waiting,
+            "state": self.state,
+            "where": self.where,
+            "version": self.since,
+        }
+
+
+def shown(tx: Transaction, kept: Kept) -> CounterShown:
+    state, goal = obstacle(tx, kept), tx.queues.named_to_read(kept.goal)
+    if not state:
+        state = f"waits for {kept.goal}, which is on hold" if goal and _is_closed(tx, goal) else "open"
+    return CounterShown(kept.counter, waiting(tx, kept), state, kept.since)
+
+
+def fields_of(stored: Stored, form: Form) -> dict[str, Any]:
+    """What a message says, as the fields of a form; those that the system writes are written anew."""
+    if stored.type not in (None, form.name):
+        raise BodyMismatch(type=form.name, why=f"the message is of type {stored.type}")
+    values = record(stored.body, Format(stored.format), form.type)
+    automatic = {field.name for field in form.fields if field.rule is Rule.AUTOMATIC}
+    return {name: value for name, value in values.items() if value not in (None, "") and name not in automatic}
+
+
+def failure_of(counter: Counter, refusal: BodyError) -> Failure:
+    """Why a message led to nothing but an error."""
+    return Failure("message", refusal.code, str(refusal), counter.name)
+
+
+class _Handover:
+    """One step of one counter, inside of its transaction."""
+
+    def __init__(
+        self, tx: Transaction, turn: Turn, kept: Kept, forms: Forms, spheres: set[str], ready: _Filled | None
+    ) -> None:
+        self._tx = tx
+        self._fates = Fates(tx, spheres)
+        self._turn = turn
+        self._kept = kept
+        self._forms = forms
+        self._ready = ready  # forms that were filled in before
+        self._actor = f"counter {kept.counter.name}"
+        self._changes: list[Change] = []
+        self._new: list[New] = []
+        self._bound: dict[int | None, str] = {}  # the sphere of each message that is taken
+        self._result = Result()
+
+    def done(self) -> Result:
+        """Hand over the next messages, in their order."""
+        tx, kept, result = self._tx, self._kept, self._result
+        queues = self._queues()
+        if obstacle(tx, kept):
+            return result
+        source, goal, errors = queues[kept.source], queues[kept.goal], queues[SYSTEM_ERRORS]
+        if _is_closed(tx, goal):
+            result.blocked = (source.name, goal.name)
+            return result
+        taken = self._next(source)
+        self._bound = {each.key: id for each in taken if (id := bound_to(tx, each)) is not None}
+        if unlocked := {id for id in self._bound.values() if id not in self._fates}:
+            raise _Met(unlocked)
+        handed = self._taking(taken, goal) if kept.counter.way is Way.TAKES else self._giving(taken, goal)
+        if any(isinstance(each, Failure) for each in handed) and _is_closed(tx, errors):
+            first = next(place for place, each in enumerate(handed) if isinstance(each, Failure))
+            result.blocked = (source.name, errors.name)
+            taken, handed = taken[:first], handed[:first]
+        for stored, each in zip(taken, handed, strict=True):
+            self._changes.append(Take(source, stored, sliced=True, failed=isinstance(each, Failure)))
+            if isinstance(each, Failure):
+                result.failures += 1
+                self._changes.append(self._error(each, stored, errors))
+            elif isinstance(each, Put):
+                self._changes.append(each)
+            else:
+                self._new.append(each)
+        result.messages = len(taken)
+        result.created = len(handed)
+        self._write(source, goal, taken)
+        return result
+
+    def _queues(self) -> dict[str, Queue]:
+        """All that is taken from or put into, locked in the order of numbers."""
+        self._tx.tracking.enter(MAILBOXES)
+        return self._tx.queues.locked_all([self._kept.source, self._kept.goal, SYSTEM_ERRORS])
+
+    def _next(self, source: Queue) -> list[Stored]:
+        """The oldest messages. One that no longer says what was sent is kept out of everyone's way."""
+        size, room = min(self._turn.size(), COUNTER_MESSAGES), STEP_BYTES_MAX
+        found: list[Stored] = []
+        after = 0
+        while len(found) < size and room > 0:
+            page = self._tx.messages.page(source, State.UNPROCESSED, after, min(_PAGE, size - len(found)))
+            for stored in page:
+                after = stored.position
+                room -= len(stored.body)
+                if stored.sound and self._ready is not None and stored.key not in self._ready:
+                    self._result.more = True
+                    return found
+                if stored.sound:
+                    found.append(stored)
+                else:
+                    self._tx.messages.set_aside(source, stored)
+            if not page:
+                return found
+        self._result.more = True
+        return found
+
+    # --- from a queue into a mailbox ---
+
+    def _taking(self, taken: Sequence[Stored], box: Queue) -> list[New | Failure]:
+        assert self._kept.counter.type is not None
+        edition = self._forms.named(self._tx, self._kept.counter.type)
+        return [self._form(stored, edition, box) for stored in taken]
+
+    def _form(self, stored: Stored, edition: Edition, box: Queue) -> New | Failure:
+        counter = self._kept.counter
+        made = None if self._ready is None else self._ready[stored.key]
+        if made is None:
+            made = _form_of(counter, edition, stored, self._tx.keys.take(1)[0], self._tx.now)
+        if isinstance(made, Failure):
+            return made
+        key, body = made
+        marks = properties(Marks(edition.version, sphere=sphere_of(stored)))
+        about = {"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)}
+        detail = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+        return New(key, box, edition.form.name, marks, body, stored.key, self._actor, detail)
+
+    # --- from a mailbox into a queue ---
+
+    def _giving(self, taken: Sequence[Stored], goal: Queue) -> list[Put | Failure]:
+        drafts = [Draft(each.body, each.format, each.type, _with_sphere(sphere_of(each))) for each in taken]
+        made: list[Put | Failure] = []
+        with suppress(BodyError):  # then each is asked for alone
+            made = list(self._let_in(goal, drafts))
+        if not made:
+            made = [self._let_one_in(goal, draft) for draft in drafts]
+        return [
+            each._replace(cause=stored.key, actor=self._actor) if isinstance(each, Put) else each
+            for stored, each in zip(taken, made, strict=True)
+        ]
+
+    def _let_in(self, goal: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
+        """Messages as they enter a queue, with what it works out for them."""
+        if not drafts or not goal.admission:
+            return [Put(goal, draft, None, self._actor) for draft in drafts]
+        return self._turn.admit(self._tx, goal, drafts)
+
+    def _let_one_in(self, goal: Queue, draft: Draft) -> Put | Failure:
+        try:
+            (put,) = self._let_in(goal, [draft])
+        except BodyError as refusal:
+            return failure_of(self._kept.counter, refusal)
+        return put
+
+    # --- both ---
+
+    def _error(self, failure: Failure, stored: Stored, errors: Queue) -> Put:
+        document = Document(stored.key, stored.format, stored.type, stored.body)
+        body = error_body(failure, stored.queue, stored.key, document)
+        return Put(errors, Draft(body, "xml", None, _with_sphere(sphere_of(stored))), stored.key, self._actor)
+
+    def _write(self, source: Queue, goal: Queue, taken: Sequence[Stored]) -> None:
+        tx = self._tx
+        if source.kind == MAILBOX:
+            filing.unfile(tx, source, taken)
+        keys = iter(Batch(tx).write(self._changes, 0))
+        put = [(next(keys), each) for each in self._changes if isinstance(each, Put)]
+        found = [(key, each.cause) for key, each in put if each.queue.id == goal.id]  # an error message stays
+        found += [(each.key, each.cause) for each in self._new]
+        bound = self._bound
+        made = [Made(bound[cause], key, goal, self._actor) for key, cause in found if cause in bound]
+        if source.kind == MAILBOX and not tx.tracking.calm():
+            for stored in taken:
+                tx.tracking.leave(MAILBOXES, stored, source.id, tx.journal.newest())
+        if self._new:
+            filing.file(tx, goal, tx.handling.apply(self._new))
+            tx.wake()
+        self._fates.bind(made, mail.take_back if goal.kind == MAILBOX else plainly)
+
+
+def _is_closed(tx: Transaction, queue: Queue) -> bool:
+    """Whether a queue takes nothing now: then whatever is for it waits."""
+    return not queue.accepts or in_use(tx, queue)
+
+
+def _with_sphere(sphere: str | None) -> str:
+    """What follows from a message of a sphere belongs to it, too."""
+    return NO_PROPERTIES if sphere is None else json.dumps({SPHERE: sphere}, ensure_ascii=False, separators=(",", ":"))

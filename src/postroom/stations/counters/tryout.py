@@ -1,0 +1,71 @@
+"""A dry run: what proposed counters would do with all that waits before them. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+
+from postroom.engine.steps.effects import Document, Enqueue
+from postroom.engine.steps.failures import error_message
+from postroom.engine.steps.tryout import Tried
+from postroom.errors import BodyError
+from postroom.limits import PAGE_ROWS
+from postroom.model.key import key_text
+from postroom.model.message import NO_PROPERTIES, Draft, Stored
+from postroom.stations.counters.definitions import Kept
+from postroom.stations.counters.exchange import failure_of, fields_of
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.filling import created
+from postroom.stations.forms.reader import Office
+from postroom.stations.office import proposed_counters, proposed_forms
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Admit
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.transaction import Transaction
+
+
+def tried(store: Store, office: Office, since: datetime | None, admit: Admit) -> Iterator[Tried]:
+    """Every message that waits before a proposed counter, in its order."""
+    subject, forms = store.read(lambda tx: (proposed_counters(tx, office), proposed_forms(tx, office)))
+    first = 0 if since is None else int(since.timestamp() * 1_000_000)
+    for counter in office.counters:
+        kept = Kept(counter, subject.place(counter), 0)
+        edition = forms.get(counter.type or "")
+        after: int | None = 0
+        while after is not None:
+            some, after = store.read(partial(_some, kept, edition, admit, after, first))
+            yield from some
+
+
+def _some(
+    kept: Kept, edition: Edition | None, admit: Admit, after: int, first: int, tx: Transaction
+) -> tuple[list[Tried], int | None]:
+    """The next of them, and where the last one stands; None at the end."""
+    source = tx.queues.named_to_read(kept.source)
+    page = [] if source is None else tx.messages.page(source, State.UNPROCESSED, after, PAGE_ROWS)
+    found = [_tried(tx, kept, edition, admit, each) for each in page if each.sound and each.created >= first]
+    return found, page[-1].position if page else None
+
+
+def _tried(tx: Transaction, kept: Kept, edition: Edition | None, admit: Admit, stored: Stored) -> Tried:
+    try:
+        action = _given(tx, kept, stored, admit) if edition is None else _taken(tx, kept, stored, edition)
+    except BodyError as refusal:
+        document = Document(stored.key, stored.format, stored.type, stored.body)
+        action = error_message(failure_of(kept.counter, refusal), stored.queue, stored.key, document)
+    return Tried(key_text(stored.key), stored.queue, (action,))
+
+
+def _taken(tx: Transaction, kept: Kept, stored: Stored, edition: Edition) -> Enqueue:
+    body = created(edition, fields_of(stored, edition.form), 0, kept.counter.station, tx.now)
+    return Enqueue(kept.counter.name, kept.goal, "json", edition.form.name, NO_PROPERTIES, body)
+
+
+def _given(tx: Transaction, kept: Kept, stored: Stored, admit: Admit) -> Enqueue:
+    goal = tx.queues.named_to_read(kept.goal)
+    draft = Draft(stored.body, stored.format, stored.type, NO_PROPERTIES)
+    if goal is not None and goal.admission:
+        (put,) = admit(tx, goal, [draft])
+        draft = put.draft
+    return Enqueue(kept.counter.name, kept.goal, draft.format, draft.type, draft.properties, draft.body)

@@ -1,0 +1,94 @@
+"""Forms in the catalog: kept by version, so that a message stays readable by the form it was made with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postroom.errors import FunctionUnknown, TypeUnknown
+from postroom.model.definitions import Definition, Loaded, compared, nearest
+from postroom.stations.forms import functions
+from postroom.stations.forms.form import Form, Rule
+from postroom.stations.forms.reader import AUTOMATIC, parse
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.types import define_type
+
+KIND = "form"
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """A form as it was from some version of the definitions on."""
+
+    form: Form
+    version: int
+
+
+class Forms:
+    """The forms of a room, read once per version of its definitions."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[str, Edition]] = {}
+        self._old: dict[tuple[str, int], Edition] = {}
+
+    def now(self, tx: Transaction) -> dict[str, Edition]:
+        """The current forms, by name."""
+        version = tx.definitions.version()
+        found = self._known.get(version)
+        if found is None:
+            found = {each.name: _edition(each) for each in tx.definitions.of_kind(KIND)}
+            if not tx.definitions.changing:
+                self._known = {version: found}
+        return found
+
+    def named(self, tx: Transaction, name: str) -> Edition:
+        """The current form of a type."""
+        known = self.now(tx)
+        found = known.get(name)
+        if found is None:
+            raise TypeUnknown(type=name, nearest=nearest(name, known))
+        return found
+
+    def at(self, tx: Transaction, name: str, version: int) -> Edition:
+        """The form with which a message was created; the current one if the version is not known here."""
+        present = self.now(tx).get(name)
+        if present is not None and present.version == version:
+            return present
+        found = self._old.get((name, version))
+        if found is None:
+            for each in tx.definitions.of_kind(KIND, version):
+                if each.name == name:
+                    found = self._old[name, version] = _edition(each)
+        return found or self.named(tx, name)
+
+
+def check(forms: Sequence[Form]) -> None:
+    """What can only be checked where the forms are to be used: every function is there."""
+    for form in forms:
+        for field in form.fields:
+            ours = field.rule is Rule.AUTOMATIC and field.function and field.function not in AUTOMATIC
+            if ours and field.function and functions.find(field.function) is None:
+                raise FunctionUnknown(where=str(field.position), function=field.function)
+
+
+def load_within(tx: Transaction, forms: Sequence[Form], files: Sequence[str]) -> Loaded:
+    """Add types, and new versions of types; what is not named stays."""
+    was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
+    wanted = [Definition(KIND, form.name, {"text": str(form)}, form.position) for form in forms]
+    changed = [each for each in wanted if was.get(each.name) != each.body]
+    version = tx.definitions.version()
+    if changed:
+        names = {each.name for each in changed}
+        for form in forms:
+            if form.name in names:
+                define_type(tx, form.type)
+        version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
+        tx.wake()
+    named = {each.name: was[each.name] for each in wanted if each.name in was}
+    return compared(version, named, {each.name: each.body for each in wanted})
+
+
+def _edition(definition: Definition) -> Edition:
+    place = definition.position
+    (form,) = parse(definition.body["text"], definition.name if place is None else place.file)
+    return Edition(form, definition.since)

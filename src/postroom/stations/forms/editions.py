@@ -1,0 +1,118 @@
+"""Editions of a message: what it said before it was written on, and what each event of its story changed.
+
+A store keeps the editions that were replaced there. Those of all stores together, in the order of time, and what the
+message says now are all that it has ever said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from postroom.errors import ArgumentInvalid, MessageGone
+from postroom.model.key import key_number
+from postroom.model.message import Message, Stored
+from postroom.stations.mail import whereabouts
+from postroom.stations.places.network import Network
+from postroom.store.kernel.journal import Event
+from postroom.store.kernel.transaction import Transaction
+
+
+class _Replaced(NamedTuple):
+    """An edition, until when and which event it was the newest."""
+
+    time: int
+    node: str
+    seq: int
+    body: str
+    properties: str
+
+
+@dataclass(frozen=True, slots=True)
+class Valued:
+    """An event, its edition, and the fields that it wrote; None is a field that was emptied."""
+
+    event: Event
+    edition: int | None = None
+    values: Mapping[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        shape = self.event.as_dict()
+        return shape if self.edition is None else {**shape, "edition": self.edition, "values": self.values}
+
+
+def show(network: Network, key: str, edition: int) -> Message:
+    """What a message said in one of its editions; the first is as it was created."""
+    now = whereabouts.find(network, key)
+    if not now.sound:
+        return now.image()
+    before = _replaced(network, key_number(key))
+    count = len(before) + 1
+    if not 1 <= edition <= count:
+        why = f"{key} has edition 1 alone" if count == 1 else f"{key} has editions 1 to {count}"
+        raise ArgumentInvalid(argument="edition", why=why)
+    if edition == count:
+        return now.image()
+    old = before[edition - 1]
+    return Message(now._replace(body=old.body, properties=old.properties))
+
+
+def trace(network: Network, key: str) -> list[Valued]:
+    """The story of a message with what was written; of one that is gone, what it said last is not known."""
+    number = key_number(key)
+    before = _replaced(network, number)
+    now: Stored | None
+    try:
+        now = whereabouts.find(network, key)
+    except MessageGone:
+        now = None
+    bodies: list[str | None] = [*(each.body for each in before), now.body if now is not None and now.sound else None]
+    edits = {(each.node, each.seq): place for place, each in enumerate(before)}
+    found: list[Valued] = []
+    for node, event in _events(network, number):
+        place = edits.get((node, event.seq))
+        if event.verb == "create" and not any(each.edition for each in found):
+            found.append(Valued(event, 1, _written(None, bodies[0])))
+        elif place is not None:
+            found.append(Valued(event, place + 2, _written(bodies[place], bodies[place + 1])))
+        else:
+            found.append(Valued(event))
+    return found
+
+
+def _replaced(network: Network, number: int) -> list[_Replaced]:
+    """Every store must answer: a story with a part left out would be another one."""
+    found: list[_Replaced] = []
+    for node in network.nodes():
+
+        def work(tx: Transaction, node: str = node) -> list[_Replaced]:
+            return [
+                _Replaced(tx.journal.time_of(seq) or 0, node, seq, body, properties)
+                for seq, body, properties in tx.transfers.editions(number)
+            ]
+
+        found += network.look(node, work)
+    return sorted(found)
+
+
+def _events(network: Network, number: int) -> list[tuple[str, Event]]:
+    found: list[tuple[str, Event]] = []
+    for node in network.nodes():
+        found += [(node, event) for event in network.look(node, lambda tx: tx.journal.trace(number))]
+    return sorted(found, key=lambda pair: pair[1].time)
+
+
+def _written(old: str | None, new: str | None) -> dict[str, Any] | None:
+    """The fields that differ; None if one of the two is not known, or says nothing by fields."""
+    if new is None:
+        return None
+    try:
+        was, says = {} if old is None else json.loads(old), json.loads(new)
+    except ValueError:
+        return None
+    if not isinstance(was, dict) or not isinstance(says, dict):
+        return None
+    names = dict.fromkeys([*says, *was])
+    return {name: says.get(name) for name in names if says.get(name) != was.get(name)}

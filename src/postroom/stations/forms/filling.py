@@ -1,0 +1,193 @@
+"""Filling in a form: what someone writes, and what the system adds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from postroom.errors import BodyMismatch, FieldRefused, FunctionFailed
+from postroom.limits import INT_MAX, INT_MIN
+from postroom.model.body import json_text
+from postroom.model.definitions import nearest
+from postroom.model.key import key_text
+from postroom.model.moment import to_datetime
+from postroom.model.types import FieldValue, Kind, plain
+from postroom.stations.forms import functions
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.dates import exact
+from postroom.stations.forms.form import Form, FormField, Rule
+
+Given = Mapping[str, Any]  # values as text, as JSON has them, or as Python does
+
+
+def created(edition: Edition, given: Given, key: int, station: str, now: int) -> str:
+    """The body of a new message."""
+    form = edition.form
+    said = _readable(form, given)
+    for field in form.fields:
+        if field.rule is Rule.REQUIRED and _is_blank(said.get(field.name)):
+            raise _refused(form, field, "it is required: it must be entered when the message is created")
+        if field.rule is Rule.AUTOMATIC and field.name in said:
+            raise _refused(form, field, "it is automatic: the system writes it")
+    moment = to_datetime(now)
+    for field in form.fields:
+        if field.rule is Rule.AUTOMATIC:
+            said[field.name] = _written(field, key, station, moment)
+    return body_of(_worked_out(form, said))
+
+
+def _is_blank(value: Any) -> bool:
+    """Whether a value says nothing: blanks are what is left of a blank that nobody has filled in."""
+    if isinstance(value, list):
+        return all(map(_is_blank, value))
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def copied(form: Form, body: str, key: int) -> str:
+    """The same with another key."""
+    said = json.loads(body)
+    for field in form.fields:
+        if field.kind is Kind.KEY and field.rule is Rule.AUTOMATIC:
+            said[field.name] = key_text(key)
+    return json_text(said)
+
+
+def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
+    """The body with what is written into it now, and the names of the fields that changed."""
+    before = _known(form, json.loads(body))
+    wanted, changed = dict(before), list[str]()
+    for name, value in _readable(form, given).items():
+        field = form.field(name)
+        assert field is not None
+        new, old = _value(form, field, value), _value(form, field, before.get(name))
+        if new == old or (new in (None, "") and old in (None, "")):
+            continue
+        if field.rule is Rule.AUTOMATIC:
+            raise _refused(form, field, "it is automatic: the system writes it")
+        if field.rule is Rule.REQUIRED:
+            raise _refused(form, field, "it was entered when the message was created, and cannot be modified")
+        if field.rule is Rule.ONCE and old not in (None, ""):
+            raise _refused(form, field, "it has been entered, and cannot be modified once it is")
+        wanted[name] = plain(new)
+        changed.append(name)
+    if not changed:
+        return body, []
+    if asks_functions(form):
+        found, past = _worked_out(form, wanted), form.type.record(before)
+        return body_of(found), [name for name in found if found[name] != past[name]]
+    kept = {field.name: wanted.get(field.name) for field in form.fields}
+    named = [name for name in kept if name in changed]
+    return json_text({name: value for name, value in kept.items() if value not in (None, "", [])}), named
+
+
+def values(form: Form, body: str) -> dict[str, FieldValue]:
+    """What a message says, field by field; a field that it lacks is empty."""
+    return form.type.record(_known(form, json.loads(body)))
+
+
+def fitting(form: Form, field: FormField, value: Any) -> str | None:
+    """Why a value cannot stand in a field; None if it can."""
+    try:
+        _value(form, field, _readable(form, {field.name: value})[field.name])
+    except FieldRefused as refusal:
+        return str(refusal)
+    return None
+
+
+def _known(form: Form, said: Mapping[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in form.fields}
+    return {name: value for name, value in said.items() if name in names}
+
+
+def _readable(form: Form, given: Given) -> dict[str, Any]:
+    """By the names of the form, with lists where it has lists: a text says several with commas."""
+    said: dict[str, Any] = {}
+    for name, value in given.items():
+        field = form.field(name)
+        if field is None:
+            known = [each.name for each in form.fields]
+            raise FieldRefused(
+                type=form.name,
+                field=name,
+                why=f"there is no such field{nearest(name, known)}; it has {', '.join(known)}",
+            )
+        if field.many and isinstance(value, str):
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        said[name] = _plain(value, field.kind)
+    return said
+
+
+def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
+    """Python's values as JSON has them, and dates in the one form they have there."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(each, kind) for each in value]
+    if isinstance(value, str):
+        return exact(kind, value)
+    return plain(value) if isinstance(value, (Decimal, date, time)) else value
+
+
+def _value(form: Form, field: FormField, value: Any) -> FieldValue:
+    try:
+        found = form.type.value(field.name, value)
+    except BodyMismatch as error:
+        raise FieldRefused(type=form.name, field=field.name, why=str(error.facts["why"])) from None
+    if field.kind is Kind.INT:
+        for each in found if isinstance(found, tuple) else (found,):
+            if isinstance(each, int) and not INT_MIN <= each <= INT_MAX:
+                why = f"it takes whole numbers from {INT_MIN} to {INT_MAX}"
+                raise FieldRefused(type=form.name, field=field.name, why=why)
+    return found
+
+
+def _written(field: FormField, key: int, station: str, moment: datetime) -> Any:
+    """What the system writes when a message is made; a function's value comes later, from what the others say."""
+    what = field.function or str(field.kind)
+    if what == "key":
+        return key_text(key)
+    if what == "date":
+        return moment.date().isoformat()
+    if what == "time":
+        return moment.time().replace(microsecond=0).isoformat()
+    return station if what == "signature" else None
+
+
+def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
+    """The typed values of all fields, those of functions from the others."""
+    found = {field.name: _value(form, field, said.get(field.name)) for field in form.fields}
+    for field in form.fields:
+        if field.rule is not Rule.AUTOMATIC or not is_ours(field.function):
+            continue
+        assert field.function is not None
+        known = functions.find(field.function)
+        if known is None:
+            raise FunctionFailed(type=form.name, field=field.name, function=field.function, why="it is not registered")
+        others = {name: value for name, value in found.items() if name != field.name}
+        try:
+            answer = _plain(functions.called(field.function, known, others))
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise FunctionFailed(type=form.name, field=field.name, function=field.function, why=why) from error
+        found[field.name] = _value(form, field, answer)
+    return found
+
+
+def asks_functions(form: Form) -> bool:
+    """Whether to fill it in, code of others is run: it may take its time, so nobody may wait for it meanwhile."""
+    return any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields)
+
+
+def is_ours(function: str | None) -> bool:
+    """Whether a function is registered by whoever runs the room, and not the system's."""
+    return function not in (None, "key", "date", "time", "signature")
+
+
+def body_of(found: Mapping[str, FieldValue]) -> str:
+    """The JSON that is stored; what is empty is left out."""
+    return json_text({name: plain(value) for name, value in found.items() if value not in (None, "", ())})
+
+
+def _refused(form: Form, field: FormField, why: str) -> FieldRefused:
+    return FieldRefused(type=form.name, field=field.name, why=why)

@@ -1,0 +1,135 @@
+"""Forms: a message type by its display template. Empty, filled in, and read again as it was filled in.
+
+A template is drawn: each line stands between bars, a field's name is followed by a colon and the blank that takes its
+value. A value that is longer than its blank goes on in lines below; how it is drawn and read stands in ``drawing``,
+what is written into a blank in ``writing``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from postroom.errors import FormInvalid
+from postroom.model.definitions import Position, Problem, refuse
+from postroom.model.types import Field, FieldValue, Kind, MessageType, text
+from postroom.stations.forms import drawing
+from postroom.stations.forms.drawing import Line
+from postroom.stations.forms.writing import Unreadable, joined, laid_out, listed, written
+
+
+class Rule(StrEnum):
+    """Who writes a field, and how often."""
+
+    REQUIRED = "required"  # entered at creation, then fixed
+    ONCE = "once"  # may be empty; fixed once entered
+    FREE = "free"
+    AUTOMATIC = "automatic"  # by the system
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    name: str
+    kind: Kind
+    rule: Rule
+    function: str | None = None  # what an automatic field is
+    many: bool = False
+    position: Position = field(default=Position("form", 1), compare=False)
+
+    def __str__(self) -> str:
+        kind = f"list of {self.kind}" if self.many else str(self.kind)
+        return " ".join(["field", self.name, kind, self.rule, *([self.function] if self.function else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A message type with its template."""
+
+    name: str
+    lines: tuple[Line, ...]
+    fields: tuple[FormField, ...]
+    indexes: tuple[str, ...] = ()
+    position: Position = field(default=Position("form", 1), compare=False)
+    _type: MessageType | None = field(default=None, init=False, repr=False, compare=False)
+    _by_name: dict[str, FormField] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        drawn = [f"|{line.drawn}|" for line in self.lines]
+        indexes = [f"index {name}" for name in self.indexes]
+        return "\n".join([f"type {self.name}", *drawn, *map(str, self.fields), *indexes]) + "\n"
+
+    @property
+    def type(self) -> MessageType:
+        """What the form says, as the model's type; made once, as every field of every message asks for it."""
+        if self._type is None:
+            fields = tuple(Field(each.name, each.kind, each.many, each.rule is Rule.REQUIRED) for each in self.fields)
+            object.__setattr__(self, "_type", MessageType(self.name, fields))
+        assert self._type is not None
+        return self._type
+
+    def field(self, name: str) -> FormField | None:
+        if not self._by_name:
+            self._by_name.update({each.name: each for each in reversed(self.fields)})
+        return self._by_name.get(name)
+
+    def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
+        """The template, filled in with values; without any it is empty. What is drawn is read as it was said."""
+        said = {name: value for name, value in (values or {}).items() if value not in (None, "", ())}
+        for without, in_rows in (("", True), (":", True), (":", False)):
+            texts = {name: _written(value, without) for name, value in said.items()}
+            drawn = self._drawn(texts, in_rows=in_rows)
+            if self._is_read_as(drawn, texts):
+                break
+        return drawn
+
+    def read(self, filled: str, file: str = "form") -> dict[str, str | list[str]]:
+        """What someone has written into the template: values by field, those that are empty left out."""
+        found: dict[str, str | list[str]] = {}
+        for name, pieces in drawing.read(self.name, self.lines, filled, file).items():
+            row, field = joined([piece.said for piece in pieces]), self.field(name)
+            try:
+                found[name] = row.read_list() if field is not None and field.many else row.read()
+            except Unreadable as error:
+                piece = pieces[error.row]
+                position = Position(file, piece.line, piece.column + error.offset)
+                refuse(FormInvalid, [Problem(position, f"{name}: {error}", "row-text")])
+        return found
+
+    def read_sketch(self, filled: str, file: str = "form") -> dict[str, str]:
+        """The same for a query: conditions as they are written, in which a backslash has a meaning of its own."""
+        found = drawing.read(self.name, self.lines, filled, file)
+        return {name: " ".join(piece.said for piece in pieces) for name, pieces in found.items()}
+
+    def _drawn(self, texts: Mapping[str, str], *, in_rows: bool) -> str:
+        """With what is written in the blanks, or below where it does not fit."""
+        rows, below = {}, {}
+        for blank in (blank for line in self.lines for blank in line.blanks):
+            if blank.name in texts:
+                found = laid_out(texts[blank.name], blank.width, blank.reach) if in_rows else None
+                if found is None:
+                    below[blank.name] = texts[blank.name]
+                else:
+                    rows[blank.name] = found
+        return drawing.shown(self.name, self.lines, rows, below)
+
+    def _is_read_as(self, drawn: str, texts: Mapping[str, str]) -> bool:
+        try:
+            found = drawing.read(self.name, self.lines, drawn, "form")
+        except FormInvalid:
+            return False
+        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in found.items()}
+        names = {blank.name for line in self.lines for blank in line.blanks}
+        return {name: _plainly(said) for name, said in plain.items()} == {
+            name: _plainly(said) for name, said in texts.items() if name in names
+        }
+
+
+def _written(value: FieldValue, without: str) -> str:
+    if isinstance(value, tuple):
+        return listed([text(each) for each in value], without=without)
+    return written(text(value), without=without)
+
+
+def _plainly(said: str) -> str:
+    return joined([said]).read()

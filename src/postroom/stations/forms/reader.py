@@ -1,0 +1,242 @@
+"""The form language (.form): from text to frozen forms, procedures and counters with their places, and back.
+
+    type MEETING ANNOUNCEMENT
+    | To: ______________  KEY: __________ |
+    | Subject: __________________________ |
+    field To      string required
+    field KEY     key    automatic
+    field Subject string required
+    index Subject
+
+One statement a line; ``#`` begins a comment. What stands between bars is drawn and has none. What follows
+``procedure`` is read by ``postroom.stations.procedures.language``, a line that begins with ``counter`` by
+``postroom.stations.counters.definitions``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from postroom.errors import FormInvalid
+from postroom.limits import FORM_COLUMNS_MAX, FORM_FIELDS_MAX
+from postroom.model.definitions import Position, Problem, refuse
+from postroom.model.types import Kind
+from postroom.stations.counters import definitions as counters
+from postroom.stations.counters.definitions import Counter
+from postroom.stations.forms.drawing import Line
+from postroom.stations.forms.form import Form, FormField, Rule
+from postroom.stations.forms.quoting import INSIDE
+from postroom.stations.procedures.definitions import Procedure
+from postroom.stations.procedures.language import procedures
+
+#: What an automatic field may be, with the kind that its values have. Others are registered functions.
+AUTOMATIC = {"key": Kind.KEY, "date": Kind.DATE, "time": Kind.TIME, "signature": Kind.STRING}
+_LIST = ("list", "of")
+_UNCOMMENTED = re.compile(rf'(?:[^#"]|"{INSIDE}"|")*')
+
+
+@dataclass(frozen=True)
+class Office:
+    """What files say: message types, procedures that handle messages of them, counters that they come and go by."""
+
+    forms: tuple[Form, ...] = ()
+    procedures: tuple[Procedure, ...] = ()
+    counters: tuple[Counter, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.forms) + len(self.procedures) + len(self.counters)
+
+    def joined(self, more: Office) -> Office:
+        """With what another file says: a name is in one of them."""
+        both = Office(self.forms + more.forms, self.procedures + more.procedures, self.counters + more.counters)
+        _refuse_if(_twice("type", both.forms) + _twice("procedure", both.procedures) + _twice("counter", both.counters))
+        return both
+
+
+def read(text: str, file: str) -> Office:
+    """All that a file says; each type is checked, procedures and counters are when their types are known."""
+    of_types: list[str] = []
+    of_procedures: list[tuple[Position, str]] = []
+    found: list[Counter] = []
+    inside = False
+    for number, row in enumerate(text.splitlines(), 1):
+        said = row if row.strip().startswith("|") else without_comment(row)
+        word = said.split()[0] if said.strip() else ""
+        position = Position(file, number, len(row) - len(row.lstrip()) + 1)
+        inside = word == "procedure" or (inside and word not in ("type", "counter"))
+        of_types.append("" if inside or word == "counter" else said)
+        if word == "counter":
+            found.append(counters.parse(said, position))
+        elif inside and word:
+            of_procedures.append((position, said.strip()))
+    forms = parse("\n".join(of_types), file)
+    return Office().joined(Office(forms, tuple(procedures(of_procedures)), tuple(found)))
+
+
+def without_comment(row: str) -> str:
+    """A line up to its ``#``; one in quotes is a character like others."""
+    return _UNCOMMENTED.match(row)[0]  # type: ignore[index]  # it matches every line
+
+
+def parse(text: str, file: str) -> tuple[Form, ...]:
+    """The forms of a text, in their order, checked."""
+    forms = tuple(_Reader(text, file).forms())
+    problems = [Problem(position, what, rule) for form in forms for position, what, rule in _problems(form)]
+    _refuse_if(problems + _twice("type", forms))
+    return forms
+
+
+def _twice(what: str, defined: Sequence[Form | Procedure | Counter]) -> list[Problem]:
+    names: dict[str, Position] = {}
+    found = []
+    for each in defined:
+        first = names.setdefault(each.name, each.position)
+        if first is not each.position:
+            found.append(Problem(each.position, f"{what} {each.name} is already at {first}", "name-twice"))
+    return found
+
+
+def _refuse_if(problems: Sequence[Problem]) -> None:
+    if problems:
+        refuse(FormInvalid, problems)
+
+
+def _fail(position: Position, what: str, rule: str) -> NoReturn:
+    refuse(FormInvalid, [Problem(position, what, rule)])
+
+
+class _Reader:
+    def __init__(self, text: str, file: str) -> None:
+        self._rows = text.splitlines()
+        self._file = file
+
+    def forms(self) -> Iterator[Form]:
+        name, start = "", Position(self._file, 1)
+        lines: list[Line] = []
+        fields: list[FormField] = []
+        indexes: list[str] = []
+        for number, row in enumerate(self._rows, 1):
+            position = Position(self._file, number, len(row) - len(row.lstrip()) + 1)
+            if row.strip().startswith("|"):
+                self._inside(name, position, "a template")
+                lines.append(self._line(row.strip(), position))
+                continue
+            words = without_comment(row).split()
+            if not words:
+                continue
+            if words[0] == "type":
+                if name:
+                    yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
+                name, start, lines, fields, indexes = " ".join(words[1:]), position, [], [], []
+                if not name:
+                    _fail(position, "a type has a name", "syntax")
+            elif words[0] == "field":
+                self._inside(name, position, "a field")
+                fields.append(self._field(words[1:], position))
+            elif words[0] == "index":
+                self._inside(name, position, "an index")
+                indexes.append(" ".join(words[1:]))
+            else:
+                _fail(
+                    position,
+                    f"type, field, index, procedure, counter or a line of a template, not {words[0]!r}",
+                    "syntax",
+                )
+        if name:
+            yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
+
+    def _inside(self, name: str, position: Position, what: str) -> None:
+        if not name:
+            _fail(position, f"{what} belongs to a type: begin with type NAME", "type-missing")
+
+    def _line(self, row: str, position: Position) -> Line:
+        if len(row) < 2 or not row.endswith("|"):
+            _fail(position, "a line of a template stands between two bars", "syntax")
+        return Line.of(row[1:-1])
+
+    def _field(self, words: Sequence[str], position: Position) -> FormField:
+        """``NAME KIND RULE [FUNCTION]``; a name may have blanks, so the kind and the rule behind it end it."""
+        for place in range(1, len(words) - 1):
+            many = tuple(words[place : place + 2]) == _LIST
+            kind, *rest = words[place + 2 * many :] or [""]
+            if kind in list(Kind) and rest and rest[0] in list(Rule):
+                function = " ".join(rest[1:]) or None
+                return FormField(" ".join(words[:place]), Kind(kind), Rule(rest[0]), function, many, position)
+        what = f"field NAME KIND RULE: a kind is one of {', '.join(Kind)}, a rule one of {', '.join(Rule)}"
+        _fail(position, what, "syntax")
+
+
+def _problems(form: Form) -> Iterator[tuple[Position, str, str]]:
+    for check in CHECKS:
+        for position, what in check(form):
+            yield position, f"type {form.name}: {what}", check.__name__.replace("_", "-")
+
+
+def blank_fields(form: Form) -> Iterator[tuple[Position, str]]:
+    """Every blank of the template is a field, each once."""
+    drawn = [blank.name for line in form.lines for blank in line.blanks]
+    for name in dict.fromkeys(drawn):
+        if form.field(name) is None:
+            yield form.position, f"the template has a blank {name}, and there is no such field"
+        if drawn.count(name) > 1:
+            yield form.position, f"the blank {name} is drawn {drawn.count(name)} times"
+
+
+def field_blanks(form: Form) -> Iterator[tuple[Position, str]]:
+    """Every field has a blank in the template."""
+    drawn = {blank.name for line in form.lines for blank in line.blanks}
+    for each in form.fields:
+        if each.name not in drawn:
+            yield each.position, f"field {each.name} has no blank in the template"
+
+
+def field_twice(form: Form) -> Iterator[tuple[Position, str]]:
+    """A field is there once."""
+    for place, each in enumerate(form.fields):
+        if any(other.name == each.name for other in form.fields[:place]):
+            yield each.position, f"field {each.name} is already defined"
+
+
+def automatic_kind(form: Form) -> Iterator[tuple[Position, str]]:
+    """What is automatic has a kind that fits what the system writes there, and only it has a function."""
+    for each in form.fields:
+        written = each.function or each.kind
+        if each.rule is not Rule.AUTOMATIC:
+            if each.function is not None:
+                yield each.position, f"field {each.name} is {each.rule}, so it has no function {each.function}"
+        elif each.function is None and each.kind not in (Kind.KEY, Kind.DATE, Kind.TIME):
+            yield each.position, f"field {each.name} is automatic: say what it is, such as signature"
+        elif AUTOMATIC.get(written, each.kind) != each.kind:
+            yield each.position, f"field {each.name}: {written} is a {AUTOMATIC[written]}, not a {each.kind}"
+
+
+def index_fields(form: Form) -> Iterator[tuple[Position, str]]:
+    """An index is on a field."""
+    for name in form.indexes:
+        if form.field(name) is None:
+            yield form.position, f"there is no field {name} to index"
+
+
+def form_size(form: Form) -> Iterator[tuple[Position, str]]:
+    """A form fits a screen, more or less."""
+    if len(form.fields) > FORM_FIELDS_MAX:
+        yield form.position, f"{len(form.fields)} fields; at most {FORM_FIELDS_MAX}"
+    if not form.fields:
+        yield form.position, "a type has fields"
+    width = max((len(line.drawn) for line in form.lines), default=0)
+    if width > FORM_COLUMNS_MAX:
+        yield form.position, f"a line of the template has {width} characters; at most {FORM_COLUMNS_MAX}"
+
+
+CHECKS: tuple[Callable[[Form], Iterator[tuple[Position, str]]], ...] = (
+    form_size,
+    field_twice,
+    blank_fields,
+    field_blanks,
+    automatic_kind,
+    index_fields,
+)

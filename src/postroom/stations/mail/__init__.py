@@ -1,0 +1,1 @@
+"""Mail between stations: shipping, getting, and where a message is and was."""

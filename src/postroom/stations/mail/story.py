@@ -1,0 +1,241 @@
+"""The story of a message: what it came from, what it led to, and the way of each of them, over all nodes.
+
+A message was made for one other, its cause. Of what a procedure makes of several messages, all of them are causes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from postroom.engine.spheres import sphere_of
+from postroom.errors import MessageUnknown, NodeDown
+from postroom.limits import STORY_MESSAGES_MAX
+from postroom.model.key import key_number, key_text
+from postroom.model.message import Stored
+from postroom.model.place import place_of
+from postroom.stations.mail.whereabouts import locate
+from postroom.stations.places.network import Network
+from postroom.store.kernel.causes import Origin
+from postroom.store.kernel.journal import Event
+from postroom.store.kernel.queues import LEAVING
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import Send
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One message of a story."""
+
+    key: str
+    type: str | None
+    place: str | None  # None if it is no longer kept
+    depth: int  # how many causes stand above it
+    causes: tuple[str, ...]  # the one that led to it first
+    effects: tuple[str, ...]
+    sphere: str | None  # that it belongs to
+    outcome: str | None  # what became of it with its sphere
+    events: tuple[Event, ...]  # by the first of them it was made
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "type": self.type,
+            "place": self.place,
+            "depth": self.depth,
+            "causes": list(self.causes),
+            "effects": list(self.effects),
+            "sphere": self.sphere,
+            "outcome": self.outcome,
+            "by": self.events[0].by,
+            "events": [event.as_dict() for event in self.events],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The messages as a tree: each comes below the first of its causes."""
+
+    key: str
+    messages: tuple[Told, ...]
+    complete: bool  # else there are more messages than a story tells
+    silent: tuple[str, ...] = ()  # nodes that did not answer
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "messages": [each.as_dict() for each in self.messages],
+            "complete": self.complete,
+            "silent": list(self.silent),
+        }
+
+
+def story(network: Network, key: str) -> Story:
+    """A message with all that it came from and all that it led to; those it was handled with are told, too."""
+    teller = _Teller(network)
+    number = key_number(key)
+    if teller.find(number) is None:
+        if teller.down:
+            raise next(iter(teller.down.values()))
+        raise MessageUnknown(key=key)
+    teller.follow(number, teller.causes)
+    teller.follow(number, teller.effects)
+    for met in list(teller.told.values()):
+        for partner in met.partners:
+            teller.add(partner)
+    return Story(key_text(number), teller.tree(), teller.complete, tuple(teller.down))
+
+
+#: What becomes of a compensation that is not needed means that the message itself stands.
+_STANDS = {"discarded": "stands", "kept": "stands"}
+
+
+class _Found(NamedTuple):
+    """What the stores know about one message."""
+
+    events: tuple[Event, ...]
+    stored: Stored | None
+    origin: Origin
+    effects: tuple[int, ...]
+    send: Send | None
+
+    @property
+    def partners(self) -> list[int]:
+        """Those it was handled with."""
+        return list(dict.fromkeys(key for event in self.events for key in _keys(event, "with")))
+
+
+class _Teller:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._nodes = list(network.nodes())
+        self.down: dict[str, NodeDown] = {}
+        self._known: dict[int, _Found | None] = {}
+        self.told: dict[int, _Found] = {}
+        self.complete = True
+
+    # --- gathering ---
+
+    def find(self, number: int) -> _Found | None:
+        """One message, from all nodes that answer; asked once."""
+        if number not in self._known:
+            self._known[number] = self._found(number)
+        return self._known[number]
+
+    def _found(self, number: int) -> _Found | None:
+        def work(tx: Transaction) -> _Found | None:
+            origin = tx.causes.origin(number)
+            if origin is None:
+                return None
+            effects = tx.causes.effects(number, STORY_MESSAGES_MAX + 1)
+            events = tuple(tx.journal.trace(number))
+            return _Found(events, tx.messages.find(number), origin, tuple(effects), tx.spheres.sent(number))
+
+        some: list[_Found] = []
+        for node in self._nodes:
+            if node not in self.down:
+                try:
+                    found = self._network.look(node, work)
+                except NodeDown as error:
+                    self.down[node] = error
+                else:
+                    some += [found] if found is not None and found.events else []
+        return _joined(some) if some else None
+
+    def causes(self, number: int) -> list[int]:
+        """What a message was made of: its cause, and those that were handled with this."""
+        found = self.find(number)
+        first = None if found is None else found.origin.cause
+        cause = None if first is None else self.find(first)
+        if first is None or cause is None:
+            return []
+        making = (event for event in cause.events if number in _keys(event, "made"))
+        return [first, *(key for event in making for key in _keys(event, "with"))]
+
+    def effects(self, number: int) -> list[int]:
+        """What was made for a message, or of it and others."""
+        found = self.find(number)
+        if found is None:
+            return []
+        shared = (key for event in found.events for key in _keys(event, "made"))
+        return sorted({*found.effects, *shared})
+
+    # --- walking ---
+
+    def follow(self, number: int, way: Callable[[int], Iterable[int]]) -> None:
+        """Tell of a message and all that a way leads to, the nearest first."""
+        ahead = deque([number])
+        self.add(number)
+        seen = {number}
+        while ahead and self.complete:
+            for key in way(ahead.popleft()):
+                if key not in seen and self.add(key):
+                    seen.add(key)
+                    ahead.append(key)
+
+    def add(self, number: int) -> bool:
+        """Tell of a message; False if it is known nowhere, or there is no more room for it."""
+        found = self.told.get(number) or self.find(number)
+        if found is None:
+            return False
+        if number not in self.told and len(self.told) >= STORY_MESSAGES_MAX:
+            self.complete = False
+            return False
+        self.told[number] = found
+        return True
+
+    # --- telling ---
+
+    def tree(self) -> tuple[Told, ...]:
+        below: dict[int | None, list[int]] = {}
+        for number in sorted(self.told, key=lambda each: (self.told[each].events[0].time, each)):
+            above = next((cause for cause in self.causes(number) if cause in self.told), None)
+            below.setdefault(above, []).append(number)
+        order: list[Told] = []
+        ahead = [(number, 0) for number in reversed(below.get(None, ()))]
+        while ahead:
+            number, depth = ahead.pop()
+            order.append(self._told(number, depth))
+            ahead += [(each, depth + 1) for each in reversed(below.get(number, ()))]
+        return tuple(order)
+
+    def _told(self, number: int, depth: int) -> Told:
+        found = self.told[number]
+        stored, send = found.stored, found.send
+        place = None if stored is None else place_of(stored.queue)
+        if stored is not None and stored.queue == LEAVING:
+            place = locate(self._network, key_text(number))
+        sphere = (found.events[0].detail or {}).get("sphere") if send is None else send.sphere
+        if sphere is None and stored is not None and stored.sound:  # made for a message of a sphere
+            sphere = sphere_of(stored)
+        return Told(
+            key_text(number),
+            found.origin.type,
+            place,
+            depth,
+            tuple(key_text(each) for each in self.causes(number)),
+            tuple(key_text(each) for each in self.effects(number)),
+            sphere,
+            None if send is None else _STANDS.get(send.outcome or "", send.outcome),
+            found.events,
+        )
+
+
+def _joined(some: list[_Found]) -> _Found:
+    """What several stores know about a message that has been in all of them."""
+    present = [each.stored for each in some if each.stored is not None]
+    present.sort(key=lambda stored: stored.queue == LEAVING)
+    stored = present[0] if present else None
+    events = sorted((event for each in some for event in each.events), key=lambda event: event.time)
+    effects = sorted({key for each in some for key in each.effects})
+    origin = some[0].origin if stored is None or stored.sound else Origin(None, None)
+    send = next((each.send for each in some if each.send is not None), None)
+    return _Found(tuple(events), stored, origin, tuple(effects), send)
+
+
+def _keys(event: Event, word: str) -> list[int]:
+    """The messages that an event names."""
+    said = () if event.detail is None else event.detail.get(word, ())
+    return [key_number(key) for key in said] if isinstance(said, list) else []

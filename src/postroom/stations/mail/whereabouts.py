@@ -1,0 +1,96 @@
+"""Where a message is, and where it has been: anyone may ask, of any message of the network."""
+
+from __future__ import annotations
+
+from postroom.errors import MessageGone, MessageUnknown, NodeDown
+from postroom.model.key import key_number
+from postroom.model.message import Message, Stored
+from postroom.model.place import place_of
+from postroom.stations.mail.mail import GET, SHIP
+from postroom.stations.places.names import mailbox
+from postroom.stations.places.network import Network
+from postroom.store.kernel.journal import Event
+from postroom.store.kernel.queues import LEAVING
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transfers import HANDED_OVER
+
+
+def locate(network: Network, key: str) -> str | None:
+    """The station, mailbox or queue of a message; None if it was processed or withdrawn and is no longer kept.
+
+    By the newest entry of the control node's journal; what it has never heard of is looked for at its nodes.
+    """
+    number = key_number(key)
+    here = network.control.read(lambda tx: tx.messages.find(number))
+    if here is not None and here.queue != LEAVING:
+        return place_of(here.queue)
+    here, events = network.control.read(lambda tx: (tx.messages.find(number), tx.journal.trace(number)))
+    if here is not None and here.queue != LEAVING:  # it has come meanwhile
+        return place_of(here.queue)
+    if events and events[-1].target is None and events[-1].verb != HANDED_OVER:
+        return None
+    last = next((event for event in reversed(events) if event.verb in (SHIP, GET) and event.detail), None)
+    if last is not None and last.detail is not None:
+        return str(last.detail["to"]) if last.verb == GET else mailbox(str(last.detail["to"]))
+    if events:
+        return None
+    found, down = _search(network, number)
+    if found is None:
+        if down:
+            raise down[0]
+        raise MessageUnknown(key=key)
+    return place_of(found.queue)
+
+
+def trace(network: Network, key: str) -> list[Event]:
+    """Everything that happened to a message in all stores of the network that answer, oldest first."""
+    number = key_number(key)
+    events = network.control.read(lambda tx: tx.journal.trace(number))
+    down: list[NodeDown] = []
+    for node in list(network.nodes())[1:]:
+        try:
+            events += network.look(node, lambda tx: tx.journal.trace(number))
+        except NodeDown as error:
+            down.append(error)
+    if not events:
+        if down:
+            raise down[0]
+        raise MessageUnknown(key=key)
+    return sorted(events, key=lambda event: event.time)
+
+
+def show(network: Network, key: str) -> Message:
+    """A message, wherever it is."""
+    return find(network, key).image()
+
+
+def find(network: Network, key: str) -> Stored:
+    """A message as it is kept, in whichever store."""
+    number = key_number(key)
+    found, down = _search(network, number)
+    if found is None:
+        if down:
+            raise down[0]
+        trace(network, key)  # tells a key that never was from a message that is gone
+        raise MessageGone(key=key)
+    return found
+
+
+def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown]]:
+    """A message by its key, in whichever store it is; what is leaving one may be in another already."""
+
+    def work(tx: Transaction) -> Stored | None:
+        return tx.messages.find(number)
+
+    leaving: Stored | None = None
+    down: list[NodeDown] = []
+    for node in network.nodes():
+        try:
+            found = network.look(node, work)
+        except NodeDown as error:
+            down.append(error)
+            continue
+        if found is not None and found.queue != LEAVING:
+            return found, down
+        leaving = leaving or found
+    return leaving, down

@@ -1,0 +1,131 @@
+"""Filing a message: under its type, and under each field that messages of its type are found by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from postroom.limits import INDEX_ROWS, INDEXED_CHARS_MAX
+from postroom.model.message import Stored
+from postroom.model.order import HIGHEST, sortable
+from postroom.model.types import Kind, scalars
+from postroom.stations.forms.form import Form
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.queues import MAILBOX, STATION, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.field_index import Entry, Filing, Span, key_value
+from postroom.store.tables.scans import END
+
+
+def file(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
+    """File messages that have come to a queue."""
+    tx.filings.add(queue.id, _entries(tx, messages))
+
+
+def unfile(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
+    """Take messages that leave a queue, or change, out of the files."""
+    tx.filings.remove_entries(queue.id, _entries(tx, messages))
+
+
+def _entries(tx: Transaction, messages: Iterable[Stored]) -> list[tuple[int, Entry]]:
+    known: dict[str, list[Filing]] = {}
+    found = []
+    for stored in messages:
+        type = stored.type or ""
+        filings = known.get(type)
+        if filings is None:
+            filings = known[type] = tx.filings.of_type(type) or [tx.filings.declare(type, "", "", ready=True)]
+        if len(filings) == 1:  # by its type alone, as most are
+            found.append((stored.key, Entry(filings[0].id, key_value(stored.key))))
+        else:
+            found += [(stored.key, entry) for entry in entries(filings, stored)]
+    return found
+
+
+def entries(filings: Sequence[Filing], stored: Stored) -> list[Entry]:
+    """Where a message stands in these filings. A long value is filed by its beginning."""
+    body: Mapping[str, Any] = json.loads(stored.body) if len(filings) > 1 else {}
+    found = []
+    for filing in filings:
+        if not filing.field:
+            found.append(Entry(filing.id, key_value(stored.key)))
+            continue
+        kind = Kind(filing.kind)
+        values = {indexed(sortable(kind, value)) for value in scalars(kind, body.get(filing.field))}
+        found += [Entry(filing.id, value) for value in sorted(values)]
+    return found
+
+
+def indexed(value: str) -> str:
+    return value[:INDEXED_CHARS_MAX]
+
+
+# --- what is filed where ---
+
+
+def wanted(forms: Iterable[Form]) -> set[tuple[str, str, str]]:
+    """Type, field and kind of each index that forms ask for."""
+    return {
+        (form.name, name, str(field.kind)) for form in forms for name in form.indexes for field in form.fields
+        if field.name == name
+    }  # fmt: skip
+
+
+def align(store: Store, forms: Sequence[Form]) -> None:
+    """Have a store file its messages as the forms say: begin what is new, fill it, end what is no longer asked for.
+
+    Messages are written meanwhile as always. Whoever is killed in the middle leaves an index that nobody uses yet.
+    """
+    asked = wanted(forms)
+    known = {form.name for form in forms}
+    present = store.read(lambda tx: tx.filings.all())
+    missing = asked - {each[1:4] for each in present}
+    stale = [each for each in present if each.field and each.type in known and each[1:4] not in asked]
+    if not missing and not stale and all(each.ready for each in present):
+        return
+
+    def declare(tx: Transaction) -> list[Filing]:
+        tx.tracking.exclude()  # who is filing now does not know of what begins here
+        for each in stale:
+            tx.filings.remove(each)
+        there = {each[1:4] for each in tx.filings.all()}
+        for type, field, kind in sorted(asked - there):
+            if not any(each.type == type and not each.field for each in tx.filings.of_type(type)):
+                tx.filings.declare(type, "", "", ready=True)
+            tx.filings.declare(type, field, kind, ready=False)
+        return [each for each in tx.filings.all() if not each.ready]
+
+    for filing in store.transact("index", declare):
+        _fill(store, filing)
+        store.transact("index", partial(_complete, filing))
+
+
+def _fill(store: Store, filing: Filing) -> None:
+    def queues(tx: Transaction) -> list[Queue]:
+        return [*tx.queues.of_kind(STATION), *tx.queues.of_kind(MAILBOX)]
+
+    for queue in store.read(queues):
+        after: str | None = ""
+        while after is not None:
+            start = after
+            after = store.transact("index", partial(_fill_page, filing, queue, start))
+
+
+def _complete(filing: Filing, tx: Transaction) -> None:
+    tx.filings.set_ready(filing)
+
+
+def _fill_page(filing: Filing, queue: Queue, after: str, tx: Transaction) -> str | None:
+    """File the next messages of a queue; answers with the last one's place, None at the end."""
+    tx.queues.locked(queue.id)  # what is read here must not change before it is filed
+    (by_key,) = [each for each in tx.filings.of_type(filing.type) if not each.field]
+    span = Span(by_key.id, after, HIGHEST)
+    found = [
+        stored
+        for page in tx.filings.search((queue.id, queue.name), span, END, limit=INDEX_ROWS)
+        for stored in page
+    ]  # fmt: skip
+    tx.filings.add(queue.id, [(each.key, entry) for each in found for entry in entries([by_key, filing], each)])
+    return key_value(found[-1].key + 1) if len(found) == INDEX_ROWS else None

@@ -1,0 +1,29 @@
+"""What the queues of stations are called, and what stations may call their own."""
+
+from __future__ import annotations
+
+from postroom.limits import DOSSIER_CHARS_MAX
+from postroom.model.place import DATABASE
+from postroom.store.kernel.queues import MAILBOX
+
+_MAILBOX = f"{MAILBOX}:"
+
+
+def database(station: str) -> str:
+    """The queue that holds a station's messages, at its node."""
+    return DATABASE + station
+
+
+def mailbox(station: str) -> str:
+    """The queue that holds a station's mail, at the control node."""
+    return _MAILBOX + station
+
+
+def station_of(queue: str) -> str:
+    """Whose database or mailbox a queue is."""
+    return queue.partition(":")[2]
+
+
+def is_dossier(name: str) -> bool:
+    """Whether a dossier can have this name."""
+    return 0 < len(name) <= DOSSIER_CHARS_MAX and name.isprintable()

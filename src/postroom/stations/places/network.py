@@ -1,0 +1,421 @@
+"""The nodes of a network and their stores: which there are, and the way to each."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from postroom.errors import (
+    ArgumentInvalid,
+    KeysExhausted,
+    NodeDown,
+    NodeUnfit,
+    NodeUnknown,
+    RoomMissing,
+    StationInUse,
+    StationTaken,
+    StationUnknown,
+    StoreError,
+)
+from postroom.limits import KEY_TAIL, NODE_SECONDS
+from postroom.model.body import is_text
+from postroom.model.definitions import nearest
+from postroom.stations.counters import definitions as counters
+from postroom.stations.forms.catalog import Forms
+from postroom.stations.places import indexing as filing
+from postroom.stations.places.names import database, mailbox
+from postroom.store import absolute, discard, exists, file_of, open_store, passfile, shown
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.nodes import Node
+from postroom.store.tables.registry import KIND as PRINCIPAL
+from postroom.store.urls import parted, variable, with_password
+
+CONTROL = "control"  # the name of the node that every room is by itself
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShown:
+    """A node, and whether it answered."""
+
+    name: str
+    url: str  # as it may be shown
+    stations: int
+    answers: bool
+    why: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        shape = {"name": self.name, "url": self.url, "station_count": self.stations, "answers": self.answers}
+        return shape if self.answers else {**shape, "why": self.why}
+
+
+class Network:
+    """The control node's store, and its satellites' as they are needed."""
+
+    def __init__(self, control: Store, url: str, forms: Forms) -> None:
+        self.control = control
+        self.url = absolute(url)
+        self.forms = forms
+        self._open: dict[str, tuple[str, Store]] = {}
+        self._aligned: dict[str, int] = {}  # up to which version of the definitions a node files its messages
+
+    def close(self) -> None:
+        for _, store in self._open.values():
+            store.close()
+        self._open.clear()
+
+    # --- nodes ---
+
+    def nodes(self) -> list[str]:
+        """Every node, the control node first."""
+        return [CONTROL, *self.control.read(lambda tx: tx.nodes.all())]
+
+    def ways(self) -> dict[str, str]:
+        """Every node with the URL by which its store is opened, with its password if the environment has one."""
+        known = self.control.read(lambda tx: tx.nodes.all())
+        return {CONTROL: self.url, **{name: self._way(node) for name, node in known.items()}}
+
+    @staticmethod
+    def _way(node: Node) -> str:
+        if parted(node.url).secrets:
+            advice = "postroom node secure moves it to the password file of PostgreSQL"
+            raise NodeDown(node=node.name, why=f"an earlier version has stored its password in clear; {advice}")
+        return with_password(node.name, node.url)
+
+    def add(self, name: str, url: str) -> None:
+        """Make a store a node of this network. It must be new, or empty: its keys are this network's."""
+        check_node(name, url, self.url)
+        node = Node(name, absolute(url), secrets.token_hex(16))
+        self.control.read(lambda tx: self._refuse(tx, node))  # before there is a file
+        self._enter(node, with_password(name, node.url))
+
+    def _enter(self, node: Node, way: str) -> None:
+        """Have a node in the list, and the list's mark in its store; a file that is refused is not left behind."""
+        present, store = exists(way), None
+        try:
+            store = open_store(way, actor="control", clock=self.control.session.clock)
+            head, latest = self.control.transact("node", lambda tx: self._list(tx, node))
+            try:
+                store.transact("node", lambda tx: _join(tx, node, head, latest))
+            except Exception:
+                self.control.transact("node", lambda tx: tx.nodes.remove(node.name))
+                raise
+        except Exception:
+            unused = not present and (store is None or store.read(_is_unused))
+            if store is not None:
+                store.close()
+            if unused:
+                discard(way)
+            raise
+        store.close()
+
+    def _list(self, tx: Transaction, node: Node) -> tuple[int, int]:
+        """Enter a node in the list, and give it its first block of keys; queries of before do not know of it."""
+        tx.nodes.lock()
+        self._refuse(tx, node)
+        tx.nodes.add(node)
+        return tx.keys.give_block(), tx.tracking.latest()
+
+    @staticmethod
+    def _refuse(tx: Transaction, node: Node) -> None:
+        if tx.nodes.membership() is not None:
+            why = "this room is a node itself; add it to its control node's room"
+            raise NodeUnfit(url=shown(node.url), why=why)
+        if node.name in tx.nodes.all():
+            raise NodeUnfit(url=shown(node.url), why=f"there is a node {node.name} already")
+
+    def remove(self, name: str, *, force: bool = False) -> None:
+        """Remove a node without stations from the network; one that does not answer only with ``force``."""
+
+        def work(tx: Transaction) -> None:
+            tx.nodes.lock()
+            self._known(tx, name)
+            stations = [station for station, node in tx.nodes.stations().items() if node == name]
+            if stations:
+                why = f"{len(stations)} station(s) are on it, such as {stations[0]}"
+                raise StationInUse(name=f"node {name}", why=why)
+            tx.nodes.remove(name)
+
+        self.control.read(lambda tx: self._known(tx, name))
+        try:
+            leaving = self.store(name).read(lambda tx: tx.transfers.pending())
+            if leaving:
+                raise StationInUse(name=f"node {name}", why=f"{len(leaving)} message(s) are on their way out of it")
+        except NodeDown:
+            if not force:
+                raise
+        self.control.transact("node", work)
+        present = self._open.get(name)
+        if present is not None:
+            present[1].transact("node", lambda tx: tx.nodes.leave())
+        self._forget(name)
+
+    def move(self, name: str, url: str) -> None:
+        """The store of a node is elsewhere now."""
+        check_url(name, url)
+        self._place(name, absolute(url))
+
+    def _place(self, name: str, where: str) -> None:
+        def work(tx: Transaction) -> None:
+            mark = self._known(tx, name).mark
+            self._checked(name, with_password(name, where), mark).close()
+            tx.nodes.set_url(name, where)
+
+        self.control.transact("node", work)
+        self._forget(name)
+
+    def secure(self) -> list[str]:
+        """Move passwords that an earlier version has stored to PostgreSQL's password file; answers with the nodes."""
+        found = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
+        found = {name: each for name, each in found.items() if each.secrets}
+        for name, each in found.items():
+            others = sorted(each.secrets.keys() - {"password"})
+            if others:
+                why = (
+                    f"its URL has a {others[0]}, for which a password file has no place; say postroom node move {name}"
+                )
+                raise NodeUnfit(url=shown(each.url), why=why)
+        for name, each in found.items():
+            passfile.add(each)
+            self._place(name, each.url)
+        if found:
+            self.control.scrub()
+        return list(found)
+
+    def shown(self) -> list[NodeShown]:
+        """Every node, and whether it answers."""
+        stations = list(self.control.read(lambda tx: tx.nodes.stations()).values())
+        found = []
+        known = self.control.read(lambda tx: tx.nodes.all())
+        for name, url in {CONTROL: self.url, **{name: node.url for name, node in known.items()}}.items():
+            count = stations.count(name)
+            try:
+                self.look(name, lambda tx: tx.now)
+                found.append(NodeShown(name, shown(url), count, True))
+            except NodeDown as down:
+                found.append(NodeShown(name, shown(url), count, False, str(down.facts["why"])))
+        return found
+
+    @staticmethod
+    def _known(tx: Transaction, name: str) -> Node:
+        known = tx.nodes.all()
+        if name not in known:
+            raise NodeUnknown(node=name, nearest=nearest(name, [CONTROL, *known]))
+        return known[name]
+
+    # --- stores ---
+
+    def store(self, node: str) -> Store:
+        """The store of a node; raises if it does not answer, or is not that node's."""
+        if node == CONTROL:
+            return self.control
+        known = self.control.read(lambda tx: self._known(tx, node))
+        present = self._open.get(node)
+        way = self._way(known)
+        if present is not None and present[0] == way and not present[1].stopped:
+            return present[1]
+        self._forget(node)
+        opened = self._checked(node, way, known.mark)
+        kept = self._open.setdefault(node, (way, opened))[1]
+        if kept is not opened:  # another thread was first
+            opened.close()
+        return kept
+
+    def _checked(self, name: str, url: str, mark: str) -> Store:
+        try:
+            store = open_store(url, actor=self.control.actor, create=False, clock=self.control.session.clock)
+        except RoomMissing:
+            raise NodeDown(node=name, why=f"there is no store at {shown(url)}") from None
+        except StoreError as error:
+            raise NodeDown(node=name, why=str(error)) from error
+        if store.read(lambda tx: tx.nodes.membership()) != (mark, name):
+            store.close()
+            raise NodeDown(node=name, why=f"{shown(url)} is not the store that was added as {name}")
+        return store
+
+    def _forget(self, node: str) -> None:
+        present = self._open.pop(node, None)
+        if present is not None:
+            present[1].close()
+
+    def ask(self, node: str, seconds: float, work: Callable[[], T]) -> T:
+        """Do something at a node that may never answer; then the next call goes to a new connection."""
+        if node == CONTROL:
+            return work()
+        known = self._open.get(node)
+        try:
+            return within(seconds, node, work, late=lambda: known[1].close() if known else None)
+        except NodeDown:
+            self._open.pop(node, None)
+            raise
+
+    def filing_store(self, node: str) -> Store:
+        """A node's store, which files its messages as the forms of now say."""
+        store = self.store(node)
+        version = self.control.read(lambda tx: tx.definitions.version())
+        if self._aligned.get(node) != version:
+            forms = self.control.read(lambda tx: [each.form for each in self.forms.now(tx).values()])
+            filing.align(store, forms)
+            self._aligned[node] = version
+        return store
+
+    def align(self) -> None:
+        """Have every node that answers file its messages as the forms of now say; others do so when they are back."""
+        for node in self.nodes():
+            with suppress(NodeDown):
+                self.filing_store(node)
+
+    def look(self, node: str, work: Callable[[Transaction], T], seconds: float = NODE_SECONDS) -> T:
+        """Read at a node that may not answer."""
+        return self.ask(node, seconds, lambda: self.store(node).read(work))
+
+    # --- stations ---
+
+    def home(self, station: str) -> str:
+        """The node of a station."""
+
+        def work(tx: Transaction) -> str:
+            node = tx.nodes.home(station) if is_text(station) else None
+            if node is None:
+                raise StationUnknown(station=station, nearest=nearest(station, tx.nodes.stations()))
+            return node
+
+        return self.control.read(work)
+
+    def stations(self) -> dict[str, str]:
+        return self.control.read(lambda tx: tx.nodes.stations())
+
+    def add_station(self, name: str, node: str, secret: str | None) -> None:
+        """A new station; its secret is a hashed password, or it is a principal that has one."""
+        self.store(node)  # a node that does not answer cannot be given a station
+
+        def work(tx: Transaction) -> None:
+            tx.nodes.lock()
+            if tx.nodes.membership() is not None:
+                raise NodeUnfit(
+                    url=shown(self.url), why="this room is a node itself; add stations in its control node's room"
+                )
+            present = tx.nodes.home(name)
+            if present is not None:
+                raise StationTaken(station=name, node=present)
+            if node != CONTROL:
+                self._known(tx, node)
+            box = tx.queues.named(mailbox(name))
+            if box is not None and box.unprocessed:
+                raise StationInUse(name=name, why="mail for a former station of this name is there; choose another")
+            tx.nodes.add_station(name, node)
+            if secret is not None:
+                tx.principals.set_secret(PRINCIPAL, name, secret)
+
+        self.control.transact("station", work)
+
+    def remove_station(self, name: str) -> None:
+        """Take a station out that has neither messages nor mail."""
+        home = self.store(self.home(name))
+        held = home.read(lambda tx: tx.queues.named_to_read(database(name)))
+        if held is not None and held.unprocessed:
+            raise StationInUse(name=name, why=f"it has {held.unprocessed} message(s); ship them first")
+        for node in self.nodes():
+            on_way = self.store(node).read(lambda tx: tx.transfers.pending())
+            if any(name in (parcel.source, parcel.target) for parcel in on_way):
+                raise StationInUse(name=name, why="mail is on its way from or to it; let it come, and get it first")
+
+        def work(tx: Transaction) -> None:
+            tx.nodes.lock()
+            at = [each.counter.name for each in counters.kept(tx) if each.counter.station == name]
+            if at:
+                raise StationInUse(name=name, why=f"counter {at[0]} is there; postroom counter remove {at[0]}")
+            box = tx.queues.named(mailbox(name))
+            if box is not None and box.unprocessed:
+                raise StationInUse(name=name, why=f"{box.unprocessed} message(s) are in its mailbox; get them first")
+            tx.nodes.remove_station(name)
+
+        self.control.transact("station", work)
+        if held is not None:
+            home.transact("station", lambda tx: tx.albums.forget(held.id))
+
+    def with_keys(self, node: str, work: Callable[[], T]) -> T:
+        """Do what needs keys at a node; when its block is used up, it gets the next one."""
+        while True:
+            try:
+                return work()
+            except KeysExhausted as exhausted:
+                needed = int(exhausted.facts["count"])
+                if node == CONTROL or needed >= KEY_TAIL:
+                    raise
+                head = self.control.transact("key-block", lambda tx: tx.keys.give_block())
+                self.store(node).transact("key-block", partial(_renew, head, needed))
+
+
+def check_node(name: str, url: str, room: str) -> None:
+    """Refuse what can be no node of a room, before anything is opened or made."""
+    if not name.isidentifier() or name == CONTROL:
+        raise ArgumentInvalid(argument="node", why=f"{name!r} cannot be a name: letters, digits and _, not {CONTROL}")
+    check_url(name, url)
+    if os.path.realpath(absolute(url)) == os.path.realpath(absolute(room)):
+        raise NodeUnfit(url=shown(absolute(url)), why="it is this room, which is the control node")
+
+
+def check_url(name: str, url: str) -> None:
+    """Refuse a URL that tells a secret: whoever reads the room would know it."""
+    if file_of(url) is None and (told := parted(url).secrets):
+        where = f"give it in the password file of PostgreSQL (~/.pgpass), or in ${variable(name)}"
+        raise NodeUnfit(url=shown(url), why=f"its {min(told)} would be stored; leave it out of the URL, and {where}")
+
+
+def _renew(head: int, needed: int, tx: Transaction) -> None:
+    tx.keys.use_block(head, needed)
+
+
+def _is_unused(tx: Transaction) -> bool:
+    """Whether a store is no node, and has no messages and no network of its own; it may have been a node before."""
+    own_keys = tx.keys.used and not tx.keys.lent
+    return not (tx.nodes.membership() or own_keys or tx.messages.any() or tx.nodes.all() or tx.nodes.stations())
+
+
+def _join(tx: Transaction, node: Node, head: int, latest: int) -> None:
+    present, url = tx.nodes.membership(), shown(node.url)
+    if present is not None:
+        raise NodeUnfit(url=url, why=f"it is a node already, named {present[1]}")
+    if not _is_unused(tx):
+        raise NodeUnfit(url=url, why="it is a room with messages or stations of its own; give a new file or database")
+    tx.nodes.join(node.mark, node.name)
+    tx.keys.use_block(head)
+    tx.tracking.begin_behind(latest)
+
+
+def within(seconds: float, node: str, work: Callable[[], T], late: Callable[[], None] | None = None) -> T:
+    """Do something at a node; one that does not answer in time is down, and its call is left behind.
+
+    ``late`` is done if the answer comes after all, and nobody waits for it.
+    """
+    answer: list[T] = []
+    gone = threading.Event()
+    failure: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            answer.append(work())
+        except BaseException as error:
+            failure.append(error)
+        if gone.is_set() and late is not None:
+            late()
+
+    thread = threading.Thread(target=call, daemon=True, name=f"node {node}")
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        gone.set()
+        raise NodeDown(node=node, why=f"no answer for {seconds:g} s")
+    if failure:
+        if isinstance(failure[0], StoreError):
+            raise NodeDown(node=node, why=str(failure[0])) from failure[0]
+        raise failure[0]
+    return answer[0]

@@ -1,0 +1,217 @@
+"""Conditions of a query by example: what is written into a field of a sketch, and which values it means.
+
+``>10``, ``<> "rm 211"``, ``1981-08-01..1981-08-31``, ``off*``, ``Fausto``; several of them mean any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NoReturn
+
+from postroom.errors import BodyMismatch, FormInvalid
+from postroom.limits import CONDITION_CHARS_MAX, CONDITIONS_MAX
+from postroom.model.definitions import Position, Problem, refuse
+from postroom.model.order import HIGHEST, sortable
+from postroom.model.types import Field, Kind, MessageType, Scalar, text
+from postroom.model.xmltext import in_xml
+from postroom.stations.forms.dates import exact
+from postroom.stations.forms.form import Form, FormField
+from postroom.stations.forms.quoting import INSIDE, quoted, unquoted
+
+_PIECE = re.compile(
+    rf"""\s*(?:
+        (?P<sign><>|<=|>=|<|>|=)\s*
+      )?(?:
+        "(?P<quoted>{INSIDE})"(?:\s*\.\.\s*(?:"(?P<until>{INSIDE})"|(?P<last>[^\s"<>=][^"<>=]*?)(?=\s*(?:$|"|<|>|=))))?
+      | (?P<bare>[^\s"<>=][^"<>=]*?)(?:\s*\.\.\s*"(?P<end>{INSIDE})"|(?=\s*(?:$|"|<|>|=)))
+      )\s*""",
+    re.VERBOSE,
+)
+_WILD = re.compile(r"[*?]")
+
+
+EMPTY, FILLED = "empty", "filled"  # what is written = "" and <> "": an empty text is no value of a field
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A value lies within bounds, or looks like a pattern."""
+
+    sign: str  # a comparison, ".." for a range, "~" for a pattern, EMPTY, FILLED
+    value: Scalar
+    until: Scalar | None = None  # the end of a range, which is in it
+    kind: Kind = Kind.STRING
+
+    def holds(self, value: Scalar) -> bool:
+        if self.sign in (EMPTY, FILLED):
+            return self.sign == FILLED
+        if self.sign == "~":
+            return _looks_like(str(self.value), str(value))
+        said, low, high = sortable(self.kind, value), *self.bounds
+        if self.sign == "<>":
+            return said != sortable(self.kind, self.value)
+        return (low < said if self.sign == ">" else low <= said) and (said < high if self.sign == "<" else said <= high)
+
+    @property
+    def closed(self) -> bool:
+        """Whether all that lies within the bounds satisfies it."""
+        return self.sign in ("=", "..", "<=", ">=")
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """In the order of values: nothing before the first and behind the second satisfies it."""
+        if self.sign == "~":
+            known = _WILD.split(str(self.value), maxsplit=1)[0]
+            return known, known + HIGHEST
+        if self.sign in (EMPTY, FILLED):
+            return "", HIGHEST
+        low = "" if self.sign in ("<", "<=", "<>") else sortable(self.kind, self.value)
+        if self.sign == "..":
+            assert self.until is not None
+            return low, sortable(self.kind, self.until)
+        return low, HIGHEST if self.sign in (">", ">=", "<>") else sortable(self.kind, self.value)
+
+    def __str__(self) -> str:
+        if self.sign == "~":
+            return str(self.value)
+        if self.sign in (EMPTY, FILLED):
+            return f'{"=" if self.sign == EMPTY else "<>"} ""'
+        return (
+            f"{_shown(self.value)}..{_shown(self.until)}" if self.sign == ".." else f"{self.sign} {_shown(self.value)}"
+        )
+
+
+def _shown(value: Scalar | None) -> str:
+    return quoted(value) if isinstance(value, str) else text(value)
+
+
+Sketch = Mapping[str, tuple[Condition, ...]]
+
+
+class Place(Position):
+    """A place in what is written into a field; ``file`` is the field."""
+
+    def __str__(self) -> str:
+        return f"field {self.file}" if self.column == 1 else f"field {self.file}, character {self.column}"
+
+
+def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Condition, ...]]:
+    """The conditions of a partly filled form; raises with the place in the text that is none."""
+    found = {}
+    for name, said in given.items():
+        field = form.field(name)
+        if field is None:
+            known = ", ".join(each.name for each in form.fields)
+            _fail(name, 1, f"type {form.name} has no field {name!r}; it has {known}", "field-unknown")
+        conditions = parse(field, said if isinstance(said, str) else text(said))
+        if conditions:
+            found[name] = conditions
+    return found
+
+
+def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool:
+    """Whether a field satisfies what is asked of it: a list by one of its values, an empty one only that it is so."""
+    if not values:
+        return any(condition.sign == EMPTY for condition in conditions)
+    return any(condition.holds(each) for condition in conditions for each in values)
+
+
+def parse(field: FormField, said: str) -> tuple[Condition, ...]:
+    """What stands in one field of a sketch. A text without quotes and signs is one value, blanks and all."""
+    if len(said) > CONDITION_CHARS_MAX:
+        _fail(field.name, CONDITION_CHARS_MAX, f"more than {CONDITION_CHARS_MAX} characters", "condition-size")
+    if not in_xml(said):
+        _fail(field.name, 1, "there is a character that no field has", "condition-type")
+    found: list[Condition] = []
+    at = 0
+    while said[at:].strip():
+        if len(found) == CONDITIONS_MAX:
+            _fail(field.name, at + 1, f"more than {CONDITIONS_MAX} conditions", "condition-size")
+        match = _PIECE.match(said, at)
+        if match is None or match.end() == at:
+            _fail(field.name, at + 1, f"a condition is expected here, not {said[at:].strip()[:20]!r}", "syntax")
+        found.append(_condition(field, match))
+        at = match.end()
+    return tuple(found)
+
+
+def _condition(field: FormField, match: re.Match[str]) -> Condition:
+    sign, column = match["sign"], match.start("bare" if match["quoted"] is None else "quoted") + 1
+    first, last, is_text = _ends(match)
+    if last is not None:
+        if sign not in (None, "="):
+            what = f"a range is asked for with = or without a sign, not with {sign}; put a text with .. in quotes"
+            _fail(field.name, column, what, "condition-type")
+        low, high = (_value(field, part, column) for part in (first, last))
+        condition = Condition("..", low, high, field.kind)
+        if condition.bounds[0] > condition.bounds[1]:
+            _fail(field.name, column, "the range ends before it begins; put a text with .. in quotes", "condition-type")
+        return condition
+    if is_text and not first and sign in (None, "=", "<>"):
+        return Condition(FILLED if sign == "<>" else EMPTY, "", None, field.kind)
+    if not is_text and sign in (None, "=") and field.kind is Kind.STRING and ("*" in first or "?" in first):
+        return Condition("~", first)
+    return Condition(sign or "=", _value(field, first, column), None, field.kind)
+
+
+def _ends(match: re.Match[str]) -> tuple[str, str | None, bool]:
+    """A value, or both ends of a range; and whether it stood in quotes."""
+    if match["quoted"] is not None:
+        until = match["last"] if match["until"] is None else unquoted(match["until"])
+        return unquoted(match["quoted"]), until, True
+    bare = match["bare"].strip()
+    if match["end"] is not None:
+        return bare, unquoted(match["end"]), False
+    first, dots, last = bare.partition("..")
+    return (first.strip(), last.strip(), False) if dots else (bare, None, False)
+
+
+def _value(field: FormField, said: str, column: int) -> Scalar:
+    """A value of the field's kind: comparisons are typed."""
+    try:
+        found = MessageType("sketch", (Field(field.name, field.kind),)).record({field.name: exact(field.kind, said)})[
+            field.name
+        ]
+    except BodyMismatch as error:
+        _fail(field.name, column, str(error.facts["why"]), "condition-type")
+    if found is None or isinstance(found, tuple):
+        _fail(field.name, column, "there is no value to compare with", "condition-type")
+    return found
+
+
+def _looks_like(pattern: str, value: str) -> bool:
+    """``*`` is any text, ``?`` one character. What follows a ``*`` is taken where it first fits."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return len(first) == len(value) and _fits(first, value, 0)
+    *middle, last = rest
+    if (
+        len(first) + len(last) > len(value)
+        or not _fits(first, value, 0)
+        or not _fits(last, value, len(value) - len(last))
+    ):
+        return False
+    at, end = len(first), len(value) - len(last)
+    for part in middle:
+        found = _signs(part).search(value, at, end)
+        if found is None:
+            return False
+        at = found.end()
+    return True
+
+
+def _fits(part: str, value: str, at: int) -> bool:
+    return _signs(part).match(value, at) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _signs(part: str) -> re.Pattern[str]:
+    """Signs in a row, as many as they are: nothing in it can be matched in two ways."""
+    return re.compile("".join("." if sign == "?" else re.escape(sign) for sign in part), re.DOTALL)
+
+
+def _fail(field: str, column: int, what: str, rule: str) -> NoReturn:
+    refuse(FormInvalid, [Problem(Place(field, 1, column), what, rule)])

@@ -1,0 +1,76 @@
+"""Images: what a query found. Temporary and read-only; the messages stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.model.key import key_text
+from postroom.model.types import FieldValue, plain
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.filling import values
+from postroom.stations.forms.form import Form
+from postroom.store.tables.images import KeptImage
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A message as it was, and the station or mailbox where it was found."""
+
+    key: str
+    place: str
+    form: Form  # by which the message was made
+    body: str
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return self.form.name
+
+    @property
+    def fields(self) -> Mapping[str, FieldValue]:
+        """The values of its fields; a missing field is None."""
+        return values(self.form, self.body)
+
+    def shown(self) -> str:
+        """The filled form as text."""
+        return self.form.shown(self.fields)
+
+    def as_dict(self) -> dict[str, Any]:
+        said = {name: plain(value) for name, value in self.fields.items()}
+        return {"key": self.key, "type": self.type, "place": self.place, "fields": said}
+
+
+class Answer(Sequence[Image]):
+    """The images that a query found, by key; decoded when they are read."""
+
+    def __init__(
+        self,
+        seq: int | None,
+        kept: Sequence[KeptImage],
+        editions: Mapping[tuple[str, int], Edition],
+        damaged: Sequence[str] = (),
+    ) -> None:
+        self.seq = seq  # the query's number; a local one has none
+        self.kept = kept
+        self.damaged = tuple(damaged)  # keys of damaged messages
+        self._editions = editions
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._image(each) for each in self.kept[index]]
+        return self._image(self.kept[index])
+
+    def __iter__(self) -> Iterator[Image]:
+        return map(self._image, self.kept)
+
+    def _image(self, kept: KeptImage) -> Image:
+        return Image(key_text(kept.key), kept.place, self._editions[kept.type, kept.form].form, kept.body)
+
+    def as_dict(self) -> dict[str, Any]:
+        shape: dict[str, Any] = {"seq": self.seq, "images": [image.as_dict() for image in self]}
+        return {**shape, "damaged": list(self.damaged)} if self.damaged else shape

@@ -1,0 +1,379 @@
+"""A query over many stations: one number, one opening at every node, one Spark job that reads them all.
+
+The query is opened at each node in scope, then at the mailboxes, under a lease of the control node: so queries run
+everywhere in the order of their numbers. What each node had at that moment can be read until the query is closed, as
+often as Spark needs, so a task that is done again finds the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeVar
+
+import pyarrow
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from postroom.engine.spark.arrow import PACKED
+from postroom.engine.spark.collector import collector_off, set_loaded_apart
+from postroom.engine.spark.launch import one_line
+from postroom.errors import (
+    ArgumentInvalid,
+    LeaseHeld,
+    NodeDown,
+    PostroomError,
+    QueryExpired,
+    QueryOvertaken,
+    QueryTooLarge,
+    SparkUnavailable,
+    StationUnknown,
+)
+from postroom.limits import IMAGES_MAX, LOOKED_UP_MAX, NODE_SECONDS, QUERY_SECONDS_MAX
+from postroom.model.definitions import nearest
+from postroom.model.key import key_text
+from postroom.model.message import Stored
+from postroom.stations.mail import mail
+from postroom.stations.places.names import database
+from postroom.stations.places.network import CONTROL, Network
+from postroom.stations.queries.node_answers import ANSWER, Job, Part, packed, read_part, unpacked
+from postroom.stations.queries.reading import Plan, TooMany, kept, route
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transfers import Parcel
+from postroom.store.tables.images import KeptImage
+from postroom.store.tables.tracking import MAILBOXES, STATIONS
+
+Spark = Callable[[], SparkSession]
+Progress = Callable[[int, int], None]
+_LEASE = "queries"
+_serial = itertools.count(1)
+
+T = TypeVar("T")
+_PROPERTY = "postroom.query"
+_FRAMES_MAX = 16  # of different sets of nodes, whose plans are kept
+
+
+class Scope(NamedTuple):
+    nodes: tuple[str, ...]
+    stations: frozenset[str] | None  # only these; None is all of the network, mailboxes too
+
+
+@dataclass(frozen=True)
+class Question:
+    """What someone on a node asks the stations of a scope."""
+
+    network: Network
+    node: str
+    plan: Plan
+    scope: str
+    spark: Spark
+    owner: str
+    timeout: float
+    progress: Progress | None = None
+
+    def images(self) -> tuple[int, list[KeptImage], list[str]]:
+        """The query's number, what was found, and keys of what is damaged."""
+        return self._asked(lambda query, spark: (query.number, *query.read(spark, self.progress)))
+
+    def count(self) -> tuple[int, int]:
+        """The query's number, and how many there are."""
+        return self._asked(lambda query, spark: (query.number, query.count(spark, self.progress)))
+
+    def _asked(self, work: Callable[[_Query, SparkSession | None], T]) -> T:
+        """A few look-ups in indexes need no Spark; whatever is more than that runs there."""
+        if not 0 < self.timeout <= QUERY_SECONDS_MAX:
+            why = f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds"
+            raise ArgumentInvalid(argument="timeout", why=why)
+        self._scope()  # what is wrong with it is told before anything is begun
+        if _is_narrow(self.network, self.plan):
+            with suppress(TooMany), self._opened() as query:
+                return work(query, None)
+        spark = self.spark()  # before there is a number: starting it takes its time
+        with self._opened() as query:
+            return work(query, spark)
+
+    @contextmanager
+    def _opened(self) -> Iterator[_Query]:
+        while True:
+            query = _Query(self.network, self.plan, self._scope(), f"{self.owner}/{next(_serial)}", self.timeout)
+            try:
+                try:
+                    query.open(self._scope)
+                except QueryOvertaken:
+                    continue  # another one has begun while this one was held up; ask again under a new number
+                yield query
+                return
+            finally:
+                query.close()
+
+    def _scope(self) -> Scope:
+        return scope_of(self.network, self.node, self.scope)
+
+
+def _is_narrow(network: Network, plan: Plan) -> bool:
+    """Whether an index leads to what is asked for: then a look at each node may cost less than a job of Spark."""
+    way = network.filing_store(CONTROL).read(lambda tx: route(tx.filings.of_type(plan.type), plan))
+    return way is not None and all(span.low == span.high for span in way.spans)
+
+
+def scope_of(network: Network, node: str, scope: str) -> Scope:
+    stations = network.stations()
+    if not isinstance(scope, str):
+        raise ArgumentInvalid(argument="scope", why="it is a text: local, group, global, or stations=A,B")
+    if scope == "global":
+        return Scope(tuple(network.nodes()), None)
+    if scope == "group":
+        return Scope((node,), frozenset(name for name, home in stations.items() if home == node))
+    word, equals, names = scope.partition("=")
+    listed = [name.strip() for name in names.split(",") if name.strip()]
+    if word != "stations" or not equals or not listed:
+        raise ArgumentInvalid(argument="scope", why=f"{scope!r} is not local, group, global, or stations=A,B")
+    for name in listed:
+        if name not in stations:
+            raise StationUnknown(station=name, nearest=nearest(name, stations))
+    return Scope(tuple(dict.fromkeys(stations[name] for name in listed)), frozenset(listed))
+
+
+@dataclass
+class _Query:
+    network: Network
+    plan: Plan
+    scope: Scope
+    owner: str
+    seconds: float
+    number: int = 0
+    fence: int = 0
+    started: float = field(default_factory=time.monotonic)
+    opened: list[str] = field(default_factory=list)
+    undecided: list[Parcel] = field(default_factory=list)
+
+    # --- opening ---
+
+    def open(self, again: Callable[[], Scope] | None = None) -> None:
+        """Have a number, be opened at every node and then at the mailboxes, before the next query begins.
+
+        ``again`` tells the scope when there is a number: what is added later begins behind this query.
+        """
+        self._begin()
+        try:
+            if again is not None:
+                self.scope = again()
+            for node in self.scope.nodes:
+                self._open_node(node)
+            self.undecided = self.network.control.transact("query-open", self._open_mailboxes)
+            self.opened.append(CONTROL)
+        except BaseException:
+            with suppress(PostroomError):
+                self.network.control.transact("query-open", lambda tx: tx.leases.release(_LEASE, self.fence))
+            raise
+
+    def _begin(self) -> None:
+        def work(tx: Transaction) -> tuple[int, int]:
+            fence = tx.leases.acquire(_LEASE, self.owner, NODE_SECONDS * (len(self.scope.nodes) + 1))
+            return fence, tx.tracking.number(self.owner, self.seconds + NODE_SECONDS)
+
+        while True:
+            try:
+                self.fence, self.number = self.network.control.transact("query-number", work)
+                return
+            except LeaseHeld:
+                self._left()
+                time.sleep(0.005)
+
+    def _open_node(self, node: str) -> None:
+        """Open the query at a node, and bring what is leaving it to the mailboxes: there the query finds it."""
+
+        def work(tx: Transaction) -> list[Parcel]:
+            tx.tracking.open(self.number, STATIONS, self.owner, self.seconds + NODE_SECONDS)
+            return tx.transfers.pending() if node != CONTROL else []
+
+        def call() -> None:
+            store = self.network.store(node)
+            leaving = store.transact("query-open", work)
+            self.opened.append(node)
+            for parcels in mail.by_target(leaving):
+                mail.deliver(self.network, store, parcels)
+
+        self.network.ask(node, min(NODE_SECONDS, self._left()), call)
+
+    def _open_mailboxes(self, tx: Transaction) -> list[Parcel]:
+        """Open it at the mailboxes; answers with what is on its way out of them to stations in scope."""
+        tx.tracking.check_numbered(self.number)
+        tx.tracking.open(self.number, MAILBOXES, self.owner, self.seconds + NODE_SECONDS)
+        tx.leases.release(_LEASE, self.fence)
+        stations = self.scope.stations
+        return [
+            parcel
+            for parcel in tx.transfers.pending()
+            if parcel.verb == mail.GET and parcel.seen < self.number and (stations is None or parcel.target in stations)
+        ]
+
+    # --- reading ---
+
+    def read(self, spark: SparkSession | None, progress: Progress | None) -> tuple[list[KeptImage], list[str]]:
+        """All that is in scope and matches: images, and keys of what is damaged."""
+        late = [kept(each) for each in self._met_nowhere()]
+        answer = self._collect(spark, progress, whole=True)
+        damaged: list[int] = []
+        if pyarrow.compute.any(answer["damaged"]).as_py():  # a filter copies everything
+            damaged = answer.filter(answer["damaged"])["key"].to_pylist()
+            answer = answer.filter(pyarrow.compute.invert(answer["damaged"]))
+        if answer.num_rows + len(late) > IMAGES_MAX:
+            raise QueryTooLarge(limit=IMAGES_MAX)
+        with collector_off():
+            keys, places, forms, bodies = (answer[name].to_pylist() for name in ("key", "place", "form", "body"))
+            rows = zip(keys, places, itertools.repeat(self.plan.type, len(keys)), forms, bodies, strict=True)
+            found = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
+        return found + late, [key_text(key) for key in damaged]
+
+    def count(self, spark: SparkSession | None, progress: Progress | None) -> int:
+        """How many there are; every part says its number."""
+        late = self._met_nowhere()
+        numbers: list[int] = self._collect(spark, progress, whole=False)["key"].to_pylist()
+        return len(late) + sum(numbers)
+
+    def _met_nowhere(self) -> list[Stored]:
+        """Of what was between the mailboxes and a node: that which came there after the query had been."""
+        found = []
+        for parcels in mail.by_target(self.undecided):
+            done = mail.deliver(self.network, self.network.control, parcels)
+            for parcel in parcels:
+                stored = parcel.stored
+                if (
+                    done.get(stored.key, 0) >= self.number
+                    and stored.type == self.plan.type
+                    and self.plan.matches(stored.body)
+                ):
+                    found.append(stored._replace(queue=database(parcel.target)))
+        return found
+
+    def _collect(self, spark: SparkSession | None, progress: Progress | None, *, whole: bool) -> pyarrow.Table:
+        urls = self.network.ways()
+        parts = [Part(node, urls[node], STATIONS) for node in self.scope.nodes]
+        parts.append(Part(CONTROL, self.network.url, MAILBOXES))
+        job = Job(parts, self.number, self.plan, self.scope.stations, whole)
+        answer = self._looked_up(job) if spark is None else self._run(spark, job, progress)
+        if answer["error"].null_count < answer.num_rows:
+            wrong = answer.filter(pyarrow.compute.is_valid(answer["error"]))
+            part, why = wrong["part"][0].as_py(), wrong["error"][0].as_py()
+            if why == QueryExpired.code:
+                raise QueryExpired(query=self.number, limit=f" of {self.seconds:g} s")
+            raise NodeDown(node=parts[part].node, why=why)
+        return answer
+
+    def _looked_up(self, job: Job) -> pyarrow.Table:
+        """Read every node from here; raises if there is more than a few look-ups bring."""
+
+        def look(index: int) -> pyarrow.RecordBatch:
+            part, whole = job.parts[index], job.whole
+            return read_part(index, part, job.number, job.plan, job.stations, whole=whole, most=LOOKED_UP_MAX)
+
+        batches = [
+            self.network.ask(part.node, self._left(), partial(look, index)) for index, part in enumerate(job.parts)
+        ]
+        return pyarrow.Table.from_batches(batches, schema=ANSWER)
+
+    def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> pyarrow.Table:
+        """Run the job, and no longer than the query may take."""
+        total = len(job.parts)
+        frame = _frame(spark, tuple(part.url for part in job.parts))
+        group = f"postroom query {self.owner}"
+        result: list[pyarrow.Table] = []
+        failure: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                spark.sparkContext.setJobGroup(group, f"query {self.number}", interruptOnCancel=True)
+                spark.sparkContext.setLocalProperty(_PROPERTY, job.packed())  # of this thread, which ends with the job
+                result.append(unpacked(frame.toArrow().column(0)))
+            except BaseException as error:
+                failure.append(error)
+
+        thread = threading.Thread(target=call, daemon=True, name=group)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(min(0.1 if progress else 1.0, self._left()))
+                if progress is not None:
+                    progress(_done(spark, group), total)
+        except QueryExpired:
+            spark.sparkContext.cancelJobGroup(group)
+            self._name_the_silent()
+            raise
+        if failure:
+            if isinstance(failure[0], PySparkException):
+                why, advice = one_line(failure[0]), "ask again"
+                raise SparkUnavailable(master=spark.sparkContext.master, why=why, advice=advice) from failure[0]
+            raise failure[0]
+        if progress is not None:
+            progress(total, total)  # what Spark tells of its tasks may come later than what they bring
+        return result[0]
+
+    def _name_the_silent(self) -> None:
+        """Whose silence it was that took the time."""
+        for node in self.scope.nodes:
+            self.network.look(node, lambda tx: tx.now, seconds=1.0)
+
+    def _left(self) -> float:
+        left = self.seconds - (time.monotonic() - self.started)
+        if left <= 0:
+            raise QueryExpired(query=self.number, limit=f" of {self.seconds:g} s")
+        return left
+
+    # --- closing ---
+
+    def close(self) -> None:
+        """Let go of what was kept for this query. A node that cannot be told finds out by the clock."""
+        for node in dict.fromkeys(self.opened):
+            if node != CONTROL:
+                with suppress(PostroomError):
+                    self.network.ask(node, NODE_SECONDS, partial(self._close_at, node))
+        if self.number:
+            with suppress(PostroomError):
+                self._close_at(CONTROL)
+
+    def _close_at(self, node: str) -> None:
+        self.network.store(node).transact("query-close", lambda tx: tx.tracking.close(self.number))
+
+
+@lru_cache(maxsize=_FRAMES_MAX)
+def _frame(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
+    """Planned once for all queries over the same nodes: what is asked comes as a property of the job.
+
+    Properties are for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
+    """
+    parts = len(urls)
+    return spark.range(0, parts, 1, parts).mapInArrow(partial(_read, urls), PACKED)
+
+
+def _done(spark: SparkSession, group: str) -> int:
+    """How many parts have been read."""
+    tracker = spark.sparkContext.statusTracker()
+    done = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info else ():
+            status = tracker.getStageInfo(stage)
+            done += status.numCompletedTasks if status else 0
+    return done
+
+
+# --- on a worker ---
+
+
+def _read(urls: tuple[str, ...], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    context = TaskContext.get()
+    assert context is not None
+    job = Job.unpacked(context.getLocalProperty(_PROPERTY) or "", urls)
+    set_loaded_apart()
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            with collector_off():
+                answer = packed(read_part(index, job.parts[index], job.number, job.plan, job.stations, whole=job.whole))
+            yield answer

@@ -1,0 +1,259 @@
+"""Finding messages by a sketch in one store: through an index where there is one, tested on the way where not.
+
+Nothing here knows of Spark or of other stores: a local query runs it where it is asked, a query over nodes runs it once
+for each node, wherever Spark has put that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from postroom.limits import INDEXED_CHARS_MAX
+from postroom.model.message import Stored
+from postroom.model.order import HIGHEST
+from postroom.model.place import place_of
+from postroom.model.types import Kind, scalars, text
+from postroom.stations.places.indexing import indexed
+from postroom.stations.places.names import database, station_of
+from postroom.stations.places.postmarks import marks
+from postroom.stations.queries.conditions import EMPTY, FILLED, Condition, any_holds
+from postroom.store.kernel.queues import MAILBOX, STATION, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.field_index import Filing, Span, Test, Tests
+from postroom.store.tables.images import KeptImage
+from postroom.store.tables.scans import END
+from postroom.store.tables.tracking import MAILBOXES, STATIONS
+
+#: Values of these kinds stand in a body as they are compared: the database can look at them.
+_TEXTS = (Kind.STRING, Kind.DATE)
+_NUMBERS = (Kind.INT, Kind.FLOAT)
+_ANY_NUMBER = (float("-inf"), float("inf"))
+
+
+class Asked(NamedTuple):
+    """A field of a sketch."""
+
+    name: str
+    kind: Kind
+    testable: bool  # in every version of the type it had this kind, and one value
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a query looks for, as plain data that travels."""
+
+    type: str
+    fields: tuple[Asked, ...]
+
+    def packed(self) -> list[Any]:
+        """As JSON has it."""
+        return [self.type, [[each.name, each.kind, each.testable, _said(each.conditions)] for each in self.fields]]
+
+    @classmethod
+    def unpacked(cls, packed: Sequence[Any]) -> Plan:
+        type, fields = packed
+        return cls(
+            type, tuple(Asked(name, Kind(kind), ok, _meant(Kind(kind), said)) for name, kind, ok, said in fields)
+        )
+
+    def matches(self, body: str) -> bool:
+        """Whether a message is what is looked for; one that cannot be read may be, and will be told of."""
+        if not self.fields:
+            return True
+        try:
+            said = json.loads(body)
+        except ValueError:
+            return True
+        return all(any_holds(each.conditions, scalars(each.kind, said.get(each.name))) for each in self.fields)
+
+
+def _said(conditions: Iterable[Condition]) -> list[list[str | None]]:
+    return [[each.sign, text(each.value), None if each.until is None else text(each.until)] for each in conditions]
+
+
+def _meant(kind: Kind, said: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
+    found = []
+    for sign, value, until in said:
+        assert sign is not None
+        # A text that is empty is no value of a field, but may be compared with.
+        start, end = next(iter(scalars(kind, value)), ""), next(iter(scalars(kind, until)), None)
+        found.append(Condition(sign, start, end, kind))
+    return tuple(found)
+
+
+class TooMany(Exception):
+    """More messages than someone wants to read."""
+
+
+def find(
+    tx: Transaction, plan: Plan, queues: Iterable[Queue | tuple[int, str]], until: int = END, most: int = END
+) -> Iterator[Stored]:
+    """Messages of these queues, as they were at a number of the journal or are now, that are what a plan asks for."""
+    way = route(tx.filings.of_type(plan.type), plan)
+    if way is None:
+        return
+    read = 0
+    for queue in queues:
+        seen: set[int] = set()
+        for span in way.spans:
+            for page in tx.filings.search((queue[0], queue[1]), span, until, way.tests):
+                read += len(page)
+                if read > most:
+                    raise TooMany
+                for stored in page:
+                    if way.by.field:  # several conditions, or values of a list, may lead to one message
+                        if stored.key in seen:
+                            continue
+                        seen.add(stored.key)
+                    if way.exact or plan.matches(stored.body):
+                        yield stored
+
+
+class Route(NamedTuple):
+    """How a store goes about a plan."""
+
+    by: Filing
+    spans: tuple[Span, ...]
+    tests: Tests
+    exact: bool = False  # what the database finds is what is asked for: nobody need look again
+
+
+def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
+    """Through the index whose conditions narrow it most; None if there was never a message of the type."""
+    by_key = next((each for each in filings if not each.field), None)
+    if by_key is None:
+        return None
+    ready = {(each.field, each.kind): each for each in filings if each.ready and each.field}
+    ways = [(_width(asked), asked) for asked in plan.fields if (asked.name, str(asked.kind)) in ready]
+    width, best = min(ways, default=(_ALL, None), key=lambda way: way[0])
+    if best is None or width >= _ALL:
+        return Route(by_key, (Span(by_key.id, "", HIGHEST),), _tests(plan.fields), _exact(plan.fields))
+    filing = ready[best.name, str(best.kind)]
+    bounds = dict.fromkeys(condition.bounds for condition in best.conditions)
+    spans = tuple(Span(filing.id, indexed(low), indexed(high)) for low, high in bounds)
+    others = [each for each in plan.fields if each is not best]
+    return Route(filing, spans, _tests(others), _exact(others) and _filed_exactly(best))
+
+
+_ALL = 9
+
+
+def _width(asked: Asked) -> int:
+    """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
+    signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3}
+    return max(
+        _ALL if each.sign == "~" and not each.bounds[0] else signs.get(each.sign, _ALL) for each in asked.conditions
+    )
+
+
+def _exact(fields: Iterable[Asked]) -> bool:
+    """Whether the tests of fields let nothing pass that does not match, but what is damaged."""
+    return all(
+        each.testable and each.kind in _TEXTS and all(condition.closed for condition in each.conditions)
+        for each in fields
+    )
+
+
+def _filed_exactly(asked: Asked) -> bool:
+    """Whether what stands between the bounds of a field's conditions in its index is what they mean."""
+    return all(
+        condition.closed and all(len(bound) < INDEXED_CHARS_MAX for bound in condition.bounds)
+        for condition in asked.conditions
+    )
+
+
+def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
+    """What the database can tell about fields; it may let pass what does not match, and never the other way."""
+    found = []
+    for each in fields:
+        if any(condition.sign in (EMPTY, FILLED) for condition in each.conditions):
+            continue  # what a body lacks, no test of its values finds
+        if each.testable and each.kind in _TEXTS:
+            found.append([Test(each.name, *condition.bounds) for condition in each.conditions])
+        elif each.testable and each.kind in _NUMBERS:
+            found.append([Test(each.name, *_numbers(condition)) for condition in each.conditions])
+    return found
+
+
+def _numbers(condition: Condition) -> tuple[float, float]:
+    low, high = _ANY_NUMBER
+    value = condition.value
+    assert isinstance(value, (int, float)), "conditions are of their field's kind"
+    near = _near(value)
+    if condition.sign in ("=", "..", ">", ">="):
+        low = _below(near)
+    if condition.sign in ("=", "<", "<="):
+        high = -_below(-near)
+    if condition.sign == "..":
+        assert isinstance(condition.until, (int, float)), "conditions are of their field's kind"
+        high = -_below(-_near(condition.until))
+    return low, high
+
+
+def _near(value: float) -> float:
+    """A whole number may have more digits than the database compares."""
+    try:
+        return float(value)
+    except OverflowError:
+        return _ANY_NUMBER[value > 0]
+
+
+def _below(value: float) -> float:
+    """A little less: what is rounded must not be missed."""
+    return value if value in _ANY_NUMBER else value - abs(value) * 1e-12
+
+
+# --- a query over nodes, at one of them ---
+
+
+def read_stations(
+    tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None, most: int = END
+) -> list[Stored]:
+    """What a query finds on a node: all as it was when the query was opened there, however late it is read."""
+    opened = tx.tracking.opened(number, STATIONS)
+    queues = [each for each in tx.queues.of_kind(STATION) if stations is None or station_of(each.name) in stations]
+    hidden = tx.tracking.hidden_from(number, STATIONS)
+    held = [each for each in queues if each.unprocessed]
+    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
+    names = {queue.name for queue in queues}
+    return found + _matching(
+        plan, [each for each in tx.tracking.ghosts(number, STATIONS, opened) if each.queue in names]
+    )
+
+
+def read_mailboxes(
+    tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None, most: int = END
+) -> list[Stored]:
+    """What a query finds at the control node: mail, unless it names stations, and what has gone on too early."""
+    opened = tx.tracking.opened(number, MAILBOXES)
+    shown = [each for each in tx.tracking.shown(number, opened) if stations is None or each.queue in stations]
+    late = [each._replace(queue=database(each.queue)) for each in shown]
+    if stations is not None:
+        return _matching(plan, late)
+    hidden = tx.tracking.hidden_from(number, MAILBOXES)
+    held = [each for each in tx.queues.of_kind(MAILBOX) if each.unprocessed]
+    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
+    return found + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
+
+
+def _matching(plan: Plan, some: Iterable[Stored]) -> list[Stored]:
+    return [each for each in some if each.type == plan.type and plan.matches(each.body)]
+
+
+# --- images ---
+
+
+def kept(stored: Stored) -> KeptImage:
+    """What an image is made of."""
+    return KeptImage(
+        stored.key, place_of(stored.queue), stored.type or "", form_version(stored.properties), stored.body
+    )
+
+
+def form_version(properties: str) -> int:
+    """The version of the form that a message was made with."""
+    return marks(properties).form

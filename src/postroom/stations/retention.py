@@ -1,0 +1,77 @@
+"""Removing what was kept long enough, by the retentions that an operator has set.
+
+Most is the business of one store. A visit is what a store knows a message by that has come before: it may be asked for
+as long as the store that the message came from has not let it go. So visits go where all nodes of the network can be
+asked, and only if all answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from functools import partial
+
+from postroom.errors import NodeDown
+from postroom.limits import UPKEEP_ROWS
+from postroom.stations.places.network import Network
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.upkeep.kinds import Kind, Swept
+
+
+class Cleaning:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def sweep(self) -> list[Swept]:
+        """Remove it; answers with how much of each kind went."""
+        return list(self._each(remove=True))
+
+    def sweepable(self) -> list[Swept]:
+        """How much of each kind would go."""
+        return list(self._each(remove=False))
+
+    def _each(self, *, remove: bool) -> Iterator[Swept]:
+        control = self._network.control
+        now, kept = control.read(lambda tx: (tx.now, tx.upkeep.retentions()))
+        for kind in Kind:
+            if kind not in kept:
+                continue
+            before, act = now - kept[kind], _swept if remove else _counted
+            if kind is Kind.VISITS:
+                yield Swept(kind, sum(act(store, kind, before, pending) for store, pending in self._stores()))
+            else:
+                yield Swept(kind, act(control, kind, before, ()))
+
+    def _stores(self) -> list[tuple[Store, Collection[int]]]:
+        """All stores of the network, and what is on its way between them; none if one of them cannot be asked."""
+        if self._network.control.read(lambda tx: tx.nodes.membership()) is not None:
+            return []  # the control node sees to it
+        nodes, pending = list(self._network.nodes()), set[int]()
+        with suppress(NodeDown):
+            for node in nodes:
+                pending |= self._network.look(node, _on_the_way)
+            return [(self._network.store(node), pending) for node in nodes]
+        return []
+
+
+def _on_the_way(tx: Transaction) -> set[int]:
+    return {parcel.stored.key for parcel in tx.transfers.pending()}
+
+
+def _swept(store: Store, kind: Kind, before: int, pending: Collection[int]) -> int:
+    removed = 0
+    work = partial(_sweep, kind=kind, before=before, pending=pending)
+    while gone := store.transact("upkeep", work):
+        removed += gone
+        if gone < UPKEEP_ROWS and kind is not Kind.HEARTBEATS:
+            break
+    return removed
+
+
+def _sweep(tx: Transaction, kind: Kind, before: int, pending: Collection[int]) -> int:
+    return tx.upkeep.sweep(kind, before, UPKEEP_ROWS, pending)
+
+
+def _counted(store: Store, kind: Kind, before: int, pending: Collection[int]) -> int:
+    return store.read(lambda tx: tx.upkeep.count(kind, before, pending))

@@ -1,0 +1,329 @@
+"""What keeps a SQLite room and its log together while this process has them open, whoever else opens the file.
+
+SQLite's locks belong to the process, and the system drops them as soon as *any* handle of the file is closed in it: by
+another SQLite (the standard library's, in a notebook), or by whoever copies the file. Unprotected, that other SQLite
+takes itself for the last user, and removes the log that we write to. So we hold locks of our own beside SQLite's:
+*open file description* locks, which only their own handle drops. Decision 0027 has the argument.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from postroom.errors import StoreBusy, StoreReplaced
+from postroom.limits import BUSY_SECONDS, LOOK_SECONDS
+from postroom.store.kernel.base import Conflict
+
+#: Where the system has no such locks, the check before each answer is what is left.
+_SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+_GET: int = getattr(fcntl, "F_OFD_GETLK", 0)
+
+# Bytes that SQLite locks; their places are part of its file format.
+_SHARED_FIRST, _SHARED_COUNT = 0x40000002, 510  # of the room's file: held for as long as it is open
+_WRITER = 120  # of the index of the log: who writes
+_RECOVERY = 122  # who makes the index anew from the log
+_FILE_ALONE = 123  # readers for whom the whole log is in the file: nobody may copy more into it
+_OPEN = 128  # whoever can lock it alone takes the index for a dead one's, and empties it
+_PAUSE_SECONDS = 0.0002
+_PAUSE_SECONDS_MAX = 0.02
+
+
+class Identity(NamedTuple):
+    device: int
+    inode: int
+
+
+def _lock(kind: int, first: int, count: int, process: int = 0) -> bytes:
+    """A ``struct flock``. The process is that of an answer; in a question it must be 0."""
+    if sys.platform == "darwin":
+        return struct.pack("@qqihh", first, count, process, kind, os.SEEK_SET)
+    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, first, count, process)
+
+
+def _is_free(handle: int) -> bool:
+    """Whether nobody has a lock of any kind on a file, but the handle itself."""
+    answer = fcntl.fcntl(handle, _GET, _ANY_ASKED)
+    kind: int = struct.unpack_from("@h", answer, 20 if sys.platform == "darwin" else 0)[0]
+    return kind == fcntl.F_UNLCK
+
+
+_FILE_HELD, _FILE_LEFT = (_lock(kind, _SHARED_FIRST, _SHARED_COUNT) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
+_INDEX_HELD, _INDEX_LEFT = (_lock(kind, _OPEN, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
+_RECOVERY_HELD, _RECOVERY_LEFT = (_lock(kind, _RECOVERY, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
+_ALONE_HELD, _ALONE_LEFT = (_lock(kind, _FILE_ALONE, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
+_WRITER_ASKED = _lock(fcntl.F_WRLCK, _WRITER, 1)
+_TURN_TAKEN, _TURN_OVER = (_lock(kind, 0, 1) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK))
+_ANY_ASKED = _lock(fcntl.F_WRLCK, 0, 0)
+
+
+def _try(handle: int, lock: bytes) -> bool:
+    if _SET is None:
+        return True
+    try:
+        fcntl.fcntl(handle, _SET, lock)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def _pauses(why: str) -> Iterator[None]:
+    """Tries until the time of a writer is up; the pauses between them grow."""
+    end, pause = time.monotonic() + BUSY_SECONDS, _PAUSE_SECONDS
+    while True:
+        yield
+        if time.monotonic() > end:
+            raise StoreBusy(seconds=BUSY_SECONDS, why=why)
+        time.sleep(pause)
+        pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+
+
+def _await_lock(handle: int, lock: bytes, why: str) -> None:
+    for _ in _pauses(why):
+        if _try(handle, lock):
+            return
+
+
+def take_turn(handle: int) -> None:
+    """Be the only Postroom that writes, also if SQLite's lock is dropped in the middle."""
+    if _SET is not None:
+        try:
+            fcntl.fcntl(handle, _SET, _TURN_TAKEN)
+        except OSError:
+            _await_lock(handle, _TURN_TAKEN, "another process writes")
+
+
+def end_turn(handle: int) -> None:
+    """Let the next one write; does no harm twice."""
+    if _SET is not None:
+        fcntl.fcntl(handle, _SET, _TURN_OVER)
+
+
+class Guard:
+    """The locks of one file, for all rooms of this process that are open on it. Its handles are closed with the last.
+
+    To close a handle drops SQLite's locks, ours as any other: that is why there is one for all, and why it stays open
+    while someone else of the process has the file open.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._names = (os.fspath(file), f"{file}-wal")
+        self._file = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        self._index = self._log = -1  # not open yet
+        self.identity = _identity(self._file)
+        self._writer = _lock(fcntl.F_WRLCK, _WRITER, 1, os.getpid())
+        self._looked = 0.0  # when the room's file was last looked for
+        self._readers = 0  # that hold the file as it is
+        self._counting = threading.Lock()
+        self.users = 0
+
+    @property
+    def has_log(self) -> bool:
+        """Whether the file says that it has a log, and no journal of another kind waits to be rolled back."""
+        return os.pread(self._file, 2, 18) == b"\2\2" and not os.path.lexists(f"{self._names[0]}-journal")
+
+    def hold_file(self) -> None:
+        """From now on nobody can remove the log. Before SQLite opens it."""
+        _await_lock(self._file, _FILE_HELD, "another process opens or closes the room")
+
+    def hold_index(self) -> None:
+        """From now on nobody can empty the index of the log. After SQLite has made it."""
+        self._index = _reopened(self._index, f"{self._names[0]}-shm")
+        self._log = _reopened(self._log, self._names[1])
+        _await_lock(self._index, _INDEX_HELD, "another process opens or closes the room")
+
+    def let_go(self) -> None:
+        """The last room of the process closes: SQLite may tidy up."""
+        if _SET is not None:
+            fcntl.fcntl(self._file, _SET, _FILE_LEFT)
+            if self._index >= 0:
+                fcntl.fcntl(self._index, _SET, _INDEX_LEFT)
+
+    def close(self, sure: bool = False) -> bool:
+        """Close the handles, unless another user of the file in this process would lose its locks by that."""
+        handles = [handle for handle in (self._index, self._file) if handle >= 0]
+        if not sure and _SET is not None:
+            for handle in handles:
+                if not _is_free(handle):
+                    return False
+        for handle in [*handles, *([self._log] if self._log >= 0 else [])]:
+            os.close(handle)
+        return True
+
+    def await_writer(self) -> None:
+        """Wait for another SQLite of this process that writes: SQLite's lock does not keep two of one process apart."""
+        if self._writes():
+            for _ in _pauses("another program part of this process writes to the file of the room"):
+                if not self._writes():
+                    return
+
+    def forbid_recovery(self) -> None:
+        """After a change has begun: nobody may take the index, which is being written, for a damaged one."""
+        if not _try(self._index, _RECOVERY_HELD):
+            raise Conflict("another program part of this process makes the index of the log anew")
+
+    def allow_recovery(self) -> None:
+        if _SET is not None:
+            fcntl.fcntl(self._index, _SET, _RECOVERY_LEFT)
+
+    def check_lock(self) -> None:
+        """Before a commit: SQLite still has the lock to write. Else nothing is written, and the work is done again."""
+        if _SET is not None and not self._writes():
+            raise Conflict("another program part of this process dropped the lock to write")
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self.check_files()
+
+    def check_committed(self) -> None:
+        """After a commit, before the answer. Where our locks are, nobody but a hand can have removed the log since."""
+        if _SET is None:
+            self.check_files()
+
+    def _writes(self) -> bool:
+        """Whether some SQLite of this process has the lock to write."""
+        return _SET is not None and fcntl.fcntl(self._index, _GET, _WRITER_ASKED) == self._writer
+
+    def check_files(self) -> int:
+        """The files that are written are those that the next one to open the room will find.
+
+        Answers with the size of the log.
+        """
+        self._looked = time.monotonic()
+        for name, handle in zip(self._names, (self._file, self._log), strict=True):
+            if _identity(name) != _identity(handle):
+                raise StoreReplaced(file=name)
+        return os.fstat(self._log).st_size
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the files are others by now."""
+        try:
+            self.check_files()
+        except StoreReplaced:
+            return True
+        return False
+
+    def picture(self) -> Picture:
+        """Which state of the log readers see now."""
+        return Picture(*_PICTURE.unpack(os.pread(self._index, _PICTURE.size, 0)))
+
+    def begin_reading(self) -> Picture | None:
+        """Before a reader begins: what to compare when it has ended; None if nothing can overtake it.
+
+        If the whole log is in the file, SQLite reads the file alone, and only a lock keeps the file as it is: the log
+        may begin anew any number of times beside it, so that its head says nothing. Then we hold that lock as well.
+        """
+        seen = self.picture()
+        if _SET is None or seen.copied != seen.frames:
+            return seen
+        with self._counting:
+            if self._readers or _try(self._index, _ALONE_HELD):
+                self._readers += 1
+                return None
+        return seen  # someone is about to copy
+
+    def end_reading(self, seen: Picture | None) -> bool:
+        """After a reader, once; whether it was not overtaken."""
+        if seen is not None:
+            return seen.lasts(self.picture())
+        with self._counting:
+            self._readers -= 1
+            if not self._readers and _SET is not None:
+                fcntl.fcntl(self._index, _SET, _ALONE_LEFT)
+        return True
+
+
+class Picture(NamedTuple):
+    """What the index of a log says in its head."""
+
+    frames: int  # committed pages in the log
+    salt: bytes  # changes when the log begins anew
+    copied: int  # pages that are in the room's file for certain
+    copying: int  # and those that somebody began to copy
+
+    def lasts(self, now: Picture) -> bool:
+        """Whether a reader who began here has not been overtaken: its pages were not written over.
+
+        When a log begins anew, all of it has been copied, and nobody knows how much was added before.
+        """
+        return now.salt == self.salt and now.copying <= self.frames
+
+
+_PICTURE = struct.Struct("@16xI12x8s56xI28xI")
+
+
+def _reopened(handle: int, name: str) -> int:
+    """A handle of the file that has the name now: a guard that was kept while no room was open may have an old one."""
+    if handle >= 0 and _identity(handle) == _identity(name):
+        return handle
+    opened = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+    if handle >= 0:
+        os.close(handle)
+    return opened
+
+
+def _identity(file: str | int) -> Identity | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return Identity(found.st_dev, found.st_ino)
+
+
+_registry = threading.RLock()
+#: By the file and its place: one that was moved while it is open has its log under another name.
+_guards: dict[tuple[Identity | None, str], Guard] = {}
+
+
+@contextlib.contextmanager
+def registry() -> Iterator[None]:
+    """Rooms of one process are opened and closed one after another."""
+    with _registry:
+        yield
+
+
+def acquire(file: Path) -> Guard:
+    """The guard of a file, which holds nothing yet unless another room of this process has it."""
+    place = os.path.realpath(file)
+    guard = _guards.get((_identity(place), place))
+    if guard is None:
+        guard = Guard(file)
+        _guards[guard.identity, place] = guard
+    guard.users += 1
+    return guard
+
+
+def release(guard: Guard) -> None:
+    """One room less; call it before SQLite closes, and ``tidy`` after."""
+    guard.users -= 1
+    if guard.users == 0:
+        guard.let_go()
+
+
+def tidy() -> None:
+    """Close the handles that nobody needs any more."""
+    for key, guard in list(_guards.items()):
+        if guard.users == 0 and guard.close():
+            del _guards[key]
+
+
+def _forget() -> None:
+    """In a child process: the locks are the parent's, and must not outlive it here."""
+    global _registry
+    _registry = threading.RLock()
+    for guard in _guards.values():
+        guard.close(sure=True)
+    _guards.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

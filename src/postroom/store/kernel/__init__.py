@@ -1,0 +1,1 @@
+"""Queues, messages, the journal and the transaction that changes them together."""

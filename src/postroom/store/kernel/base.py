@@ -1,0 +1,346 @@
+"""The store: transactions over places, messages and the journal. SQLite and PostgreSQL differ only below this line."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NoReturn, Protocol, TypeVar
+
+from postroom import faults
+from postroom.errors import (
+    ArgumentInvalid,
+    CommitUnknown,
+    PostroomError,
+    RoomForked,
+    RoomReentered,
+    StoreBusy,
+    StoreCorrupt,
+    StoreReplaced,
+    StoreStopped,
+)
+from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
+from postroom.model.message import Draft, Message
+from postroom.store.kernel.queues import MEND
+from postroom.store.kernel.session import Session
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.proof.verification import verified
+
+T = TypeVar("T")
+#: What a program raises that is given something else than was written.
+_OF_DAMAGE = (ValueError, TypeError, LookupError, OverflowError, AssertionError, AttributeError)
+#: Told how much of a copy is done, and of how much.
+Progress = Callable[[int, int], None]
+
+
+class Conflict(Exception):
+    """Another transaction was in the way; nothing happened, and the same work may be tried again."""
+
+
+class Unprepared(Exception):
+    """Something must be worked out before this transaction, which may take its time; nothing happened.
+
+    What raises it finds the result there when the same work is done again.
+    """
+
+    def __init__(self, prepare: Callable[[], None]) -> None:
+        super().__init__()
+        self.prepare = prepare
+
+
+class Waiter(Protocol):
+    """Sleeps until something may have changed. Made before looking, so that no change falls in between."""
+
+    def wait(self, seconds: float) -> bool:
+        """True if woken, False if the time is up."""
+
+    def wake(self) -> None:
+        """End the wait of another thread."""
+
+
+class Store(ABC):
+    """One open store. Threads may share it: they take turns."""
+
+    def __init__(self, session: Session, actor: str) -> None:
+        self.session = session
+        self._transaction = Transaction(session, actor)
+        self._mutex = threading.RLock()
+        self._process = os.getpid()
+        self._unusable: Callable[[], PostroomError] | None = None  # why no call may come in now
+        _open_stores.add(self)
+
+    # --- for everyone above ---
+
+    def transact(self, label: str, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` and commit what it did, all or nothing; run it again if another transaction was in the way."""
+        return _prepared(partial(self._retried, label, work))
+
+    def _retried(self, label: str, work: Callable[[Transaction], T]) -> T:
+        with self._mutex:
+            for _ in range(CONFLICT_RETRIES_MAX):
+                with self._entered():
+                    try:
+                        return self._once(label, work)
+                    except Conflict as conflict:
+                        why = str(conflict)
+            raise StoreBusy(seconds=BUSY_SECONDS, why=why)
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` on one unchanging picture of the store; it must not write."""
+        return _prepared(partial(self._read, work))
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        with self._mutex:
+            for _ in range(CONFLICT_RETRIES_MAX):
+                with self._entered():
+                    try:
+                        return self._read_once(work)
+                    except Conflict as conflict:
+                        why = str(conflict)
+            raise StoreBusy(seconds=BUSY_SECONDS, why=why)
+
+    def _read_once(self, work: Callable[[Transaction], T]) -> T:
+        try:
+            self._begin_reading()
+            result = work(self._transaction)
+            self._check_reading()
+            return result
+        except Exception as error:
+            if not isinstance(error, Conflict):
+                self._check_reading()  # what was read may be to blame
+            self._raise_ours(error)
+        finally:
+            self._rollback()
+
+    @contextmanager
+    def acting(self, actor: str) -> Iterator[None]:
+        """What is done inside is done by someone else than the room's user; other threads wait meanwhile."""
+        with self._mutex:
+            journal = self._transaction.journal
+            journal.actor, before = actor, journal.actor
+            try:
+                yield
+            finally:
+                journal.actor = before
+
+    def send_one(self, queue: int, draft: Draft) -> int | None:
+        """The commonest send in as few calls as the database allows; None if the case needs the long way.
+
+        It answers for an open queue without a command line, with exactly the effect of ``Messages.put``.
+        """
+        return None
+
+    def receive_one(self, queue: int) -> Message | None:
+        """The commonest receive likewise: the taken message; None if the case needs the long way.
+
+        It answers for a queue that keeps its processed messages, is neither held nor locked, and has a sound head.
+        """
+        return None
+
+    @property
+    def address(self) -> str | None:
+        """The URL by which other machines open this store; None if it is a file of this one."""
+        return None
+
+    def scrub(self) -> None:
+        """Write anew what there is, so that nothing of what was changed or deleted before is left in the file."""
+        with self._mutex, self._entered():
+            try:
+                self._rewrite()
+            except Exception as error:
+                self._raise_ours(error)
+
+    @property
+    def actor(self) -> str:
+        """Who acts, as the journal tells it."""
+        return self._transaction.journal.actor
+
+    @property
+    def stopped(self) -> bool:
+        return self._unusable not in (None, RoomReentered)
+
+    @abstractmethod
+    def waiter(self) -> AbstractContextManager[Waiter]:
+        """A waiter for the next commit that wakes."""
+
+    def close(self) -> None:
+        """Close the connection; a child's copy of it after a fork is not its own to close."""
+        if self._process == os.getpid():
+            with self._mutex:
+                if self._unusable is RoomReentered:
+                    raise RoomReentered
+                self._stop("it was closed")
+
+    # --- one transaction ---
+
+    def _once(self, label: str, work: Callable[[Transaction], T]) -> T:
+        transaction = self._transaction
+        transaction.clear()
+        try:
+            self._begin()
+            if faults.armed:
+                faults.reach(f"{label}.begun")
+            result = work(transaction)
+            wake = transaction.settle()
+            if faults.armed:
+                faults.reach(f"{label}.committing")
+            if wake:
+                self._wake_with_commit()
+        except BaseException as error:
+            self._rollback()
+            transaction.keys.rolled_back()
+            self._raise_ours(error)
+        finally:
+            transaction.definitions.changing = False
+        self._finish(label)
+        if wake:
+            self._wake_after_commit()
+        return result
+
+    def _finish(self, label: str) -> None:
+        try:
+            self._commit()
+            if faults.armed:
+                faults.reach(f"{label}.committed")
+        except BaseException as error:
+            self._transaction.keys.rolled_back()
+            self._raise_uncommitted(label, error)
+        self._transaction.keys.committed()
+
+    def _raise_uncommitted(self, label: str, error: BaseException) -> NoReturn:
+        refusal = self._refused_commit(error)
+        if refusal is not None:
+            self._rollback()
+            raise refusal from error
+        if isinstance(error, StoreReplaced):
+            self._stop(str(error))
+            raise error
+        # Neither yes nor no. Going on would build on sand, so this store takes no more work.
+        self._settle(label)
+        self._stop(f"a commit was not confirmed ({error})")
+        raise CommitUnknown(label=label, why=str(error)) from error
+
+    def _raise_ours(self, error: BaseException) -> NoReturn:
+        ours = self._translated(error)
+        if isinstance(error, UnicodeEncodeError):  # what no look at a name or a text has stopped before
+            why = f"character {error.start + 1} is half of a surrogate pair, which no store can hold"
+            ours = ArgumentInvalid(argument=ascii(error.object[:40]), why=why)
+        if ours is not error:
+            raise ours from error
+        if isinstance(error, _OF_DAMAGE) and self._is_damaged():
+            raise StoreCorrupt(why=f"what was read makes no sense ({type(error).__name__}: {error}). {MEND}") from error
+        raise error
+
+    def _is_damaged(self) -> bool:
+        """Whether the store is not what its journal comes to. Asked after an error that nobody has foreseen."""
+        self._rollback()
+        try:
+            self._begin_reading()
+            return bool(self.session.damage() or verified(self._transaction).differences)
+        except Exception as failure:  # whatever it is: a sound store can be read
+            return isinstance(failure, _OF_DAMAGE) or isinstance(self._translated(failure), StoreCorrupt)
+        finally:
+            self._rollback()
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """Nothing of this store may be called again before this call is over: a signal handler would wreck it."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        if self._unusable is not None:
+            raise self._unusable()
+        self._unusable = RoomReentered
+
+    def _leave(self) -> None:
+        if self._unusable is RoomReentered:
+            self._unusable = None
+
+    def _stop(self, why: str) -> None:
+        self._unusable = partial(StoreStopped, why=why)
+
+    def _forked(self) -> None:
+        """In a child process: the connection is the parent's, and its lock may be held by a thread that is not here."""
+        self._mutex = threading.RLock()
+        self._unusable = partial(RoomForked, opened=self._process, used=os.getpid())
+
+    # --- what a database must do ---
+
+    @abstractmethod
+    def copy_to(self, file: Path, progress: Progress) -> None:
+        """Write all that is stored, as it is in one moment, into a SQLite file; others go on meanwhile."""
+
+    @abstractmethod
+    def copy_from(self, file: Path, progress: Progress) -> None:
+        """Take over all that a SQLite file of this version holds, in one commit; then this store takes no more work."""
+
+    @abstractmethod
+    def _begin(self) -> None: ...
+
+    @abstractmethod
+    def _begin_reading(self) -> None: ...
+
+    def _check_reading(self) -> None:  # noqa: B027  a server needs no such check
+        """A ``Conflict`` if what was read is not one picture of the store."""
+
+    @abstractmethod
+    def _commit(self) -> None: ...
+
+    @abstractmethod
+    def _settle(self, label: str) -> None:
+        """After a commit that was not confirmed: let it be there for all or for nobody, if that can be done now.
+
+        Never raises. What cannot be settled is left so that others notice.
+        """
+
+    @abstractmethod
+    def _rollback(self) -> None:
+        """End the transaction if one is open; never raises."""
+
+    @abstractmethod
+    def _translated(self, error: BaseException) -> BaseException:
+        """A driver's error as ours (or as ``Conflict``); any other comes back as it is."""
+
+    @abstractmethod
+    def _refused_commit(self, error: BaseException) -> PostroomError | Conflict | None:
+        """Ours, if the database said for certain that the commit did not happen; else None."""
+
+    @abstractmethod
+    def _rewrite(self) -> None: ...
+
+    @abstractmethod
+    def _wake_with_commit(self) -> None: ...
+
+    @abstractmethod
+    def _wake_after_commit(self) -> None: ...
+
+
+def _prepared(work: Callable[[], T]) -> T:
+    """What comes of work, with all that it asks for worked out first, while nobody waits for the store."""
+    for _ in range(CONFLICT_RETRIES_MAX):
+        try:
+            return work()
+        except Unprepared as unprepared:
+            prepare = unprepared.prepare
+        prepare()
+    raise StoreBusy(seconds=BUSY_SECONDS, why="it conflicted with another change each time")
+
+
+_open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in _open_stores:
+        store._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,249 @@
+"""Many changes at once, in a given order: what a step of the engine does, or a send to a queue with admission.
+
+The journal reads as if they had been made one after another; the database sees a few statements over many rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from postroom.errors import StoreCorrupt
+from postroom.model.message import IN_SPHERE, Draft, Stored, message_hash
+from postroom.store.kernel.journal import APPEND_NUMBERED, numbered
+from postroom.store.kernel.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
+from postroom.store.kernel.queues import UNLOCK, Keep, Queue
+from postroom.store.kernel.slices import Member
+from postroom.store.kernel.timers import ECHO
+
+if TYPE_CHECKING:
+    from postroom.store.kernel.transaction import Transaction
+
+
+class Stale(Exception):
+    """A message that was to be taken is no longer there: someone else has received it meanwhile."""
+
+
+class Places(NamedTuple):
+    """Where a new message stands besides its queue: by number of the slicing or index, and value."""
+
+    slices: tuple[tuple[int, str], ...] = ()
+    entries: tuple[tuple[int, str], ...] = ()
+
+
+NOWHERE = Places()
+
+
+class Take(NamedTuple):
+    queue: Queue
+    stored: Stored
+    sliced: bool  # a slice may hold it
+    failed: bool = False  # it led to an error: whoever sent it must not think that it was processed
+
+
+class Put(NamedTuple):
+    queue: Queue
+    draft: Draft
+    cause: int | None
+    actor: str
+    places: Places = NOWHERE
+    due: int | None = None  # for an echo queue: when it is to go on
+
+
+class Reset(NamedTuple):
+    slicing: int
+    value: str
+    name: str
+    actor: str
+
+
+Change = Take | Put | Reset
+
+
+#: Lets messages into a queue with admission: they get what it works out for them, or none is let in.
+Admit = Callable[["Transaction", Queue, Sequence[Draft]], Sequence[Put]]
+
+
+def admit_nothing(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
+    """For a store that is used without the capabilities that admit: nothing may enter unchecked."""
+    raise StoreCorrupt(why=f"{queue.name} needs checks that are not available here")
+
+
+class Batch:
+    """Changes in their order. ``write`` makes them; queues must be locked by this transaction before.
+
+    Or, where objects for each change cost too much: ``reserve`` numbers for so many changes, call the verbs, and
+    ``finish``.
+    """
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._session = tx.session
+        self._now = tx.session.now
+        self._actor = tx.journal.actor
+        self._numbers: Iterator[int] = iter(())
+        self.span = (0, 0)  # the first and the last number that were reserved
+        self._keys: Sequence[int] = ()
+        self._journal: list[tuple[Any, ...]] = []
+        self._taken: defaultdict[int, list[Stored]] = defaultdict(list)
+        self._marked: list[tuple[Any, ...]] = []
+        self._discarded: list[tuple[Any, ...]] = []
+        self._puts: list[tuple[Any, ...]] = []
+        self._queues: dict[int, Queue] = {}
+        self._fresh: defaultdict[tuple[int, str], list[Member]] = defaultdict(list)
+        self._entries: list[Member] = []
+        self._resets: list[tuple[int, str]] = []
+        self._held: list[int] = []
+        self._used: list[int] = []  # of spheres
+        self._timers: list[tuple[int, int]] = []
+        self._passed: dict[int, int] = {}  # by the place among the new messages: the number under which it was taken
+
+    def write(self, changes: Sequence[Change], snapshot: int) -> Sequence[int]:
+        """Make the changes; a reset frees what stood in its slice at ``snapshot``. Answers with the new keys.
+
+        Raises ``Stale`` if a message to be taken is not there any more; then the transaction must not go on.
+        """
+        keys = self.reserve(len(changes), sum(type(change) is Put for change in changes))
+        for change in changes:
+            if type(change) is Put:
+                self.put(change.queue, *change.draft, change.cause, change.actor, change.places, change.due)
+            elif type(change) is Take:
+                self.take(*change)
+            else:
+                assert type(change) is Reset
+                self.reset(*change)
+        self.finish(snapshot)
+        return keys
+
+    def reserve(self, changes: int, puts: int) -> Sequence[int]:
+        """Numbers in the journal for so many changes, and keys for the new messages among them."""
+        self._keys = self._tx.keys.take(puts) if puts else ()
+        numbers = self._session.journal_numbers(changes) if changes else ()
+        self._numbers = iter(numbers)
+        self.span = (numbers[0], numbers[-1]) if numbers else (0, 0)
+        return self._keys
+
+    def put(
+        self,
+        queue: Queue,
+        body: str,
+        form: str,
+        type: str | None,
+        properties: str,
+        cause: int | None,
+        actor: str,
+        places: Places = NOWHERE,
+        due: int | None = None,
+        passed: bool = False,
+    ) -> None:
+        """A new message; one that has ``passed`` is processed as soon as it is there, which takes a second number."""
+        seq, id = next(self._numbers), queue.id
+        self._queues[id] = queue
+        if passed:
+            self._passed[len(self._puts)] = next(self._numbers)
+        if places is not NOWHERE or due is not None:
+            key = self._keys[len(self._puts)]
+            for set, value in places.slices:
+                self._fresh[set, value].append(Member(set, value, seq, key))
+            self._entries += [Member(set, value, seq, key) for set, value in places.entries]
+            if due is not None:
+                self._timers.append((due, key))
+        self._puts.append((seq, id, body, form, type, properties, cause, actor))
+
+    def take(self, queue: Queue, stored: Stored, sliced: bool, failed: bool = False) -> None:
+        """A message leaves; one of a sphere counts as processed there unless it has ``failed``."""
+        if not failed and IN_SPHERE in stored.properties:
+            self._used.append(stored.key)
+        seq, id, key = next(self._numbers), queue.id, stored.key
+        self._queues[id] = queue
+        self._taken[id].append(stored)
+        if queue.keep:
+            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, id, self._actor))
+            self._marked.append((seq, self._now, key, id))
+            if sliced and queue.keep == Keep.SLICED:
+                self._held.append(key)
+        else:
+            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, None, self._actor))
+            self._discarded.append((key, id, seq, stored.cause, stored.type))
+
+    def reset(self, slicing: int, value: str, name: str, actor: str) -> None:
+        said = json.dumps({"slicing": name, "slicekey": value}, ensure_ascii=False)
+        self._journal.append(numbered(next(self._numbers), self._now, "reset", None, None, None, None, actor, said))
+        self._fresh.pop((slicing, value), None)
+        self._resets.append((slicing, value))
+
+    def finish(self, snapshot: int) -> None:
+        session, slices = self._session, self._tx.slices
+        for id, taken in self._taken.items():
+            queue = self._queues[id]
+            self._tx.counts.depart(queue, max([stored.number for stored in taken]), len(taken), kept=bool(queue.keep))
+            if queue.lock_message is not None and any(stored.key == queue.lock_message for stored in taken):
+                session.run(UNLOCK, (id,))  # of someone who has ended: nothing is left to be read
+        if self._marked and session.many(MARK, self._marked) != len(self._marked):
+            raise Stale
+        if self._discarded:
+            if session.many(DISCARD, [each[:2] for each in self._discarded]) != len(self._discarded):
+                raise Stale
+            session.many(DEPART, [(key, *rest) for key, _, *rest in self._discarded])
+        self._insert()
+        for slicing, value in dict.fromkeys(self._resets):
+            slices.reset(slicing, value, snapshot)
+        slices.add([member for members in self._fresh.values() for member in members], self._entries)
+        if self._held:
+            slices.spend(self._held)
+        if self._used and self._tx.spheres.used(self._used):  # whoever takes a message in a step is done with it
+            self._tx.wake()
+        for due, key in self._timers:
+            self._tx.timers.add(due, ECHO, {"message": key})
+
+    def _insert(self) -> None:
+        """The new messages, and the journal in its order."""
+        now, keyed = self._now, list(zip(self._keys, self._puts, strict=True))
+        arrived = Counter([put[1] for put in self._puts])
+        numbers = {id: count(self._tx.counts.arrive(self._queues[id], some)) for id, some in arrived.items()}
+        messages = [
+            (
+                key,
+                id,
+                seq,
+                next(numbers[id]),
+                now,
+                body,
+                form,
+                type,
+                properties,
+                message_hash(key, now, cause, body, form, type, properties),
+                cause,
+            )
+            for key, (seq, id, body, form, type, properties, cause, _) in keyed
+        ]
+        if self._passed:
+            messages = self._insert_passed(messages)
+        self._session.many(INSERT, messages)
+        self._journal += [numbered(put[0], now, "put", key, None, None, put[1], put[7]) for key, put in keyed]
+        self._journal.sort(key=_seq)
+        self._session.many(APPEND_NUMBERED, self._journal)
+
+    def _insert_passed(self, messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Write the messages that are processed already; answers with the others."""
+        rows, gone = [], []
+        for place, taken in self._passed.items():
+            key, id, seq, number, now, *rest = messages[place]
+            queue = self._queues[id]
+            if queue.keep:
+                rows.append((key, id, taken, number, now, *rest, now))
+            else:
+                gone.append((key, taken, self._puts[place][6], self._puts[place][4]))
+            self._tx.counts.depart(queue, number, kept=bool(queue.keep))
+            target = id if queue.keep else None
+            self._journal.append(numbered(taken, now, "take", key, seq, id, target, self._puts[place][7]))
+        self._session.many(INSERT_PASSED, rows)
+        self._session.many(DEPART, gone)
+        return [message for place, message in enumerate(messages) if place not in self._passed]
+
+
+_seq = itemgetter(0)

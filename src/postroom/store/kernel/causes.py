@@ -1,0 +1,46 @@
+"""Why a message is there: which one it was made for, and which were made for it. Also of those that are gone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from postroom.errors import MessageUnknown
+from postroom.model.key import key_text
+from postroom.store.kernel.session import Session
+from postroom.store.upkeep.archives import Archives
+
+_ORIGIN = """
+SELECT cause, type FROM messages WHERE key = ? UNION ALL SELECT cause, type FROM departed WHERE key = ? LIMIT 1
+"""
+_EFFECTS = """
+SELECT key FROM messages WHERE cause = ? UNION SELECT key FROM departed WHERE cause = ? ORDER BY key LIMIT ?
+"""
+
+
+class Origin(NamedTuple):
+    cause: int | None
+    type: str | None
+
+
+class Causes:
+    def __init__(self, session: Session, archives: Archives) -> None:
+        self._session = session
+        self._archives = archives
+
+    def origin(self, message: int) -> Origin | None:
+        """What a message was made for, and its type; None if this store has never had it."""
+        row = self._session.row(_ORIGIN, (message, message))
+        if row is None:
+            archived = self._archives.departed(message)
+            row = None if archived is None else archived[1:]
+        return None if row is None else Origin(*row)
+
+    def require(self, message: int) -> None:
+        """Refuse a cause that this store has never had: a message follows from one that was there before it."""
+        if self.origin(message) is None:
+            raise MessageUnknown(key=key_text(message))
+
+    def effects(self, message: int, limit: int) -> list[int]:
+        """The first messages that were made for one, in the order of their keys."""
+        found = [row[0] for row in self._session.rows(_EFFECTS, (message, message, limit))]
+        return sorted({*found, *self._archives.effects(message)})[:limit]

@@ -1,0 +1,348 @@
+"""The journal: every state change, in the commit that made it. Locate, trace, history and audit are readings of it.
+
+The events of one message are a chain: each knows the number of the one before it, and the message (or, once it is gone,
+its row in ``departed``) the number of the last. So a trace costs its own length, and writing needs no second index.
+Every line carries a digest of what it says: a changed one is noticed by whoever verifies (``store/proof/audit.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
+from postroom.model.key import key_text
+from postroom.model.moment import to_datetime, to_iso
+from postroom.model.place import place_of
+from postroom.store.kernel.columns import JOURNAL, LINE
+from postroom.store.kernel.session import Row, Session
+from postroom.store.upkeep.archives import Archives
+
+#: For many lines whose numbers were reserved, each made by ``numbered``.
+APPEND_NUMBERED = """
+INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail, digest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_APPEND = """
+INSERT INTO journal (at, verb, message, prior, source, target, actor, detail, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_ARRIVED = """
+INSERT INTO journal (seq, at, verb, message, target, actor, digest)
+SELECT position, ?, ?, key, queue, ?, substr(?, 8 * (position - ?) + 1, 8) FROM messages
+WHERE queue = ? AND state = 1 AND position >= ?
+"""
+_NEWEST = "SELECT coalesce(max(seq), 0) FROM journal"
+_LAST_OF = "SELECT coalesce(last, position) FROM messages WHERE key = ?"
+_LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
+_SET_LAST = "UPDATE messages SET last = ? WHERE key = ?"
+_SELECT = """
+SELECT j.seq, j.at, j.verb, j.message, j.prior, j.source, j.target, j.detail, j.actor, j.digest, s.name, t.name
+FROM journal j LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
+"""
+_CHAIN = """
+WITH RECURSIVE chain (seq, prior) AS (
+    SELECT seq, prior FROM journal WHERE seq = ?
+    UNION ALL SELECT older.seq, older.prior FROM journal older JOIN chain ON older.seq = chain.prior
+)
+SELECT j.seq, j.at, j.verb, j.message, j.prior, j.source, j.target, j.detail, j.actor, j.digest, s.name, t.name
+FROM chain JOIN journal j ON j.seq = chain.seq
+     LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
+ORDER BY chain.seq
+"""
+# All that one commit did has one time. Whoever acts for the engine is called by its kind and its name.
+_STEPS = """
+SELECT at, min(seq), sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 0 ELSE 1 END),
+       sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 1 ELSE 0 END)
+FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR substr(actor, 1, 5) = 'rule '
+    OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ' OR substr(actor, 1, 8) = 'counter ')
+GROUP BY at ORDER BY at
+"""
+_FIRST = "SELECT 1 FROM journal WHERE seq = ? AND prior IS NULL"
+_SOURCE_OF = "SELECT source FROM journal WHERE seq = ?"
+_TIME_OF = "SELECT at FROM journal WHERE seq = ?"
+_ACTOR_OF = "SELECT actor FROM journal WHERE seq = ?"
+_ONE = _SELECT + "WHERE j.seq = ?"
+_AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
+_TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
+_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants
+_ALL_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants alone
+_PRIOR = JOURNAL.index("prior")
+# Lines of a room that came from PostgreSQL have gaps, and so have those before the line that heartbeats gave way to.
+_GAPS = "SELECT coalesce(max(value), 0) FROM counters WHERE name IN ('beats', 'gaps')"
+_QUEUE_NAMES = "SELECT id, name FROM queues"
+
+#: By this line a message goes that nobody needs any more, with what it stood for.
+FORGET = "forget"
+#: What may happen to a message that stays where and as it is. Any other line but ``take``, ``set-aside``, ``reserve``,
+#: ``give-back`` and ``return`` brings it to the end of its target, or lets it go if there is none.
+NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
+#: By this line a message that was taken is in its place again.
+RETURN = "return"
+
+
+class Line(NamedTuple):
+    """One line as it is written, with the numbers of queues and messages."""
+
+    seq: int
+    at: int
+    verb: str
+    message: int | None
+    prior: int | None
+    source: int | None
+    target: int | None
+    detail: str | None
+    actor: str
+    digest: bytes | None  # None if the line is older than digests
+
+    @property
+    def sound(self) -> bool:
+        """Whether the line still says what was written; one without a digest cannot tell."""
+        _, at, verb, message, prior, source, target, detail, actor, digest = self
+        if digest is None:
+            return True
+        try:
+            return bytes(digest) == line_digest(at, verb, message, prior, source, target, actor, detail)
+        except (UnicodeEncodeError, TypeError, ValueError):  # rot can change a value's very type
+            return False
+
+
+def line_digest(
+    at: int,
+    verb: str,
+    message: int | None,
+    prior: int | None,
+    source: int | None,
+    target: int | None,
+    actor: str,
+    detail: str | None = None,
+) -> bytes:
+    """All that a line says, in 8 bytes. Its number is not among it: the database chooses that last."""
+    digest = _fresh()
+    digest.update(f"{message}\0{prior}\0{at}\0{verb}\0{source}\0{target}\0{actor}\0{detail}".encode())
+    return digest.digest()
+
+
+def put_digest(at: int, message: int, target: int, actor: str) -> bytes:
+    """The same of a plain send, whose cost counts."""
+    digest = _fresh()
+    digest.update(f"{message}\0None\0{at}\0put\0None\0{target}\0{actor}\0None".encode())
+    return digest.digest()
+
+
+_fresh = blake2b(digest_size=8).copy  # a copy of an empty one takes half the time of a new one
+
+
+def numbered(
+    seq: int,
+    at: int,
+    verb: str,
+    message: int | None,
+    prior: int | None,
+    source: int | None,
+    target: int | None,
+    actor: str,
+    detail: str | None = None,
+) -> Row:
+    """The values of one line for ``APPEND_NUMBERED``."""
+    digest = line_digest(at, verb, message, prior, source, target, actor, detail)
+    return (seq, at, verb, message, prior, source, target, actor, detail, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the journal."""
+
+    seq: int
+    time: datetime
+    verb: str
+    key: str | None
+    source: str | None
+    target: str | None
+    by: str
+    detail: Mapping[str, Any] | None
+    damaged: bool = False  # it no longer says what was written, and may not be believed
+
+    def as_dict(self) -> dict[str, Any]:
+        shape: dict[str, Any] = {
+            "time": to_iso(self.time),
+            "verb": self.verb,
+            "from": place_of(self.source),
+            "to": place_of(self.target),
+            "by": self.by,
+        }
+        if self.detail is not None:
+            shape["detail"] = dict(self.detail)
+        if self.damaged:
+            shape["damaged"] = True
+        return shape
+
+
+class Commit(NamedTuple):
+    """What one commit of the engine did."""
+
+    at: int
+    first: int  # its first number
+    messages: int  # that were processed or moved
+    created: int
+
+
+class Journal:
+    def __init__(self, session: Session, actor: str) -> None:
+        self._session = session
+        self.archives = Archives(session)  # where its older lines are
+        self.actor = actor  # whoever acts; a rule or a station may stand in for the room's user
+
+    def add(
+        self,
+        verb: str,
+        *,
+        message: int | None = None,
+        prior: int | None = None,
+        source: int | None = None,
+        target: int | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Append one event; its number is also the position of a message that arrived by it."""
+        session = self._session
+        said = None if detail is None else self.spoken(detail)
+        about = (session.now, verb, message, prior, source, target, self.actor, said)
+        return session.append(_APPEND, (*about, line_digest(*about)))
+
+    @staticmethod
+    def spoken(detail: Mapping[str, Any]) -> str:
+        """The detail of a line, as it is written."""
+        return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
+
+    def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
+        """An event that leaves the message where it is; one of ``NOTES``."""
+        prior = self._last_number(message)
+        seq = self.add(verb, message=message, prior=prior, source=queue, target=queue, detail=detail)
+        self._session.run(_SET_LAST, (seq, message))
+
+    def add_arrivals(self, verb: str, numbers: Sequence[int], keys: Sequence[int], target: int) -> None:
+        """One event for each of many new messages, which are at the end of a queue by the numbers reserved for them."""
+        session, actor = self._session, self.actor
+        at = session.now
+        alike = f"\0None\0{at}\0{verb}\0None\0{target}\0{actor}\0None"  # they differ in the message alone
+        digests = [blake2b(f"{key}{alike}".encode(), digest_size=8).digest() for key in keys]
+        if (
+            session.numbers_without_gaps
+        ):  # then the rows themselves are the lines, and their places those of the digests
+            first = numbers[0]
+            session.run(_ARRIVED, (at, verb, actor, b"".join(digests), first, target, first))
+            return
+        lines = zip(numbers, keys, digests, strict=False)
+        session.many(
+            APPEND_NUMBERED,
+            [(seq, at, verb, key, None, None, target, actor, None, digest) for seq, key, digest in lines],
+        )
+
+    def trace(self, message: int) -> list[Event]:
+        """Everything that happened to one message, oldest first; what was archived is read there."""
+        last = self._last_number(message)
+        rows = [] if last is None else self._session.rows(_CHAIN, (last,))
+        behind = rows[0][_PRIOR] if rows else last  # the line before those that are here
+        if rows and behind is None:
+            return [_event(row) for row in rows]
+        end = self.archives.end()
+        archived = self._archived(message) if end and (behind is None or behind <= end) else []
+        return [*archived, *(_event(row) for row in rows)]
+
+    def _archived(self, message: int) -> list[Event]:
+        rows = self.archives.lines_of(message)
+        names: dict[int | None, str] = dict(self._session.rows(_QUEUE_NAMES)) if rows else {}
+        lines = [Line(*row) for row in rows]
+        return [_event((*line, names.get(line.source), names.get(line.target))) for line in lines]
+
+    def attempts(self, message: int) -> int:
+        """How often a message was given out to someone who may have given it back."""
+        return sum(event.verb == "reserve" for event in self.trace(message))
+
+    def last(self, message: int) -> Event | None:
+        last = self._last_number(message)
+        row = None if last is None else self._session.row(_ONE, (last,))
+        if row is not None:
+            return _event(row)
+        archived = self._archived(message) if self.archives.end() else []
+        return archived[-1] if archived else None
+
+    def _last_number(self, message: int) -> int | None:
+        row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
+        return None if row is None else row[0]
+
+    def is_first(self, seq: int) -> bool:
+        """Whether a line is the first of its message: one that stands there by it has never been elsewhere."""
+        return self._session.row(_FIRST, (seq,)) is not None
+
+    def source_of(self, seq: int) -> int | None:
+        """The queue that a message came from, by the number of the line; None if it was new."""
+        row = self._session.row(_SOURCE_OF, (seq,))
+        return None if row is None else row[0]
+
+    def time_of(self, seq: int) -> int | None:
+        """When an event was, by its number; of one that was archived, when it was at the latest."""
+        row = self._session.row(_TIME_OF, (seq,))
+        return self.archives.time_of(seq) if row is None else int(row[0])
+
+    def actor_of(self, seq: int) -> str | None:
+        """Whose event it was, by its number."""
+        row = self._session.row(_ACTOR_OF, (seq,))
+        return None if row is None else str(row[0])
+
+    def newest(self) -> int:
+        """The highest number so far; what comes to a queue that is locked now will have a higher one."""
+        row = self._session.row(_NEWEST)
+        return 0 if row is None else int(row[0])
+
+    def steps(self, since: int) -> list[Commit]:
+        """What the engine has committed behind a number, oldest first."""
+        return [Commit(at, first, int(old), int(new)) for at, first, old, new in self._session.rows(_STEPS, (since,))]
+
+    def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
+        return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]
+
+    def lines(self) -> Iterator[Line]:
+        """The whole journal as it is written, but for what was archived."""
+        after = 0
+        while page := self._session.rows(_ALL_LINES, (after, JOURNAL_PAGE_ROWS)):
+            yield from (tuple.__new__(Line, row) for row in page)
+            after = page[-1][0]
+
+    def gapless(self) -> int | None:
+        """The number behind which each line has the one after that of the line before; None if the store skips some."""
+        row = self._session.row(_GAPS) if self._session.numbers_without_gaps else None
+        return None if row is None else int(row[0])
+
+    def page(self, after: int, last: int, limit: int) -> list[Row]:
+        """The next lines up to a number, every column of them."""
+        return self._session.rows(_LINES, (after, last, limit))
+
+    def tail(self, count: int) -> Iterator[Event]:
+        return (_event(row) for row in reversed(self._session.rows(_TAIL, (count,))))
+
+
+def _event(row: Row) -> Event:
+    *columns, source, target = row
+    line = Line(*columns)
+    if not line.sound:
+        return _damaged(line)
+    return Event(
+        seq=line.seq,
+        time=to_datetime(line.at),
+        verb=line.verb,
+        key=None if line.message is None else key_text(line.message),
+        source=source,
+        target=target,
+        by=line.actor,
+        detail=None if line.detail is None else json.loads(line.detail),
+    )
+
+
+def _damaged(line: Line) -> Event:
+    """What can be shown of a line that no longer says what was written: nothing that a program might believe."""
+    said = {"was": ascii((line.at, line.verb, line.message, line.source, line.target, line.actor, line.detail))}
+    return Event(line.seq, to_datetime(0), "damaged", None, None, None, "", said, damaged=True)

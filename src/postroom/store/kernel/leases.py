@@ -1,0 +1,90 @@
+"""Leases with fencing: one holder at a time, and a late one cannot commit.
+
+Every taking raises the lease's number. A holder shows its number in each commit; after a pause, a clock jump or a
+takeover the number is old and the commit is refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from postroom.errors import LeaseHeld, LeaseLost
+from postroom.model.moment import in_microseconds, to_datetime, to_iso
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.owner import described, is_alive
+from postroom.store.kernel.session import Session
+
+_FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ? /*for update*/"
+_INSERT = "INSERT INTO leases (name, owner, fence, expires) VALUES (?, ?, 1, ?) ON CONFLICT (name) DO NOTHING"
+_FOLLOW = """
+INSERT INTO leases (name, owner, fence, expires) VALUES (?, 'control', ?, 0)
+ON CONFLICT (name) DO UPDATE SET fence = excluded.fence WHERE leases.fence <= excluded.fence
+"""
+_TAKE = "UPDATE leases SET owner = ?, fence = ?, expires = ? WHERE name = ?"
+_RENEW = "UPDATE leases SET expires = ? WHERE name = ? AND fence = ?"
+_ALL = "SELECT name, owner, fence, expires FROM leases ORDER BY name"
+_FREE = 0  # when a lease has expired that nobody holds
+
+
+class Lease(NamedTuple):
+    """A lease as it stands, and who has it, or had it last."""
+
+    name: str
+    owner: str
+    fence: int
+    expires: int
+
+    @property
+    def released(self) -> bool:
+        """Whether it was given back; one that only ran out was not, and its holder may have ended."""
+        return self.expires == _FREE
+
+
+class Leases:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def acquire(self, name: str, owner: str, seconds: float) -> int:
+        """Take a lease and answer with its number; a live holder's lease is not taken."""
+        expires = self._session.now + in_microseconds(seconds)
+        if self._session.run(_INSERT, (name, owner, expires)) == 1:
+            fence = 1
+        else:
+            held_by, last, until = self._find(name)
+            if until > self._session.now and held_by != owner and is_alive(held_by) is not False:
+                raise LeaseHeld(lease=name, owner=described(held_by), until=to_iso(to_datetime(until)))
+            fence = last + 1
+            self._session.run(_TAKE, (owner, fence, expires, name))
+        self._journal.add("lease", detail={"lease": name, "owner": owner, "number": fence})
+        return fence
+
+    def check(self, name: str, fence: int) -> None:
+        """Refuse the transaction unless ``fence`` is still the lease's number."""
+        _, current, _ = self._find(name)
+        if current != fence:
+            raise LeaseLost(lease=name, ours=fence, theirs=current)
+
+    def follow(self, name: str, fence: int) -> None:
+        """In a store where nobody takes this lease: the highest number that was ever shown is the one that counts."""
+        if self._session.run(_FOLLOW, (name, fence)) == 0:
+            _, current, _ = self._find(name)
+            raise LeaseLost(lease=name, ours=fence, theirs=current)
+
+    def renew(self, name: str, fence: int, seconds: float) -> None:
+        self.check(name, fence)
+        self._session.run(_RENEW, (self._session.now + in_microseconds(seconds), name, fence))
+
+    def release(self, name: str, fence: int) -> None:
+        """Let go at once; a lease that was lost meanwhile is left to its new holder."""
+        if self._session.run(_RENEW, (_FREE, name, fence)) == 1:
+            self._journal.add("release-lease", detail={"lease": name, "number": fence})
+
+    def all(self) -> list[Lease]:
+        return [Lease(*row) for row in self._session.rows(_ALL)]
+
+    def _find(self, name: str) -> tuple[str, int, int]:
+        row = self._session.row(_FIND, (name,))
+        if row is None:
+            raise LeaseLost(lease=name, ours=0, theirs=0)
+        return row[0], row[1], row[2]

@@ -1,0 +1,341 @@
+"""Places: a queue is a row here, never a table.
+
+Messages are numbered as they arrive in their queue. The row counts departures, and the newest waiting message tells how
+many arrived: so a count costs one look-up at any size, and a send does not touch the queue's row at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.owner import is_alive
+from postroom.store.kernel.session import Row, Session
+
+MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
+
+
+class Hold(IntEnum):
+    """What a held queue refuses. Those that release nothing are the highest: statements compare with FULL."""
+
+    NONE = 0
+    INPUT = 1  # accepts nothing, still releases (the ANSI meaning of DISABLE INPUT)
+    FULL = 2  # neither accepts nor releases (the Multics meaning)
+    OUTPUT = 3  # accepts, releases nothing (the ANSI meaning of DISABLE OUTPUT)
+
+    @property
+    def label(self) -> str:
+        return ("", "input only", "full", "output only")[self]
+
+    @property
+    def accepts(self) -> bool:
+        return self in (Hold.NONE, Hold.OUTPUT)
+
+    @property
+    def releases(self) -> bool:
+        return self < Hold.FULL
+
+
+class Keep(IntEnum):
+    """What becomes of a processed message."""
+
+    NOTHING = 0
+    ALL = 1  # history: until someone changes the mode
+    SLICED = 2  # as long as a slice holds it, and then until the next sweep
+
+
+#: Kinds of queues that only their own capability takes messages from: whoever has the desk has what lies on it.
+STATION, MAILBOX, LEAVING, STATE, UNDO, ALIVE = OWNED = ("station", "mailbox", "leaving", "state", "undo", "alive")
+META_SPACE, PARKED = "meta", "parked"
+#: And all that only it puts messages into.
+CLOSED = (META_SPACE, PARKED, *OWNED)
+
+
+class Admission(IntFlag):
+    """Who works on a queue's messages before they are let in."""
+
+    RULES = 1
+    FLOWS = 2
+
+
+class Queue(NamedTuple):
+    """One place as it stood when it was read, with its segment lock if someone holds it."""
+
+    id: int
+    name: str
+    kind: str
+    path: str
+    ordinal: int
+    keep: int
+    hold: int
+    retired: int
+    command: str | None
+    command_seconds: int | None  # that it may take; None is the common limit
+    arrivals: int  # how many ever came; the number of the newest
+    departed: int
+    processed: int  # how many of the departed are kept here
+    admission: int  # who works on what is sent here before it is let in
+    lock_owner: str | None = None
+    lock_actor: str | None = None
+    lock_reference: str | None = None
+    lock_message: int | None = None
+    lock_segment: int | None = None
+    lock_expires: int | None = None
+
+    @property
+    def unprocessed(self) -> int:
+        return self.arrivals - self.departed
+
+    @property
+    def accepts(self) -> bool:
+        """Whether its hold lets messages in."""
+        return Hold(self.hold).accepts
+
+    @property
+    def releases(self) -> bool:
+        """Whether its hold lets messages out."""
+        return Hold(self.hold).releases
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.path.split("/"))
+
+    def in_use(self, now: int) -> bool:
+        """Whether someone reads a message of it in segments. Such a lock ends with its owner or its lease."""
+        return self.lock_owner is not None and (self.lock_expires or 0) > now and is_alive(self.lock_owner) is not False
+
+
+def _read(row: Row) -> Queue:
+    """A queue as its row says; of one that is invalid, nothing may be believed."""
+    id, name, kind, path, ordinal, keep, hold, retired, command, _, arrivals, departed, processed, admission, *_ = row
+    numbers = (id, ordinal, keep, hold, retired, arrivals, departed, processed, admission)
+    fits = all(isinstance(number, int) for number in numbers) and all(
+        isinstance(text, str) and text.isprintable() for text in (name, kind, path, command or "")
+    )
+    if not (fits and 0 <= hold <= 3 and 0 <= keep <= 2 and 0 <= retired <= 1):
+        raise StoreCorrupt(why=f"the row of queue {id} ({name!a}) is invalid")
+    return Queue(*row)
+
+
+_COLUMNS = """
+SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command,
+       q.command_seconds, max/*scalar*/(q.arrived, coalesce((
+           SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
+       ), 0)), q.departed, q.processed, q.door,
+       l.owner, l.actor, l.reference, l.message, l.segment, l.expires
+FROM queues q LEFT JOIN locks l ON l.queue = q.id
+"""
+_LOCK_NAME = "SELECT id FROM queues WHERE name = ? /*for update*/"
+_LOCK_NAMES = "SELECT id FROM queues WHERE name IN (SELECT value FROM json_each(?)) ORDER BY id /*for update*/"
+_LOCK_ID = "SELECT id FROM queues WHERE id = ? /*for update*/"
+_BY_NAME = _COLUMNS + "WHERE q.name = ?"
+_BY_NAMES = _COLUMNS + "WHERE q.name IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
+_BY_ID = _COLUMNS + "WHERE q.id = ?"
+_BY_PATH = _COLUMNS + "WHERE q.path = ? AND q.retired = 0"
+_BELOW = _COLUMNS + "WHERE q.path >= ? AND q.path < ? AND q.retired = 0 ORDER BY q.ordinal, q.id"
+_ALL = _COLUMNS + "WHERE q.retired = 0 ORDER BY q.ordinal, q.id"
+_OF_KIND = _COLUMNS + "WHERE q.kind = ? ORDER BY q.ordinal, q.id"
+_KIND = "SELECT kind FROM queues WHERE name = ?"
+_OWN = "SELECT count(*) FROM queues WHERE name IN (SELECT value FROM json_each(?)) AND kind = ? AND retired = 0"
+_NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
+_OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?, ?, ?, ?, ?, ?, ?) ORDER BY ordinal, id"
+_INSERT = """
+INSERT INTO queues (name, kind, path, ordinal, keep, hold, retired, command, command_seconds, arrived, departed,
+    processed)
+VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?, 0, 0, 0) RETURNING id
+"""
+_EVOLVE = "UPDATE queues SET path = ?, ordinal = ?, command = ?, command_seconds = ?, retired = 0 WHERE id = ?"
+_RETIRE = "UPDATE queues SET retired = 1, command = NULL, command_seconds = NULL WHERE id = ?"
+_HOLD = "UPDATE queues SET hold = ? WHERE id = ?"
+_SET_ADMISSION = "UPDATE queues SET door = ? WHERE id = ?"
+_KEEP = "UPDATE queues SET keep = ? WHERE id = ?"
+_COUNT = """
+UPDATE queues SET departed = departed + ?, processed = processed + ?, arrived = max/*scalar*/(arrived, ?) WHERE id = ?
+"""
+_LOCK = """
+INSERT INTO locks (queue, owner, actor, reference, message, segment, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET owner = excluded.owner, actor = excluded.actor, reference = excluded.reference,
+    message = excluded.message, segment = excluded.segment, expires = excluded.expires
+"""
+UNLOCK = "DELETE FROM locks WHERE queue = ?"
+_WATCHER = "SELECT watcher FROM watchers WHERE queue = ?"
+_WATCH = "INSERT INTO watchers (queue, watcher) VALUES (?, ?)"
+_UNWATCH = "DELETE FROM watchers WHERE queue = ?"
+_LOCKED_BY = _COLUMNS + "WHERE l.owner = ? ORDER BY q.id"
+
+
+class Queues:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    # --- finding ---
+
+    def named(self, name: str) -> Queue | None:
+        """The queue of a physical name, its row locked for this transaction."""
+        # No row, no lock: one that appears in between is not ours to number messages in.
+        return self.named_to_read(name) if self._session.lock(_LOCK_NAME, name) else None
+
+    def named_to_read(self, name: str) -> Queue | None:
+        row = self._session.row(_BY_NAME, (name,))
+        if row is not None and row[1] != name:
+            raise StoreCorrupt(why=f"an index leads from {name} to the queue {row[1]!a}. {MEND}")
+        return None if row is None else _read(row)
+
+    def locked(self, id: int) -> Queue:
+        """The same queue read anew, its row locked for this transaction."""
+        self._session.lock(_LOCK_ID, id)
+        row = self._session.row(_BY_ID, (id,))
+        if row is None:  # rows are retired, never deleted
+            raise StoreCorrupt(why=f"the row of queue {id} is missing")
+        return _read(row)
+
+    def locked_all(self, names: Iterable[str]) -> dict[str, Queue]:
+        """Those of many queues that are there, each locked: in the order of their ids, so nobody waits in a circle."""
+        asked = json.dumps(list(names), ensure_ascii=False)
+        self._session.lock(_LOCK_NAMES, asked)
+        return {row[1]: _read(row) for row in self._session.rows(_BY_NAMES, (asked,))}
+
+    def kind(self, name: str) -> str | None:
+        row = self._session.row(_KIND, (name,))
+        return None if row is None else row[0]
+
+    def below(self, path: str) -> list[Queue]:
+        """The queue at a symbolic path, or all queues under it, in the order of definition."""
+        exact = self._session.row(_BY_PATH, (path,))
+        if exact is not None and exact[3] != path:
+            raise StoreCorrupt(why=f"an index leads from {path} to the queue {exact[1]!a}. {MEND}")
+        if exact is not None:
+            return [_read(exact)]
+        # "0" is the character after "/": the range holds exactly the paths that start with path + "/".
+        return [_read(row) for row in self._session.rows(_BELOW, (path + "/", path + "0"))]
+
+    def all(self) -> list[Queue]:
+        return [_read(row) for row in self._session.rows(_ALL)]
+
+    def of_kind(self, kind: str) -> list[Queue]:
+        """Retired ones too: a queue that comes back must find its history."""
+        return [_read(row) for row in self._session.rows(_OF_KIND, (kind,))]
+
+    def names(self) -> list[tuple[str, str]]:
+        """Every name and path, for suggestions and completion."""
+        return [(row[0], row[1]) for row in self._session.rows(_NAMES)]
+
+    def open_names(self) -> list[str]:
+        """The names of all queues that any message may be put into."""
+        return [row[0] for row in self._session.rows(_OPEN_NAMES, CLOSED)]
+
+    def locked_by(self, owner: str) -> list[Queue]:
+        return [_read(row) for row in self._session.rows(_LOCKED_BY, (owner,))]
+
+    # --- changing ---
+
+    def create(
+        self,
+        name: str,
+        kind: str,
+        *,
+        path: str,
+        ordinal: int = 0,
+        keep: int = Keep.ALL,
+        command: str | None = None,
+        command_seconds: int | None = None,
+    ) -> int:
+        row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command, command_seconds))
+        assert row is not None
+        about = {"name": name, "kind": kind, "path": path, "ordinal": ordinal, "keep": int(keep), "command": command}
+        about |= _limit_of(command_seconds)
+        self._journal.add("create-queue", target=row[0], detail=about)
+        return int(row[0])
+
+    def made(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
+        """The queue of a name, of whatever kind it is, locked for this transaction; made if there is none."""
+        queue = self.named(name)
+        if queue is None:
+            self.create(name, kind, path=name, keep=keep)
+            queue = self.named(name)
+            assert queue is not None
+        return queue
+
+    def own(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
+        """A queue of a capability's own, locked for this transaction; made if there is none of its name."""
+        queue = self.made(name, kind, keep)
+        if queue.kind != kind or queue.retired:
+            raise StateTaken(queue=name)
+        return queue
+
+    def has_own(self, names: Sequence[str], kind: str) -> bool:
+        """Whether all of these are there already."""
+        row = self._session.row(_OWN, (json.dumps(names, ensure_ascii=False), kind))
+        return row is not None and row[0] == len(names)
+
+    def evolve(
+        self, queue: Queue, *, path: str, ordinal: int, command: str | None, command_seconds: int | None = None
+    ) -> None:
+        present = (queue.path, queue.ordinal, queue.command, queue.command_seconds, queue.retired)
+        if present != (path, ordinal, command, command_seconds, 0):
+            self._session.run(_EVOLVE, (path, ordinal, command, command_seconds, queue.id))
+            about = {"path": path, "ordinal": ordinal, "command": command, **_limit_of(command_seconds)}
+            self._journal.add("change-queue", target=queue.id, detail=about)
+
+    def retire(self, queue: Queue) -> None:
+        """Take a queue out of use; its history stays readable under its physical name."""
+        self._session.run(_RETIRE, (queue.id,))
+        self._journal.add("retire-queue", source=queue.id)
+
+    def hold(self, queue: Queue, hold: Hold) -> None:
+        self._session.run(_HOLD, (int(hold), queue.id))
+        self._journal.add("hold" if hold else "release", target=queue.id, detail={"hold": hold.label} if hold else None)
+
+    def keep_processed(self, queue: Queue, keep: bool) -> None:
+        self._session.run(_KEEP, (int(keep), queue.id))
+        self._journal.add("mode", target=queue.id, detail={"processed": "keep" if keep else "discard"})
+
+    def set_admission(self, queue: Queue, by: Admission, wanted: bool) -> None:
+        """Have messages worked on by one capability before they are let in, or no longer."""
+        admission = queue.admission | by if wanted else queue.admission & ~by
+        if admission != queue.admission:
+            self._session.run(_SET_ADMISSION, (admission, queue.id))
+            self._journal.add("door", target=queue.id, detail={"doors": int(admission)})
+
+    def watcher(self, queue: Queue) -> str | None:
+        """Whose steps take the messages of a queue."""
+        row = self._session.row(_WATCHER, (queue.id,))
+        return None if row is None else row[0]
+
+    def set_watcher(self, queue: Queue, watcher: str, wanted: bool) -> None:
+        """Have the messages of a queue taken by the steps of one capability, or no longer; another's are its own."""
+        present = self.watcher(queue)
+        if wanted and present is None:
+            self._session.run(_WATCH, (queue.id, watcher))
+        elif wanted and present != watcher:
+            raise QueueWatched(queue=queue.name, watcher=present, other=watcher)
+        elif not wanted and present == watcher:
+            self._session.run(_UNWATCH, (queue.id,))
+
+    def lock(
+        self, queue: Queue, *, owner: str, actor: str, reference: str, message: int, segment: int, expires: int
+    ) -> None:
+        """Give one user the queue until the last segment of a message, and remember how far they are."""
+        self._session.run(_LOCK, (queue.id, owner, actor, reference, message, segment, expires))
+        self._journal.add_to(message, "segment", queue.id, {"segment": segment})
+
+    def unlock(self, queue: Queue, why: str | None = None) -> None:
+        """Free a queue; with a reason if its message stays and starts again at the first segment."""
+        assert queue.lock_message is not None, f"{queue.name} is not locked"
+        self._session.run(UNLOCK, (queue.id,))
+        if why is not None:
+            self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
+
+    def count(self, id: int, *, departed: int, processed: int, arrived: int) -> None:
+        """Note departures, and the highest number that is known to have arrived."""
+        self._session.run(_COUNT, (departed, processed, arrived, id))
+
+
+def _limit_of(seconds: int | None) -> dict[str, int]:
+    """What the journal says of a command's own time limit."""
+    return {} if seconds is None else {"command_seconds": seconds}

@@ -1,0 +1,158 @@
+"""Slices and indexes: which messages share a value, and which a slice still holds.
+
+A slice is the rows of one slicing with one value: its current lifetime. A reset deletes them, so a message is held as
+long as it has a row here. An index has rows of the same shape and holds nothing; rules read through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from postroom.model.message import Stored
+from postroom.store.kernel.columns import STORED
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.session import Row, Session
+
+_SET = "SELECT id FROM sets WHERE kind = ? AND name = ?"
+_SETS = "SELECT name, id FROM sets WHERE kind = ?"
+_NEW_SET = "INSERT INTO sets (kind, name) VALUES (?, ?) RETURNING id"
+_STORED = "SELECT " + STORED + " "
+_SLICE = (
+    _STORED
+    + """
+FROM slices s JOIN messages m ON m.key = s.message JOIN queues q ON q.id = m.queue
+WHERE s.slicing = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
+"""
+)
+_ENTRY = (
+    _STORED
+    + """
+FROM entries s JOIN messages m ON m.key = s.message JOIN queues q ON q.id = m.queue
+WHERE s.source = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
+"""
+)
+_QUEUE = _STORED + "FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state < 2 ORDER BY m.number"
+# The same without the bodies.
+_SLICE_OUTLINE, _ENTRY_OUTLINE, _QUEUE_OUTLINE = (each.replace("m.body", "''") for each in (_SLICE, _ENTRY, _QUEUE))
+_VALUES = "SELECT source, value FROM entries WHERE message = ? ORDER BY source, value"
+_HOLDS = "SELECT t.name, s.value FROM slices s JOIN sets t ON t.id = s.slicing WHERE s.message = ? ORDER BY 1, 2"
+_HELD = """
+SELECT count(*) FROM messages m WHERE m.queue = ? AND EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+"""
+_ADD_SLICES = "INSERT INTO slices (slicing, value, position, message) VALUES (?, ?, ?, ?)"
+_ADD_ENTRIES = "INSERT INTO entries (source, value, position, message) VALUES (?, ?, ?, ?)"
+_RESET_KEYS = "SELECT message FROM slices WHERE slicing = ? AND value = ? AND position <= ?"
+_RESET = "DELETE FROM slices WHERE slicing = ? AND value = ? AND position <= ?"
+_IN_USE = "SELECT value FROM slices WHERE slicing = ? LIMIT 1"
+_OF_SLICING = "SELECT message FROM slices WHERE slicing = ?"
+_EMPTY_SLICING = "DELETE FROM slices WHERE slicing = ?"
+_EMPTY_ENTRIES = "DELETE FROM entries WHERE source = ?"
+_LEAVE_SLICES = "DELETE FROM slices WHERE message = ?"
+_LEAVE_ENTRIES = "DELETE FROM entries WHERE message = ?"
+SPEND = """
+INSERT INTO spent (message) SELECT m.key FROM messages m WHERE m.key = ? AND m.state = 0
+    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ON CONFLICT (message) DO NOTHING
+"""
+
+
+class Member(NamedTuple):
+    """A message's place in one set."""
+
+    set: int
+    value: str
+    position: int
+    message: int
+
+
+class Slices:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- names ---
+
+    def slicing(self, name: str) -> int:
+        return self._id("slicing", name)
+
+    def index(self, name: str) -> int:
+        return self._id("index", name)
+
+    def ids(self, kind: str) -> dict[str, int]:
+        """Every name of a kind ever used, with its number."""
+        return {row[0]: row[1] for row in self._session.rows(_SETS, (kind,))}
+
+    def _id(self, kind: str, name: str) -> int:
+        row = self._session.row(_SET, (kind, name)) or self._session.row(_NEW_SET, (kind, name))
+        assert row is not None
+        return int(row[0])
+
+    # --- reading ---
+
+    def slice(self, slicing: int, value: str) -> list[Stored]:
+        """The messages of a slice's current lifetime, in the order of their arrival."""
+        return self.slices([(slicing, value)])[0]
+
+    def slices(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
+        return _stored(self._session.each(_SLICE if bodies else _SLICE_OUTLINE, wanted))
+
+    def indexed(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
+        """The messages with a value in an index, in the order of their arrival."""
+        return _stored(self._session.each(_ENTRY if bodies else _ENTRY_OUTLINE, wanted))
+
+    def queue(self, name: str, bodies: bool = True) -> list[Stored]:
+        """Every message that is in a queue, processed or not, in the order of arrival."""
+        return [Stored(*row) for row in self._session.rows(_QUEUE if bodies else _QUEUE_OUTLINE, (name,))]
+
+    def values(self, messages: Sequence[int]) -> list[list[tuple[int, str]]]:
+        """For each message, where it stands in indexes."""
+        found = self._session.each(_VALUES, [(key,) for key in messages])
+        return [[(row[0], row[1]) for row in rows] for rows in found]
+
+    def holds(self, message: int) -> list[tuple[str, str]]:
+        """The slices (slicing and value) that hold a message."""
+        return [(row[0], row[1]) for row in self._session.rows(_HOLDS, (message,))]
+
+    def used(self, slicing: int) -> str | None:
+        """The value of some slice that holds a message."""
+        row = self._session.row(_IN_USE, (slicing,))
+        return None if row is None else row[0]
+
+    def held_in(self, queue: Queue) -> int:
+        """How many messages of a queue some slice holds."""
+        row = self._session.row(_HELD, (queue.id,))
+        return 0 if row is None else int(row[0])
+
+    # --- changing ---
+
+    def add(self, slices: Iterable[Member], entries: Iterable[Member]) -> None:
+        self._session.many(_ADD_SLICES, slices)
+        self._session.many(_ADD_ENTRIES, entries)
+
+    def reset(self, slicing: int, value: str, until: int) -> None:
+        """Begin a new lifetime: what came up to a position is no longer held here."""
+        freed = self._session.rows(_RESET_KEYS, (slicing, value, until))
+        if freed:
+            self._session.run(_RESET, (slicing, value, until))
+            self.spend(row[0] for row in freed)
+
+    def spend(self, messages: Iterable[int]) -> None:
+        """Note which of these are processed and held by nothing, so that a sweep finds them without a search."""
+        self._session.many(SPEND, ((key,) for key in messages))
+
+    def forget(self, message: int) -> None:
+        """A message that is no more stands nowhere."""
+        self._session.run(_LEAVE_SLICES, (message,))
+        self._session.run(_LEAVE_ENTRIES, (message,))
+
+    def empty_slicing(self, slicing: int) -> None:
+        """A slicing that is gone holds nothing."""
+        freed = self._session.rows(_OF_SLICING, (slicing,))
+        self._session.run(_EMPTY_SLICING, (slicing,))
+        self.spend(row[0] for row in freed)
+
+    def empty_index(self, index: int) -> None:
+        self._session.run(_EMPTY_ENTRIES, (index,))
+
+
+def _stored(found: list[list[Row]]) -> list[list[Stored]]:
+    return [[Stored(*row) for row in rows] for rows in found]

@@ -1,0 +1,57 @@
+"""Timers: something to do at a time, kept until it is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.session import Session
+
+_INSERT = "INSERT INTO timers (due, kind, payload) VALUES (?, ?, ?) RETURNING id"
+_DUE = "SELECT id, due, kind, payload FROM timers WHERE due <= ? AND kind = ? ORDER BY due, id LIMIT ?"
+_NEXT = "SELECT min(due) FROM timers"
+_NEXT_OF_KIND = "SELECT min(due) FROM timers WHERE kind = ?"
+_DELETE = "DELETE FROM timers WHERE id = ?"
+
+
+ECHO = "echo"  # the kind of a message of an echo queue
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    id: int
+    due: int
+    kind: str
+    payload: Mapping[str, Any]
+
+
+class Timers:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def add(self, due: int, kind: str, payload: Mapping[str, Any]) -> int:
+        row = self._session.row(_INSERT, (due, kind, json.dumps(payload, ensure_ascii=False)))
+        assert row is not None
+        self._journal.add("timer", detail={"timer": row[0], "kind": kind, "due": due})
+        return int(row[0])
+
+    def due(self, kind: str, limit: int) -> list[Timer]:
+        """What is due now, in the order of its time."""
+        rows = self._session.rows(_DUE, (self._session.now, kind, limit))
+        return [Timer(id, due, kind, json.loads(payload)) for id, due, kind, payload in rows]
+
+    def next_due(self, kind: str | None = None) -> int | None:
+        """When the next one is due, of one kind or all."""
+        row = self._session.row(_NEXT) if kind is None else self._session.row(_NEXT_OF_KIND, (kind,))
+        return None if row is None else row[0]
+
+    def remove(self, timer: Timer) -> bool:
+        """False if it was gone already: whoever removes a timer is the one who acts on it."""
+        removed = self._session.run(_DELETE, (timer.id,)) == 1
+        if removed:
+            self._journal.add("timer-done", detail={"timer": timer.id})
+        return removed

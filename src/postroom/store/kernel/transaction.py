@@ -1,0 +1,92 @@
+"""One transaction: every table, on one session, with one time and one commit."""
+
+from __future__ import annotations
+
+from postroom.store.kernel.causes import Causes
+from postroom.store.kernel.counts import Counts
+from postroom.store.kernel.handling import Handling
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.keys import Keys
+from postroom.store.kernel.leases import Leases
+from postroom.store.kernel.messages import Messages
+from postroom.store.kernel.outbox import Outbox
+from postroom.store.kernel.queues import Queues
+from postroom.store.kernel.receipts import Receipts
+from postroom.store.kernel.session import Session
+from postroom.store.kernel.slices import Slices
+from postroom.store.kernel.timers import Timers
+from postroom.store.kernel.transfers import Transfers
+from postroom.store.proof.soundness import Soundness
+from postroom.store.tables.definitions import Definitions
+from postroom.store.tables.dossiers import Dossiers
+from postroom.store.tables.epochs import Epochs
+from postroom.store.tables.field_index import Filings
+from postroom.store.tables.handouts import Handouts
+from postroom.store.tables.images import Albums
+from postroom.store.tables.nodes import Nodes
+from postroom.store.tables.principals import Principals
+from postroom.store.tables.remote_spheres import Afar
+from postroom.store.tables.scans import Scans
+from postroom.store.tables.spheres import Spheres
+from postroom.store.tables.staging import Staging
+from postroom.store.tables.tokens import Tokens
+from postroom.store.tables.tracking import Tracking
+from postroom.store.tables.working_sets import Desks
+from postroom.store.upkeep.kinds import Upkeep
+from postroom.store.upkeep.retention import Retention
+
+
+class Transaction:
+    """What a piece of work sees of the store. Made once per store and used for one transaction after another."""
+
+    def __init__(self, session: Session, actor: str) -> None:
+        self.session = session
+        self.journal = Journal(session, actor)
+        self.queues = Queues(session, self.journal)
+        self.outbox = Outbox(session, self.journal)
+        self.counts = Counts(self.queues, self.outbox)
+        self.keys = Keys(session)
+        self.slices = Slices(session)
+        self.messages = Messages(session, self.journal, self.keys, self.counts, self.slices)
+        self.causes = Causes(session, self.journal.archives)
+        self.definitions = Definitions(session, self.journal)
+        self.epochs = Epochs(session)
+        self.principals = Principals(session, self.journal)
+        self.receipts = Receipts(session)
+        self.leases = Leases(session, self.journal)
+        self.timers = Timers(session, self.journal)
+        self.scans = Scans(session, self.journal.archives)
+        self.soundness = Soundness(session)
+        self.retention = Retention(session, self.journal, self.queues, self.counts)
+        self.upkeep = Upkeep(session, self.journal, self.queues, self.messages, self.retention)
+        self.nodes = Nodes(session, self.journal)
+        self.filings = Filings(session)
+        self.transfers = Transfers(session, self.journal, self.queues, self.counts)
+        self.tracking = Tracking(session, self.journal)
+        self.dossiers = Dossiers(session, self.journal)
+        self.albums = Albums(session)
+        self.desks = Desks(session)
+        self.tokens = Tokens(session)
+        self.spheres = Spheres(session)
+        self.afar = Afar(session)
+        self.staging = Staging(session)
+        self.handling = Handling(session, self.counts, self.spheres)
+        self.handouts = Handouts(session, self.journal, self.queues, self.counts)
+        self._wake = False
+
+    @property
+    def now(self) -> int:
+        return self.session.now
+
+    def wake(self) -> None:
+        """Wake whoever waits once this is committed; arrivals in an empty queue do so by themselves."""
+        self._wake = True
+
+    def settle(self) -> bool:
+        """The last statements before the commit; True if someone is to be woken by it."""
+        return self.counts.settle() or self._wake
+
+    def clear(self) -> None:
+        self.counts.clear()
+        self.definitions.changing = False
+        self._wake = False

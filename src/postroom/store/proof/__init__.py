@@ -1,0 +1,1 @@
+"""Whether a store is sound: replaying the journal, comparing, and mending."""

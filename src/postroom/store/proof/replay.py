@@ -1,0 +1,445 @@
+"""The journal told from its beginning: where every message must be now, in which state, and what else must hold.
+
+Nothing here looks at another table. So what it comes to can be compared with them (``verification.py``), and a line
+that was forgotten, doubled or lost shows. What messages say is in their rows alone, under a hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from postroom.model.key import key_text
+from postroom.store.kernel.journal import FORGET, NOTES, RETURN, Line
+from postroom.store.kernel.messages import State
+from postroom.store.kernel.queues import Hold
+from postroom.store.kernel.transfers import HANDED_OVER
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """Where a message is."""
+
+    queue: int
+    state: int
+    position: int
+    number: int  # among the arrivals of its queue
+    last: int  # its newest line
+    processed: int | None  # when
+
+
+class Settings(NamedTuple):
+    """What a queue is."""
+
+    name: str
+    kind: str
+    path: str
+    ordinal: int
+    keep: int
+    command: str | None
+    command_seconds: int | None = None
+    hold: int = Hold.NONE
+    retired: int = 0
+    door: int = 0
+
+
+class Counts(NamedTuple):
+    arrivals: int = 0
+    departed: int = 0
+    processed: int = 0
+
+
+class Broken(NamedTuple):
+    """A line that does not follow from those before it."""
+
+    line: int
+    why: str
+
+
+@dataclass
+class Told:
+    """What a journal comes to. Queues are known by their numbers, messages by those of their keys."""
+
+    lines: int = 0
+    messages: dict[int, Place] = field(default_factory=dict)
+    departed: dict[int, int] = field(default_factory=dict)  # the last line of each
+    queues: dict[int, Settings] = field(default_factory=dict)
+    counts: dict[int, Counts] = field(default_factory=dict)
+    locks: dict[int, tuple[int, int]] = field(default_factory=dict)  # by queue: message and segment
+    tokens: dict[tuple[str, str], int] = field(default_factory=dict)  # by machine and entity: message
+    dossiers: dict[int, set[tuple[int, str]]] = field(default_factory=dict)  # by message: station and name
+    timers: dict[int, tuple[str, int]] = field(default_factory=dict)  # kind, due
+    outbox: dict[int, tuple[str, int]] = field(default_factory=dict)  # state, attempts
+    nodes: set[str] = field(default_factory=set)
+    stations: dict[str, str] = field(default_factory=dict)
+    principals: set[tuple[str, str]] = field(default_factory=set)
+    version: int = 0
+    handed: set[int] = field(default_factory=set)  # of the departed, those that went to another store
+    archives: dict[int, str] = field(default_factory=dict)  # by the number of their last line: digest
+    retentions: dict[str, int] = field(default_factory=dict)
+    older: list[int] = field(default_factory=list)  # lines of earlier versions that did not say all; tables filled in
+    unknown: int | None = None  # the first of these that no table could help
+    broken: list[Broken] = field(default_factory=list)
+
+
+class Tables(NamedTuple):
+    """What is stored, for lines of earlier versions that did not say it: a new queue, and what a sweep took."""
+
+    queues: Mapping[int, Settings]
+    departed: Callable[[], Mapping[int, int]]  # key and last line
+    tokens: Mapping[int, tuple[str, str]]  # by message
+
+
+def told(lines: Iterable[Line], begin: Told | None = None, tables: Tables | None = None) -> Told:
+    """Hear a whole journal, or one whose beginning is known."""
+    replay = Replay(begin, tables)
+    for line in lines:
+        replay.hear(line)
+    return replay.told
+
+
+class Replay:
+    """Hears lines one after another."""
+
+    def __init__(self, begin: Told | None = None, tables: Tables | None = None) -> None:
+        self.told = Told() if begin is None else begin
+        self._tables = tables
+        self._of_message: dict[str, Callable[[Line, Place], None]] = {
+            "take": self._take,
+            "reserve": self._reserve,
+            "give-back": self._give_back,
+            "set-aside": self._set_aside,
+            **dict.fromkeys(NOTES, self._note),
+        }
+        self._of_room: dict[str, Callable[[Line, dict[str, Any]], None]] = {
+            "create-queue": self._create_queue,
+            "change-queue": self._change_queue,
+            "retire-queue": self._retire_queue,
+            "hold": self._hold,
+            "release": self._hold,
+            "mode": self._mode,
+            "door": self._door,
+            "unlock": self._unlock,
+            "purge": self._purge,
+            "sweep": self._sweep,
+            "timer": self._timer,
+            "timer-done": self._timer_done,
+            "effect": self._effect,
+            "attempt": self._attempt,
+            "failed": self._failed,
+            "retry": self._effect,
+            "done": self._effect_gone,
+            "drop": self._effect_gone,
+            "add-node": self._add_node,
+            "remove-node": self._remove_node,
+            "add-station": self._add_station,
+            "remove-station": self._remove_station,
+            "password": self._password,
+            "remove-password": self._remove_password,
+            "load": self._load,
+            "beats": self._beats,
+            "archive": self._archive,
+            "retention": self._retention,
+        }
+
+    def hear(self, line: Line) -> None:
+        self.told.lines += 1
+        try:
+            if line.message is not None:
+                self._message(line, line.message)
+                return
+            heard = self._of_room.get(line.verb)
+            if heard is not None:
+                heard(line, _said(line))
+        except KeyError as missing:  # it speaks of what is not there, or does not say what it must
+            self._break(line, f"{line.verb!a} without {missing}")
+        except (ValueError, TypeError, AssertionError, StopIteration) as nonsense:
+            self._break(line, f"{line.verb!a} makes no sense ({type(nonsense).__name__})")
+
+    def _break(self, line: Line, why: str) -> None:
+        self.told.broken.append(Broken(line.seq, why))
+
+    # --- messages ---
+
+    def _message(self, line: Line, key: int) -> None:
+        told = self.told
+        place = told.messages.get(key)
+        known = told.departed.get(key) if place is None else place.last
+        if line.prior != known:
+            self._break(line, f"{line.verb} of {key_text(key)} follows line {line.prior}, and its last was {known}")
+        if line.verb == RETURN:
+            self._return(line, key, place)
+            return
+        if place is None:
+            if line.source is not None or line.target is None:
+                self._break(line, f"{line.verb} of {key_text(key)}, which is nowhere")
+            told.departed.pop(key, None)  # it has come back
+            told.handed.discard(key)
+            if line.target is not None:
+                self._arrive(line, key, line.target)
+            return
+        ended = line.verb in ("take", "give-back") and place.state == State.RESERVED
+        if line.source != place.queue or not (ended or place.state == State.UNPROCESSED):
+            self._break(line, f"{line.verb} of {key_text(key)} in queue {line.source}, and it was in {place.queue}")
+        if line.target is None:
+            self._leave(line, key, place)
+            del told.messages[key]
+            told.departed[key] = line.seq
+            self._gone(line, key)
+            return
+        heard = self._of_message.get(line.verb)
+        if heard is None:
+            self._move(line, place)
+        else:
+            if line.target != place.queue:
+                self._break(line, f"{line.verb} of {key_text(key)} brings it to queue {line.target}")
+            heard(line, place)
+
+    def _gone(self, line: Line, key: int) -> None:
+        if line.verb == HANDED_OVER:
+            self.told.handed.add(key)
+        elif line.verb == FORGET and line.detail is not None:
+            said = _said(line)
+            machine = said["machine"] if (said["machine"], said["entity"]) in self.told.tokens else ""
+            self.told.tokens.pop((machine, said["entity"]), None)  # lines of earlier versions did not say the machine
+
+    def _arrive(self, line: Line, key: int, queue: int) -> None:
+        told = self.told
+        counts = told.counts.get(queue, Counts())
+        number = counts.arrivals + 1
+        told.counts[queue] = counts._replace(arrivals=number)
+        told.messages[key] = Place(queue, State.UNPROCESSED, line.seq, number, line.seq, None)
+        if line.detail is not None:
+            self._arrive_saying(line, key, queue)
+
+    def _arrive_saying(self, line: Line, key: int, queue: int) -> None:
+        said = _said(line)
+        if "dossier" in said:
+            self.told.dossiers.setdefault(key, set()).add((queue, said["dossier"]))
+        if line.verb == "put" and "entity" in said:
+            stored = None if self._tables is None else self._tables.tokens.get(key)
+            machine = said["machine"] if "machine" in said else stored[0] if stored is not None else ""
+            self.told.tokens[machine, said["entity"]] = key
+
+    def _move(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        assert line.target is not None
+        self._leave(line, line.message, place)
+        self._arrive(line, line.message, line.target)
+
+    def _leave(self, line: Line, key: int, place: Place) -> None:
+        """It is no longer where it was, or is there as a new one."""
+        if place.state != State.RESERVED:  # which was counted when it was reserved
+            self._depart(place.queue)
+        lock = self.told.locks.get(place.queue)
+        if lock is not None and lock[0] == key:
+            del self.told.locks[place.queue]
+        if line.target != place.queue:
+            self.told.dossiers.pop(key, None)
+
+    def _depart(self, queue: int, count: int = 1) -> None:
+        counts = self.told.counts[queue]
+        self.told.counts[queue] = counts._replace(departed=counts.departed + count)
+
+    def _reserve(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        self._leave(line, line.message, place)
+        self.told.messages[line.message] = place._replace(state=State.RESERVED, last=line.seq, processed=line.at)
+
+    def _give_back(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        if place.state != State.RESERVED:
+            self._break(line, f"{key_text(line.message)} is given back, and nobody had it")
+        self._depart(place.queue, -1)
+        self.told.messages[line.message] = place._replace(state=State.UNPROCESSED, last=line.seq, processed=None)
+
+    def _take(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        self._leave(line, line.message, place)
+        counts = self.told.counts[place.queue]
+        self.told.counts[place.queue] = counts._replace(processed=counts.processed + 1)
+        about = place._replace(state=State.PROCESSED, position=line.seq, last=line.seq, processed=line.at)
+        self.told.messages[line.message] = about
+
+    def _set_aside(self, line: Line, place: Place) -> None:
+        assert line.message is not None
+        self._leave(line, line.message, place)
+        about = place._replace(state=State.SET_ASIDE, position=line.seq, last=line.seq)
+        self.told.messages[line.message] = about
+
+    def _return(self, line: Line, key: int, place: Place | None) -> None:
+        """It was taken, and is in its place again."""
+        told, said, queue = self.told, _said(line), _queue(line.target)
+        if place is None and told.departed.pop(key, None) is None:
+            self._break(line, f"{line.verb} of {key_text(key)}, which was never there")
+        if place is not None and (place.state != State.PROCESSED or place.queue != queue):
+            self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {queue}")
+        told.messages[key] = Place(queue, State.UNPROCESSED, said["position"], said["number"], line.seq, None)
+        counts = told.counts.get(queue, Counts())
+        kept = counts.processed - (place is not None)
+        told.counts[queue] = counts._replace(departed=counts.departed - 1, processed=kept)
+
+    def _note(self, line: Line, place: Place) -> None:
+        """It stays where it is."""
+        assert line.message is not None
+        key, said = line.message, _said(line)
+        self.told.messages[key] = place._replace(last=line.seq)
+        if line.verb == "segment":
+            self.told.locks[place.queue] = (key, said["segment"])
+        elif line.verb == "unlock":
+            self.told.locks.pop(place.queue, None)
+        elif line.verb == "dossier":
+            self.told.dossiers.setdefault(key, set()).add((place.queue, said["dossier"]))
+        elif line.verb == "remove-dossier":
+            self.told.dossiers.get(key, set()).discard((place.queue, said["dossier"]))
+
+    # --- processed messages that nobody keeps ---
+
+    def _purge(self, line: Line, said: dict[str, Any]) -> None:
+        found = self.told.messages.items()
+        gone = [key for key, place in found if place.queue == line.source and place.state == State.PROCESSED]
+        self._forget(line, said, gone)
+
+    def _sweep(self, line: Line, said: dict[str, Any]) -> None:
+        if "keys" in said:
+            gone = [key for first, last in said["keys"] for key in range(first, last + 1)]
+        else:
+            departed = self._fill_in(line, lambda tables: tables.departed())
+            found = [(place.position, key) for key, place in self.told.messages.items() if place.queue == line.source]
+            gone = [key for _, key in sorted(found) if departed.get(key) == self.told.messages[key].last]
+        self._forget(line, said, gone[: said["messages"]])
+
+    def _forget(self, line: Line, said: dict[str, Any], gone: list[int]) -> None:
+        if len(gone) != said["messages"]:
+            self._break(line, f"{line.verb} of {said['messages']} messages, which were {len(gone)}")
+        for key in gone:
+            place = self.told.messages.get(key)
+            if place is None or place.queue != line.source or place.state != State.PROCESSED:
+                self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {line.source}")
+                continue
+            del self.told.messages[key]
+            self.told.departed[key] = place.last
+            counts = self.told.counts[place.queue]
+            self.told.counts[place.queue] = counts._replace(processed=counts.processed - 1)
+
+    def _beats(self, line: Line, said: dict[str, Any]) -> None:
+        """All that was told of a queue of heartbeats before, in one line."""
+        told, queue = self.told, _queue(line.source)
+        for key in [key for key, place in told.messages.items() if place.queue == queue]:
+            del told.messages[key]
+        for key, last, number in said["hearts"]:
+            told.messages[key] = Place(queue, State.UNPROCESSED, last, number, last, None)
+        told.counts[queue] = Counts(said["arrivals"], said["departed"], 0)
+
+    # --- queues ---
+
+    def _create_queue(self, line: Line, said: dict[str, Any]) -> None:
+        names = ("name", "kind", "path", "ordinal", "keep", "command")
+        if "name" in said:
+            settings = Settings(*(said[name] for name in names))._replace(command_seconds=said.get("command_seconds"))
+        else:
+            stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
+            settings = stored._replace(hold=Hold.NONE, retired=0)
+        self.told.queues[_queue(line.target)] = settings
+        self.told.counts.setdefault(_queue(line.target), Counts())
+
+    def _fill_in(self, line: Line, look: Callable[[Tables], T | None]) -> T:
+        """What a line of an earlier version did not say, as it is stored."""
+        self.told.older.append(line.seq)
+        found = None if self._tables is None else look(self._tables)
+        if found is None:
+            self.told.unknown = self.told.unknown or line.seq
+            raise KeyError("what it did not say")
+        return found
+
+    def _set(self, queue: int | None, **changed: Any) -> None:
+        self.told.queues[_queue(queue)] = self.told.queues[_queue(queue)]._replace(**changed)
+
+    def _change_queue(self, line: Line, said: dict[str, Any]) -> None:
+        if "ordinal" not in said:
+            stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
+            said = {"path": stored.path, "ordinal": stored.ordinal, "command": stored.command, **said}
+        self._set(line.target, path=said["path"], ordinal=said["ordinal"], command=said["command"], retired=0)
+        self._set(line.target, command_seconds=said.get("command_seconds"))
+
+    def _retire_queue(self, line: Line, said: dict[str, Any]) -> None:
+        self._set(line.source, retired=1, command=None, command_seconds=None)
+
+    def _hold(self, line: Line, said: dict[str, Any]) -> None:
+        self._set(line.target, hold=next(hold for hold in Hold if hold.label == said.get("hold", "")))
+
+    def _mode(self, line: Line, said: dict[str, Any]) -> None:
+        self._set(line.target, keep=int(said["processed"] == "keep"))
+
+    def _door(self, line: Line, said: dict[str, Any]) -> None:
+        self._set(line.target, door=said["doors"])
+
+    def _unlock(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.locks.pop(_queue(line.source), None)
+
+    # --- the rest of the room ---
+
+    def _timer(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.timers[said["timer"]] = (said["kind"], said["due"])
+
+    def _timer_done(self, line: Line, said: dict[str, Any]) -> None:
+        del self.told.timers[said["timer"]]
+
+    def _effect(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.outbox[said["outbox"]] = ("pending", 0)
+
+    def _attempt(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.outbox[said["outbox"]] = (self.told.outbox[said["outbox"]][0], said["attempt"])
+
+    def _failed(self, line: Line, said: dict[str, Any]) -> None:
+        state = "pending" if said["retry"] else "failed"
+        self.told.outbox[said["outbox"]] = (state, self.told.outbox[said["outbox"]][1])
+
+    def _effect_gone(self, line: Line, said: dict[str, Any]) -> None:
+        del self.told.outbox[said["outbox"]]
+
+    def _add_node(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.nodes.add(said["node"])
+
+    def _remove_node(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.nodes.remove(said["node"])
+
+    def _add_station(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.stations[said["station"]] = said["node"]
+
+    def _remove_station(self, line: Line, said: dict[str, Any]) -> None:
+        del self.told.stations[said["station"]]
+
+    def _password(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.principals.add((said["kind"], said["name"]))
+
+    def _remove_password(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.principals.remove((said["kind"], said["name"]))
+
+    def _load(self, line: Line, said: dict[str, Any]) -> None:
+        if said["version"] != self.told.version + 1:
+            self._break(line, f"version {said['version']} was loaded after {self.told.version}")
+        self.told.version = said["version"]
+
+    def _archive(self, line: Line, said: dict[str, Any]) -> None:
+        self.told.archives[said["last"]] = said["digest"]
+
+    def _retention(self, line: Line, said: dict[str, Any]) -> None:
+        if said["microseconds"] is None:
+            self.told.retentions.pop(said["kind"], None)
+        else:
+            self.told.retentions[said["kind"]] = said["microseconds"]
+
+
+def _said(line: Line) -> dict[str, Any]:
+    found: dict[str, Any] = {} if line.detail is None else json.loads(line.detail)
+    return found
+
+
+def _queue(number: int | None) -> int:
+    if number is None:
+        raise KeyError("queue")
+    return number

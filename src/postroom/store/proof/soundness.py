@@ -1,0 +1,105 @@
+"""Whether what is stored is as it was written: hashes, the chains of the journal, the counts of queues.
+
+Nothing here writes. Whoever looks says how far back; all of it takes as long as reading the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from postroom.limits import PAGE_ROWS
+from postroom.model.message import Stored
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.session import Session
+
+_PAGE = """
+SELECT m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
+       m.number, coalesce(m.last, m.position)
+FROM messages m JOIN queues q ON q.id = m.queue WHERE m.key > ? AND m.state < 2 ORDER BY m.key LIMIT ?
+"""
+_NTH_NEWEST = "SELECT key FROM messages ORDER BY key DESC LIMIT 1 OFFSET ?"
+_SET_ASIDE = """
+SELECT m.key, q.name FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 2 ORDER BY m.key LIMIT ?
+"""
+# What was archived is elsewhere, and of heartbeats older lines may be forgotten; postroom verify looks at both.
+_LOOSE = """
+SELECT m.key FROM messages m WHERE m.key > ?
+    AND coalesce(m.last, m.position) > (SELECT coalesce(max(last), 0) FROM archives)
+    AND NOT EXISTS (SELECT 1 FROM journal j WHERE j.seq = coalesce(m.last, m.position) AND j.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.id = m.queue AND q.kind = 'alive')
+ORDER BY m.key LIMIT ?
+"""
+_LOOSE_DEPARTED = """
+SELECT d.key FROM departed d WHERE d.key > ?
+    AND d.last > (SELECT coalesce(max(last), 0) FROM archives)
+    AND NOT EXISTS (SELECT 1 FROM journal j WHERE j.seq = d.last AND j.message = d.key)
+ORDER BY d.key LIMIT ?
+"""
+_TORN = """
+SELECT j.message, j.seq FROM journal j WHERE j.seq > ? AND j.prior > (SELECT coalesce(max(last), 0) FROM archives)
+    AND NOT EXISTS (SELECT 1 FROM journal p WHERE p.seq = j.prior AND p.message = j.message)
+    AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.id = j.source AND q.kind = 'alive')
+ORDER BY j.seq LIMIT ?
+"""
+_SINCE = "SELECT count(*) FROM messages WHERE queue = ? AND state = 1 AND created > ?"
+# By the rows themselves: an index that has lost one would count it out.
+_COUNTED = "SELECT queue, state, count(*) FROM messages NOT INDEXED WHERE state < 2 GROUP BY queue, state"
+
+
+class Place(NamedTuple):
+    """A message, and the queue that it is in."""
+
+    key: int
+    queue: str
+
+
+class Gap(NamedTuple):
+    """A message whose way has a gap, or a line that no longer says which message it is about."""
+
+    key: int | None
+    line: int | None
+
+
+class Soundness:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def unsound(self, sample: int | None, limit: int) -> tuple[int, list[Place]]:
+        """How many messages were read, and those that no longer say what was sent; ``sample`` takes the newest only."""
+        after, looked, found = self._behind(sample), 0, []
+        while page := [Stored(*row) for row in self._session.rows(_PAGE, (after, PAGE_ROWS))]:
+            looked += len(page)
+            found += [Place(stored.key, stored.queue) for stored in page if not stored.sound]
+            after = page[-1].key
+        return looked, found[:limit]
+
+    def set_aside(self, limit: int) -> list[Place]:
+        """Messages that were found damaged before, and are kept where nobody receives them."""
+        return [Place(*row) for row in self._session.rows(_SET_ASIDE, (limit,))]
+
+    def torn(self, sample: int | None, newest: int, limit: int) -> list[Gap]:
+        """Where the journal does not tell a message's way; ``newest`` is its last number."""
+        after, since = self._behind(sample), 0 if sample is None else newest - sample
+        asked = ((_LOOSE, after), (_LOOSE_DEPARTED, after), (_TORN, since))
+        rows = [row for statement, behind in asked for row in self._session.rows(statement, (behind, limit))]
+        return list(dict.fromkeys(map(_gap, rows)))[:limit]
+
+    def since(self, queue: Queue, moment: int) -> int:
+        """How many of the unprocessed messages of a queue are younger than a moment."""
+        row = self._session.row(_SINCE, (queue.id, moment))
+        return 0 if row is None else int(row[0])
+
+    def counts(self) -> dict[tuple[int, int], int]:
+        """How many messages there are, by queue and state; counted one by one."""
+        return {(queue, state): count for queue, state, count in self._session.rows(_COUNTED)}
+
+    def _behind(self, sample: int | None) -> int:
+        """The key behind which the newest messages are."""
+        row = None if sample is None else self._session.row(_NTH_NEWEST, (sample,))
+        return 0 if row is None else int(row[0])
+
+
+def _gap(row: Sequence[Any]) -> Gap:
+    key, *line = row
+    return Gap(key, None) if isinstance(key, int) else Gap(None, line[0])

@@ -1,0 +1,1 @@
+"""What each capability keeps in the store, table by table."""

@@ -1,0 +1,55 @@
+"""Dossiers: named collections of messages of one station. A message that leaves the station leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.session import Session
+
+_ADD = "INSERT INTO dossiers (station, name, message, seq) VALUES (?, ?, ?, ?)"
+_PUT = "INSERT INTO dossiers (station, name, message, seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_HAS = "SELECT 1 FROM dossiers WHERE station = ? AND name = ? AND message = ?"
+_REMOVE = "DELETE FROM dossiers WHERE station = ? AND name = ? AND message = ?"
+_LEAVE = "DELETE FROM dossiers WHERE message = ?"
+_COUNTS = "SELECT name, count(*) FROM dossiers WHERE station = ? GROUP BY name ORDER BY name"
+_OF = "SELECT message FROM dossiers WHERE station = ? AND name = ? ORDER BY seq"
+
+
+class Dossiers:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def add(self, station: Queue, name: str, message: int) -> bool:
+        """False if it is there already."""
+        if self._session.row(_HAS, (station.id, name, message)) is not None:
+            return False
+        self._journal.add_to(message, "dossier", station.id, {"dossier": name})
+        self._session.run(_ADD, (station.id, name, message, self._journal.newest()))
+        return True
+
+    def remove(self, station: Queue, name: str, message: int) -> bool:
+        if self._session.run(_REMOVE, (station.id, name, message)) == 0:
+            return False
+        self._journal.add_to(message, "remove-dossier", station.id, {"dossier": name})
+        return True
+
+    def put(self, rows: Sequence[tuple[Queue, str, int, int]]) -> None:
+        """Messages by station, dossier, key and the event that has put them there."""
+        self._session.many(_PUT, [(station.id, name, message, seq) for station, name, message, seq in rows])
+
+    def leave(self, message: int) -> None:
+        self._session.run(_LEAVE, (message,))
+
+    def leave_many(self, messages: Sequence[int]) -> None:
+        self._session.many(_LEAVE, [(message,) for message in messages])
+
+    def counts(self, station: Queue) -> dict[str, int]:
+        """The dossiers of a station, with the number of messages in each."""
+        return {row[0]: row[1] for row in self._session.rows(_COUNTS, (station.id,))}
+
+    def messages(self, station: Queue, name: str) -> list[int]:
+        """The keys of a dossier, in the order in which they were put there."""
+        return [row[0] for row in self._session.rows(_OF, (station.id, name))]

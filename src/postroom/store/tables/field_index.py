@@ -1,0 +1,152 @@
+"""Filing: messages of stations and mailboxes by what their fields say.
+
+Every message is filed under its type, in the order of keys, and under each field that has an index. A search goes
+through one of these, station by station, and lets the database look at other fields on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from postroom.limits import SEARCH_ROWS
+from postroom.model.message import Stored
+from postroom.store.kernel.session import Row, Session
+
+_OF_TYPE = "SELECT id, type, field, kind, ready FROM filings WHERE type = ? ORDER BY id"
+_ALL = "SELECT id, type, field, kind, ready FROM filings ORDER BY id"
+_DECLARE = "INSERT INTO filings (type, field, kind, ready) VALUES (?, ?, ?, ?) RETURNING id"
+_READY = "UPDATE filings SET ready = 1 WHERE id = ?"
+_REMOVE = "DELETE FROM filings WHERE id = ?"
+_EMPTY = "DELETE FROM filed WHERE filing = ?"
+_FILE = "INSERT INTO filed (queue, filing, value, message) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_UNFILE = "DELETE FROM filed WHERE queue = ? AND filing = ? AND value = ? AND message = ?"
+
+_FOUND = """
+SELECT f.value, m.key, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
+       m.number, coalesce(m.last, m.position)
+FROM filed f JOIN messages m ON m.key = f.message
+WHERE f.queue = ? AND f.filing = ? AND (f.value, f.message) > (?, ?) AND f.value <= ?
+    AND m.queue = f.queue AND m.state = 1 AND m.position <= ?"""
+_ORDER = " ORDER BY f.value, f.message LIMIT ?"
+# The tests of other fields. An empty field passes none, and a body that was damaged all: it is to be told of.
+_TEXT = "CASE WHEN json_valid(m.body) THEN m.body/*json*/ ->> ? /*bytes*/ BETWEEN ? AND ? ELSE 1 = 1 END"
+_NUMBER = "CASE WHEN json_valid(m.body) THEN m.body ->> ? BETWEEN ? AND ? ELSE 1 = 1 END"
+
+
+class Filing(NamedTuple):
+    """One thing that messages of a type are found by; without a field it is the type."""
+
+    id: int
+    type: str
+    field: str
+    kind: str
+    ready: int  # all messages are in it; before that, new ones are put there and nobody looks
+
+
+class Entry(NamedTuple):
+    filing: int
+    value: str
+
+
+class Test(NamedTuple):
+    """A field of the body lies within bounds, which are in it; numbers, or texts by their bytes."""
+
+    field: str
+    low: str | float
+    high: str | float
+
+    @property
+    def numeric(self) -> bool:
+        return not isinstance(self.low, str)
+
+
+#: Every one of these must hold, each by any of its tests.
+Tests = Sequence[Sequence[Test]]
+
+
+class Span(NamedTuple):
+    """A part of one filing."""
+
+    filing: int
+    low: str
+    high: str
+
+
+class Filings:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- what there is ---
+
+    def of_type(self, type: str) -> list[Filing]:
+        return [Filing(*row) for row in self._session.rows(_OF_TYPE, (type,))]
+
+    def all(self) -> list[Filing]:
+        return [Filing(*row) for row in self._session.rows(_ALL)]
+
+    def declare(self, type: str, field: str, kind: str, *, ready: bool) -> Filing:
+        row = self._session.row(_DECLARE, (type, field, kind, int(ready)))
+        assert row is not None
+        return Filing(row[0], type, field, kind, int(ready))
+
+    def set_ready(self, filing: Filing) -> None:
+        self._session.run(_READY, (filing.id,))
+
+    def remove(self, filing: Filing) -> None:
+        self._session.run(_EMPTY, (filing.id,))
+        self._session.run(_REMOVE, (filing.id,))
+
+    # --- messages ---
+
+    def add(self, queue: int, entries: Iterable[tuple[int, Entry]]) -> None:
+        """File messages, by key number, that are in a queue."""
+        self._session.many(_FILE, [(queue, entry.filing, entry.value, key) for key, entry in entries])
+
+    def remove_entries(self, queue: int, entries: Iterable[tuple[int, Entry]]) -> None:
+        self._session.many(_UNFILE, [(queue, entry.filing, entry.value, key) for key, entry in entries])
+
+    def search(
+        self, queue: tuple[int, str], span: Span, until: int, tests: Tests = (), limit: int | None = None
+    ) -> Iterator[list[Stored]]:
+        """The messages of a queue in a span that came up to a number of the journal, page by page, in its order.
+
+        The queue is given by number and name. Tests leave out messages that fail them for certain; numbers are tested
+        where the database can.
+        """
+        usable = self._usable(tests)
+        statement = _statement(tuple(tuple(test.numeric for test in some) for some in usable))
+        values = [value for some in usable for test in some for value in test]
+        (id, name), after, last = queue, span.low, -1
+        while True:
+            size = SEARCH_ROWS if limit is None else min(limit, SEARCH_ROWS)
+            rows = self._session.rows(statement, (id, span.filing, after, last, span.high, until, *values, size))
+            if rows:
+                yield [_stored(row, name) for row in rows]
+                after, last = rows[-1][0], rows[-1][1]
+            if limit is not None:
+                limit -= len(rows)
+            if len(rows) < size or limit == 0:
+                return
+
+    def _usable(self, tests: Tests) -> list[Sequence[Test]]:
+        if self._session.compares_json_numbers:
+            return list(tests)
+        return [some for some in tests if not any(test.numeric for test in some)]
+
+
+@cache
+def _statement(shape: tuple[tuple[bool, ...], ...]) -> str:
+    """The search with so many tests, each of texts or numbers: constant pieces, and parameters for all that is said."""
+    any_of = [" OR ".join(_NUMBER if numeric else _TEXT for numeric in some) for some in shape]
+    return _FOUND + "".join(" AND (" + tests + ")" for tests in any_of) + _ORDER
+
+
+def _stored(row: Row, queue: str) -> Stored:
+    return tuple.__new__(Stored, (row[1], queue, *row[2:]))  # the constructor's half cost counts here
+
+
+def key_value(key: int) -> str:
+    """What a message is filed by under its type: its key, as long as any."""
+    return f"{key:017d}"

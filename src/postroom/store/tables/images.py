@@ -1,0 +1,78 @@
+"""Albums: the temporary tables of stations. What is in them are images: read by their station, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from postroom.limits import SEARCH_ROWS
+from postroom.store.kernel.session import Session
+
+_ALL = """
+SELECT a.name, a.type, a.form, a.query, a.at, (
+    SELECT count(*) FROM images i WHERE i.station = a.station AND i.name = a.name
+) FROM albums a WHERE a.station = ? ORDER BY a.name
+"""
+_BEGIN = "INSERT INTO albums (station, name, type, form, query, at) VALUES (?, ?, ?, ?, ?, ?)"
+_KEEP = "INSERT INTO images (station, name, key, place, form, body) VALUES (?, ?, ?, ?, ?, ?)"
+_DROP = "DELETE FROM albums WHERE station = ? AND name = ?"
+_DROP_IMAGES = "DELETE FROM images WHERE station = ? AND name = ?"
+_FORGET = "DELETE FROM albums WHERE station = ?"
+_FORGET_IMAGES = "DELETE FROM images WHERE station = ?"
+_PAGE = """
+SELECT key, place, form, body FROM images WHERE station = ? AND name = ? AND key > ? ORDER BY key LIMIT ?
+"""
+
+
+class Album(NamedTuple):
+    """A temporary table: the saved result of a query."""
+
+    name: str
+    type: str
+    form: int  # the version of the type by which it was asked for
+    query: int  # its number; 0 for a local one
+    at: int
+    images: int
+
+
+class KeptImage(NamedTuple):
+    """An image: the key of its message, where that was found, its type and its version, and what it said."""
+
+    key: int
+    place: str
+    type: str
+    form: int
+    body: str
+
+
+class Albums:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self, station: int) -> list[Album]:
+        return [Album(*row) for row in self._session.rows(_ALL, (station,))]
+
+    def keep(self, station: int, name: str, type: str, form: int, query: int, images: Iterable[KeptImage]) -> None:
+        """Begin a table, in the place of one of its name."""
+        self.drop(station, name)
+        self._session.run(_BEGIN, (station, name, type, form, query, self._session.now))
+        rows = [(station, name, each.key, each.place, each.form, each.body) for each in images]
+        self._session.many(_KEEP, rows)
+
+    def drop(self, station: int, name: str) -> bool:
+        self._session.run(_DROP_IMAGES, (station, name))
+        return self._session.run(_DROP, (station, name)) == 1
+
+    def forget(self, station: int) -> None:
+        """All tables of a station that is gone."""
+        self._session.run(_FORGET_IMAGES, (station,))
+        self._session.run(_FORGET, (station,))
+
+    def images(self, station: int, type: str, name: str) -> Iterator[KeptImage]:
+        after = -1
+        while True:
+            rows = self._session.rows(_PAGE, (station, name, after, SEARCH_ROWS))
+            yield from (KeptImage(key, place, type, form, body) for key, place, form, body in rows)
+            if len(rows) < SEARCH_ROWS:
+                return
+            after = rows[-1][0]

@@ -1,0 +1,133 @@
+"""Who is who: principals with passwords or tokens, for everything in a room that asks.
+
+A password is chosen, a token is dispensed; both are kept as argon2id hashes and shown to nobody.
+"""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import blake2b
+from hmac import compare_digest
+
+from postroom.errors import ArgumentInvalid, PasswordNeeded, PrincipalRefused
+from postroom.limits import ACTOR_CHARS_MAX, LOGIN_SECONDS, SECRET_CHARS_MAX
+from postroom.model.body import is_text
+from postroom.model.moment import in_microseconds
+from postroom.model.password import hash_password, verify_password
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+
+KIND = "principal"
+LOGIN = "login"
+
+
+class Registry:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def add(
+        self, name: str, password: str | None = None, *, old: str | None = None, replace: bool = False
+    ) -> str | None:
+        """Register a principal, or give one another secret. Without a password a token is made, and answered with.
+
+        One that is there already shows its present secret, or the operator says ``replace``.
+        """
+        token = secrets.token_urlsafe(24) if password is None else None
+        secret = self.hashed(name, token or password or "")
+        if old is not None and not replace:
+            self.verify(name, old)
+        seen = self._store.read(lambda tx: tx.principals.secret(KIND, name))
+
+        def work(tx: Transaction) -> None:
+            present = tx.principals.secret(KIND, name)
+            if present is not None and not replace and (old is None or present != seen):
+                word = "principal add --replace, or replace=True"
+                raise PasswordNeeded(what=f"{name} is registered, and has a password", word=word)
+            tx.principals.set_secret(KIND, name, secret)
+
+        self._store.transact("principal", work)
+        return token
+
+    @staticmethod
+    def hashed(name: str, password: str) -> str:
+        """What is kept of a principal's password; raises if one or the other cannot be."""
+        if not name.isidentifier() or len(name) > ACTOR_CHARS_MAX:
+            why = f"{name!r} is not a name: letters, digits and _, at most {ACTOR_CHARS_MAX}"
+            raise ArgumentInvalid(argument="principal", why=why)
+        if not 0 < len(password) <= SECRET_CHARS_MAX or not is_text(password):
+            raise ArgumentInvalid(argument="password", why=f"1 to {SECRET_CHARS_MAX} characters of text")
+        return hash_password(password)
+
+    def remove(self, name: str) -> None:
+        def work(tx: Transaction) -> None:
+            if tx.principals.secret(KIND, name) is None:
+                raise PrincipalRefused(principal=name, why="there is no such principal")
+            tx.principals.remove(KIND, name)
+
+        self._store.transact("principal", work)
+
+    def names(self) -> list[str]:
+        return sorted(self._store.read(lambda tx: tx.principals.secrets(KIND)))
+
+    def knows(self, name: str) -> bool:
+        return is_text(name) and self._store.read(lambda tx: tx.principals.secret(KIND, name)) is not None
+
+    def verify(self, name: str, password: str, names: str = "postroom principal list tells the names") -> None:
+        """Raise unless a principal shows its secret. A wrong one and an unknown name look the same.
+
+        ``names`` is said to whoever is refused: how to look for the name.
+        """
+        secret = self._store.read(lambda tx: tx.principals.secret(KIND, name)) if is_text(name) else None
+        if not verify_password(secret or _NOBODY, password) or secret is None:
+            why = f"there is no such principal, or the password is not its own; {names}"
+            raise PrincipalRefused(principal=name, why=why)
+
+    # --- logins ---
+
+    def login(self, name: str, password: str) -> str:
+        """Prove a name once; answers with a token that stands for it for some hours."""
+        self.verify(name, password)
+        id, token = secrets.token_hex(4), secrets.token_urlsafe(24)
+
+        def work(tx: Transaction) -> None:
+            for login, secret in tx.principals.secrets(LOGIN).items():
+                if int(secret.partition(":")[0]) < tx.now:
+                    tx.principals.remove(LOGIN, login)
+            expires = tx.now + in_microseconds(LOGIN_SECONDS)
+            known = tx.principals.secret(KIND, name)
+            tx.principals.set_secret(LOGIN, f"{name}/{id}", f"{expires}:{_digest(token, known)}")
+
+        self._store.transact("login", work)
+        return f"{id}.{token}"
+
+    def logout(self, name: str, token: str) -> None:
+        id = token.partition(".")[0]
+        self._store.transact("login", lambda tx: tx.principals.remove(LOGIN, f"{name}/{id}"))
+
+    def admits(self, name: str, token: str) -> bool:
+        """Whether a token stands for a name, and still does."""
+        id, _, said = token.partition(".")
+
+        def work(tx: Transaction) -> bool:
+            secret, known = tx.principals.secret(LOGIN, f"{name}/{id}"), tx.principals.secret(KIND, name)
+            if secret is None or known is None:
+                return False
+            expires, _, digest = secret.partition(":")
+            return compare_digest(digest, _digest(said, known)) and int(expires) >= tx.now
+
+        return is_text(name + token) and self._store.read(work)
+
+
+def check_actor(argument: str, name: str) -> None:
+    """Refuse a name that the journal could not show."""
+    if not isinstance(name, str) or not 0 < len(name) <= ACTOR_CHARS_MAX or not name.isprintable():
+        raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
+
+
+def _digest(token: str, secret: str | None) -> str:
+    """A token is random, so a fast hash is enough. It is bound to the password: with another one, it ends."""
+    return blake2b(f"{token} {secret}".encode(), digest_size=32).hexdigest()
+
+
+#: A hash that no password has, of the usual cost: whoever asks for a name that is not there waits as long.
+_NOBODY = "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

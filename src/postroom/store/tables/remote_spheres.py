@@ -1,0 +1,72 @@
+"""At a node: which spheres of the control node have come here, and what was made of their messages.
+
+A sphere's token is at the control node. Here is one row for it, which whoever makes something locks, and whoever undoes
+it: what is made after that knows that the sphere has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from postroom.store.kernel.session import Session
+
+_REACH = """
+INSERT INTO reached (sphere, failed) VALUES (?, 0)
+ON CONFLICT (sphere) DO UPDATE SET failed = reached.failed RETURNING failed
+"""
+_FAIL = """
+INSERT INTO reached (sphere, failed) VALUES (?, 1) ON CONFLICT (sphere) DO UPDATE SET failed = 1
+"""
+_NOTE = "INSERT INTO made (sphere, message, queue, maker) VALUES (?, ?, ?, ?)"
+_MADE = "SELECT sphere, message, queue, maker, outcome FROM made WHERE sphere = ? ORDER BY message"
+_SETTLE = "UPDATE made SET outcome = ? WHERE sphere = ? AND message = ?"
+_SPHERES = "SELECT sphere FROM reached WHERE sphere > ? ORDER BY sphere LIMIT ?"
+_FORGET_MADE = "DELETE FROM made WHERE sphere = ?"
+_FORGET = "DELETE FROM reached WHERE sphere = ?"
+
+
+class MadeAfar(NamedTuple):
+    """A message that was made here of one of a sphere."""
+
+    sphere: str
+    message: int
+    queue: str
+    maker: str
+    outcome: str | None = None
+
+
+class Afar:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def reach(self, sphere: str) -> bool:
+        """A sphere has come here, and nobody undoes it before this transaction ends; True if it has failed."""
+        row = self._session.row(_REACH, (sphere,))
+        assert row is not None
+        return bool(row[0])
+
+    def fail(self, sphere: str) -> None:
+        """From now on, what is made here of a sphere's messages disappears at once."""
+        self._session.run(_FAIL, (sphere,))
+
+    def note(self, made: Iterable[MadeAfar]) -> None:
+        self._session.many(_NOTE, [each[:4] for each in made])
+
+    def made(self, sphere: str) -> list[MadeAfar]:
+        return [MadeAfar(*row) for row in self._session.rows(_MADE, (sphere,))]
+
+    def settle(self, made: MadeAfar, outcome: str) -> MadeAfar:
+        """What became of a message."""
+        self._session.run(_SETTLE, (outcome, made.sphere, made.message))
+        return made._replace(outcome=outcome)
+
+    def spheres(self, after: str, limit: int) -> list[str]:
+        """Those that have come here, by name."""
+        return [row[0] for row in self._session.rows(_SPHERES, (after, limit))]
+
+    def forget(self, spheres: Iterable[str]) -> None:
+        """What was made of them stands, or is undone."""
+        gone = [(id,) for id in spheres]
+        self._session.many(_FORGET_MADE, gone)
+        self._session.many(_FORGET, gone)

@@ -1,0 +1,137 @@
+"""Reading whole queues in parts: by key for what is there now, by journal number for what came in.
+
+A key never changes, so a message stands in exactly one range of keys, whatever happens to it while others are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from postroom.errors import JournalArchived
+from postroom.model.message import Stored
+from postroom.store.kernel.columns import STORED
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.session import Row, Session
+from postroom.store.upkeep.archives import Archives
+
+END = 2**63 - 1  # no number is higher
+
+
+class Wanted(NamedTuple):
+    """Which messages of a queue a scan is to find; each pair is a lowest and a highest value."""
+
+    keys: tuple[int, int] = (0, END)
+    created: tuple[int, int] = (-END, END)
+    type: str | None = None
+
+    @property
+    def values(self) -> Row:
+        return (*self.keys, *self.created, int(self.type is not None), self.type)
+
+
+class Found(NamedTuple):
+    """A message, whether it is processed (0) or not (1), and the number to read on after."""
+
+    after: int
+    state: int
+    stored: Stored
+
+
+_COLUMNS = "SELECT m.position, m.state, " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
+_WANTED = " AND m.key >= ? AND m.key <= ? AND m.created >= ? AND m.created <= ? AND (? = 0 OR m.type = ?)"
+# Messages that were set aside (2) are delivered to nobody.
+_PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ?" + _WANTED + " ORDER BY m.position LIMIT ?"
+_FIND = _COLUMNS + "WHERE m.key = ? AND m.queue = ? AND m.state <= 1" + _WANTED
+_COUNT = "SELECT count(*) FROM messages m WHERE m.queue = ? AND m.state <= 1"
+_KEYS = """
+SELECT max(t.key) FROM (
+    SELECT m.key, ntile(?) OVER (ORDER BY m.key) AS part FROM messages m WHERE m.queue = ? AND m.state <= 1
+) t GROUP BY t.part ORDER BY t.part
+"""
+# An arrival is an event that brings a message from elsewhere; most events leave it in its queue.
+_LAST = """
+SELECT max(a.seq) FROM (
+    SELECT j.seq FROM journal j WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND j.message IS NOT NULL
+        AND (j.source IS NULL OR j.source <> j.target) ORDER BY j.seq LIMIT ?
+) a
+"""
+_COUNT_ARRIVALS = """
+SELECT count(*) FROM journal j WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND j.message IS NOT NULL
+    AND (j.source IS NULL OR j.source <> j.target)
+"""
+_NUMBERS = """
+SELECT max(a.seq) FROM (
+    SELECT j.seq, ntile(?) OVER (ORDER BY j.seq) AS part FROM journal j
+    WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND j.message IS NOT NULL
+        AND (j.source IS NULL OR j.source <> j.target)
+) a GROUP BY a.part ORDER BY a.part
+"""
+_ARRIVALS = (
+    "SELECT j.seq, m.state, "
+    + STORED
+    + """
+FROM journal j JOIN messages m ON m.key = j.message AND m.queue = j.target AND m.state <= 1
+     JOIN queues q ON q.id = m.queue
+WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND (j.source IS NULL OR j.source <> j.target) ORDER BY j.seq LIMIT ?
+"""
+)
+
+
+class Scans:
+    def __init__(self, session: Session, archives: Archives) -> None:
+        self._session = session
+        self._archives = archives
+
+    # --- what is there ---
+
+    def count(self, queue: Queue) -> int:
+        return self._number(_COUNT, (queue.id,)) or 0
+
+    def key_bounds(self, queue: Queue, parts: int) -> list[int]:
+        """The highest key of each part, if the queue is cut into parts of like size."""
+        return [row[0] for row in self._session.rows(_KEYS, (parts, queue.id))]
+
+    def page(self, queue: Queue, state: int, wanted: Wanted, after: int, limit: int) -> list[Found]:
+        """Messages in one state, in their order, from behind a position."""
+        values = (queue.id, state, after, *wanted.values, limit)
+        return [_found(row) for row in self._session.rows(_PAGE, values)]
+
+    def find(self, queue: Queue, keys: Sequence[int], wanted: Wanted) -> list[Found]:
+        """Those of the given messages that are in the queue."""
+        rows = self._session.each(_FIND, [(key, queue.id, *wanted.values) for key in keys])
+        return [_found(row) for some in rows for row in some]
+
+    # --- what came in ---
+
+    def last_arrival(self, queue: Queue, after: int, until: int, limit: int) -> int | None:
+        """The journal number of the newest of the next ``limit`` arrivals."""
+        return self._number(_LAST, (after, until, queue.id, limit))
+
+    def check_unarchived(self, queue: Queue, after: int) -> int:
+        """Refuse to go on behind a number if what came next was archived; answers with the end of the archive."""
+        end = self._archives.end()
+        if after < end and self._archives.has_arrivals(queue.id, after):
+            raise JournalArchived(line=after, end=end)
+        return end
+
+    def count_arrivals(self, queue: Queue, after: int, until: int) -> int:
+        return self._number(_COUNT_ARRIVALS, (after, until, queue.id)) or 0
+
+    def arrival_bounds(self, queue: Queue, after: int, until: int, parts: int) -> list[int]:
+        """The highest journal number of each part, if the arrivals are cut into parts of like size."""
+        return [row[0] for row in self._session.rows(_NUMBERS, (parts, after, until, queue.id))]
+
+    def arrivals(self, queue: Queue, after: int, until: int, limit: int) -> list[Found]:
+        """Messages that came in and are still here, in the order of their arrival."""
+        values = (after, until, queue.id, limit)
+        return [_found(row) for row in self._session.rows(_ARRIVALS, values)]
+
+    def _number(self, statement: str, values: tuple[int, ...]) -> int | None:
+        row = self._session.row(statement, values)
+        return None if row is None or row[0] is None else int(row[0])
+
+
+def _found(row: Row) -> Found:
+    after, state, *columns = row
+    return Found(after, state, Stored(*columns))

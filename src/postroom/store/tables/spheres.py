@@ -1,0 +1,355 @@
+"""What a sphere has sent and remembers, what it requires, and who takes part. Its state is where its token is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from postroom.store.kernel.session import Session
+
+#: The machine of spheres, and the queues that are its states.
+MACHINE = "sphere"
+ACTIVE, COMMITTING, ABORTING, COMMITTED, ABORTED = STATES = ("ACTIVE", "COMMITTING", "ABORTING", "COMMITTED", "ABORTED")
+#: What spheres remember, and the heartbeats of their owners.
+UNDO_QUEUE = "COMP.Q"
+ALIVE_QUEUE = "ALIVE.Q"
+#: What became of a send: nobody has had it, or nothing undoes it.
+WITHDRAWN, STANDS = "withdrawn", "stands"
+NODE = "node"  # the moment of a send that stands for all that is made at another node
+
+_ADD = "INSERT INTO spheres (token, id, owner, heartbeat, started, sends) VALUES (?, ?, ?, ?, ?, 0)"
+_NUMBER = "UPDATE spheres SET sends = sends + ? WHERE id = ? RETURNING sends - ?"
+_ENDS = "UPDATE spheres SET ends = ? WHERE id = ?"
+_REASON = "UPDATE spheres SET reason = ? WHERE id = ?"
+_COLUMNS = "SELECT s.id, q.name, s.owner, s.heartbeat, s.started, s.sends, s.ends, s.reason, s.token"
+_JOINED = """
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
+    JOIN spheres s ON s.token = m.key
+"""
+_FIND = (
+    _COLUMNS
+    + """
+FROM spheres s JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
+WHERE s.id = ?
+"""
+)
+_IN_STATE = _COLUMNS + _JOINED + "WHERE q.name = ? AND m.position > ? ORDER BY m.position LIMIT ?"
+_SLOWEST = "SELECT s.id, s.heartbeat" + _JOINED + "WHERE q.name = ? ORDER BY s.heartbeat DESC, s.id LIMIT 1"
+_OWNERS = "SELECT s.owner, count(*)" + _JOINED + "WHERE q.name = ? GROUP BY s.owner"
+_OWNED = "SELECT s.id" + _JOINED + "WHERE q.name = ? AND s.owner = ? ORDER BY m.position"
+_OVERDUE = "SELECT s.id" + _JOINED + "WHERE q.name = 'COMMITTING' AND s.ends < ?"
+_REQUIRING = """
+SELECT DISTINCT r.sphere
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
+    JOIN spheres s ON s.token = m.key JOIN requirements r ON r.sphere = s.id
+WHERE q.name = 'ACTIVE' AND r.since + r.within < ?
+"""
+_BEATS = """
+SELECT m.body, coalesce(b.beats, 0), coalesce(b.at, m.created), m.key
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 LEFT JOIN beats b ON b.owner = m.body
+WHERE q.name = 'ALIVE.Q'
+"""
+_BEAT = """
+INSERT INTO beats (owner, beats, at) VALUES (?, 1, ?)
+ON CONFLICT (owner) DO UPDATE SET beats = beats.beats + 1, at = excluded.at
+"""
+_BEATEN = "SELECT beats FROM beats WHERE owner = ?"
+_STILL = "DELETE FROM beats WHERE owner = ?"
+_SEND = """
+INSERT INTO sends (sphere, number, moment, recipient, message, queue, remembered, target, kept, sent, maker)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SENDS = """
+SELECT sphere, number, moment, recipient, message, queue, remembered, target, kept, sent, received, processed,
+    outcome, why, maker, used
+FROM sends
+"""
+_OPEN_SENDS = _SENDS + "WHERE sphere = ? AND outcome IS NULL ORDER BY number DESC"
+_ALL_SENDS = _SENDS + "WHERE sphere = ? ORDER BY number"
+_NODES = "SELECT recipient FROM sends WHERE sphere = ? AND moment = 'node' AND outcome IS NULL ORDER BY number"
+_SENT = _SENDS + "WHERE message = ? AND moment = 'now'"
+_ORIGIN = _SENDS + "WHERE (message = ? AND moment = 'now') OR remembered = ?"
+_OUTCOME = "UPDATE sends SET outcome = ?, why = ? WHERE sphere = ? AND number = ?"
+_DELIVERED = "UPDATE sends SET remembered = ? WHERE sphere = ? AND number = ?"
+_RECEIVED = "UPDATE sends SET received = coalesce(received, ?) WHERE message = ? AND moment = 'now'"
+_PROCESSED = """
+UPDATE sends SET received = coalesce(received, ?), processed = coalesce(processed, ?)
+WHERE message = ? AND moment = 'now'
+"""
+_USED = """
+UPDATE sends SET received = coalesce(received, ?), processed = coalesce(processed, ?), used = 1
+WHERE message = ? AND moment = 'now'
+"""
+_UNSAY = "UPDATE sends SET received = NULL, processed = NULL WHERE sphere = ? AND number = ?"
+_LEAVE = "DELETE FROM parts WHERE sphere = ? AND message = ?"
+_REQUIRE = """
+INSERT INTO requirements (sphere, number, recipients, processing, enough, since, within)
+SELECT ?, count(*), ?, ?, ?, ?, ? FROM requirements WHERE sphere = ?
+"""
+_REQUIREMENTS = """
+SELECT recipients, processing, enough, since, within FROM requirements WHERE sphere = ? ORDER BY number
+"""
+_JOIN = "INSERT INTO parts (sphere, message, owner, heartbeat, done) VALUES (?, ?, ?, ?, 0) ON CONFLICT DO NOTHING"
+_DONE = "UPDATE parts SET done = 1 WHERE sphere = ? AND message = ?"
+_PARTS = "SELECT message, owner, done FROM parts WHERE sphere = ? ORDER BY message"
+_PART_OWNERS = """
+SELECT p.owner, p.sphere, p.heartbeat
+FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1
+    JOIN spheres s ON s.token = m.key JOIN parts p ON p.sphere = s.id AND p.done = 0
+WHERE q.name = ?
+"""
+_BRANCH = "INSERT INTO branches (branch, sphere, place) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_IN_DOUBT = """
+SELECT b.branch, coalesce(b.place, ''), s.id, q.name, s.owner
+FROM branches b JOIN spheres s ON s.id = b.sphere JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
+WHERE q.name IN ('COMMITTED', 'ABORTING', 'ABORTED') ORDER BY s.id, b.branch
+"""
+_SPHERE_OF = "SELECT sphere FROM branches WHERE branch = ?"
+_FORGET_BRANCH = "DELETE FROM branches WHERE branch = ?"
+_CHECK = """
+INSERT INTO checks (engine, microseconds) VALUES (?, ?)
+ON CONFLICT (engine) DO UPDATE SET microseconds = excluded.microseconds
+"""
+_CHECKED = "SELECT microseconds FROM checks WHERE engine = 'compensation'"
+
+
+class Kept(NamedTuple):
+    """A sphere as it stands."""
+
+    id: str
+    state: str
+    owner: str
+    heartbeat: int
+    started: int
+    sends: int
+    ends: int | None  # when its commit times out
+    reason: str | None
+    token: int
+
+
+class Beat(NamedTuple):
+    beats: int  # how often it has beaten
+    at: int  # when it last did, by the store's clock
+    key: int  # of its message in ALIVE.Q
+
+
+class Send(NamedTuple):
+    """One send of a sphere, and what became of it."""
+
+    sphere: str
+    number: int
+    moment: str  # now, commit, abort, return, node
+    recipient: str  # the path of the queue, or the name of the node
+    message: int | None  # the primary
+    queue: int | None  # where it was put
+    remembered: int | None  # in COMP.Q
+    target: str | None  # the path of the queue that the remembered message is for
+    kept: str | None  # where it goes on commit, if it is not discarded
+    sent: int
+    received: int | None = None
+    processed: int | None = None
+    outcome: str | None = None
+    why: str | None = None
+    maker: str | None = None  # the rule, arc, counter or procedure that made the message
+    used: int | None = None  # a step of the engine has used it up: what came of it are other sends
+
+
+class Requirement(NamedTuple):
+    recipients: tuple[str, ...]
+    processing: bool  # else receipt is enough
+    enough: int  # of the recipients
+    since: int
+    within: int
+
+
+class Part(NamedTuple):
+    message: int
+    owner: str
+    done: bool
+
+
+class Doubt(NamedTuple):
+    """A database that was prepared, and may not know how its sphere has ended."""
+
+    branch: str
+    place: str  # which database, as it may be shown
+    sphere: str
+    state: str
+    owner: str
+
+
+class Spheres:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- spheres ---
+
+    def add(self, token: int, id: str, owner: str, heartbeat: int) -> None:
+        self._session.run(_ADD, (token, id, owner, heartbeat, self._session.now))
+
+    def find(self, id: str) -> Kept | None:
+        row = self._session.row(_FIND, (id,))
+        return None if row is None else Kept(*row)
+
+    def in_state(self, state: str, after: int, limit: int) -> list[Kept]:
+        """Those in a state, from behind a number of the journal, in the order in which they came into it."""
+        return [Kept(*row) for row in self._session.rows(_IN_STATE, (state, after, limit))]
+
+    def commit_by(self, id: str, ends: int) -> None:
+        self._session.run(_ENDS, (ends, id))
+
+    def set_reason(self, id: str, reason: str) -> None:
+        self._session.run(_REASON, (reason, id))
+
+    # --- owners ---
+
+    def owners(self, state: str) -> dict[str, int]:
+        """Who owns spheres in a state, and how many."""
+        return dict(self._session.rows(_OWNERS, (state,)))
+
+    def slowest(self, state: str) -> tuple[str, int] | None:
+        """The sphere in a state that has the slowest heartbeat, and this."""
+        row = self._session.row(_SLOWEST, (state,))
+        return None if row is None else (row[0], row[1])
+
+    def owned(self, state: str, owner: str) -> list[str]:
+        return [row[0] for row in self._session.rows(_OWNED, (state, owner))]
+
+    def beats(self) -> dict[str, Beat]:
+        """The heartbeat of every owner."""
+        return {owner: Beat(*rest) for owner, *rest in self._session.rows(_BEATS)}
+
+    def beat(self, owner: str) -> None:
+        """One more beat of an owner; it touches what is this owner's alone."""
+        self._session.run(_BEAT, (owner, self._session.now))
+
+    def beaten(self, owner: str) -> int:
+        """How often an owner has beaten."""
+        row = self._session.row(_BEATEN, (owner,))
+        return 0 if row is None else int(row[0])
+
+    def still(self, owner: str) -> None:
+        """An owner beats no more."""
+        self._session.run(_STILL, (owner,))
+
+    def announce(self, microseconds: int, *, binding: bool = True) -> None:
+        """How often an engine looks whether owners live; ``binding`` for those who start spheres."""
+        self._session.run(_CHECK, ("compensation" if binding else "one check", microseconds))
+
+    def announced(self) -> int | None:
+        row = self._session.row(_CHECKED)
+        return None if row is None else int(row[0])
+
+    def overdue(self, moment: int) -> list[str]:
+        """Spheres whose commit should have ended before."""
+        return [row[0] for row in self._session.rows(_OVERDUE, (moment,))]
+
+    # --- sends ---
+
+    def next_send(self, id: str, count: int = 1) -> int:
+        """The number of a sphere's next send, which is counted by that, or of the next so many."""
+        row = self._session.row(_NUMBER, (count, id, count))
+        assert row is not None, id
+        return int(row[0])
+
+    def remember(self, *sends: Send) -> None:
+        """Note new sends."""
+        self._session.many(_SEND, [(*send[:10], send.maker) for send in sends])
+
+    def open_sends(self, id: str) -> list[Send]:
+        """Those whose outcome is not settled, the newest first."""
+        return [Send(*row) for row in self._session.rows(_OPEN_SENDS, (id,))]
+
+    def sends(self, id: str) -> list[Send]:
+        return [Send(*row) for row in self._session.rows(_ALL_SENDS, (id,))]
+
+    def nodes(self, id: str) -> list[str]:
+        """Other nodes where something may have been made in a sphere that is not settled."""
+        return [row[0] for row in self._session.rows(_NODES, (id,))]
+
+    def sent(self, message: int) -> Send | None:
+        """The send by which a message came, if a sphere has sent it."""
+        row = self._session.row(_SENT, (message,))
+        return None if row is None else Send(*row)
+
+    def origin(self, message: int) -> Send | None:
+        """The send that a message came by, or whose compensation it is."""
+        row = self._session.row(_ORIGIN, (message, message))
+        return None if row is None else Send(*row)
+
+    def delivered_as(self, send: Send, key: int) -> None:
+        """What was remembered went to its queue as another message."""
+        self._session.run(_DELIVERED, (key, send.sphere, send.number))
+
+    def unsay(self, send: Send) -> None:
+        """A recipient has given its message back: what it said of it does not count, and it takes no part."""
+        self._session.run(_UNSAY, (send.sphere, send.number))
+        self._session.run(_LEAVE, (send.sphere, send.message))
+
+    def settle(self, send: Send, outcome: str | None, why: str | None = None) -> None:
+        """What became of a send; None if it is still to be done, and why it could not be."""
+        self._session.run(_OUTCOME, (outcome, why, send.sphere, send.number))
+
+    def received(self, messages: Iterable[int]) -> int:
+        """Recipients say that they have these messages; answers with how many of them a sphere has sent."""
+        now = self._session.now
+        return self._session.many(_RECEIVED, [(now, key) for key in messages])
+
+    def processed(self, messages: Iterable[int]) -> int:
+        """Recipients say that they are done with these messages."""
+        now = self._session.now
+        return self._session.many(_PROCESSED, [(now, now, key) for key in messages])
+
+    def used(self, messages: Iterable[int]) -> int:
+        """Steps of the engine are done with these messages, and have used them up."""
+        now = self._session.now
+        return self._session.many(_USED, [(now, now, key) for key in messages])
+
+    # --- conditions ---
+
+    def require(self, id: str, recipients: Sequence[str], processing: bool, enough: int, within: int) -> None:
+        said = json.dumps(list(recipients), ensure_ascii=False)
+        self._session.run(_REQUIRE, (id, said, int(processing), enough, self._session.now, within, id))
+
+    def requirements(self, id: str) -> list[Requirement]:
+        rows = self._session.rows(_REQUIREMENTS, (id,))
+        return [Requirement(tuple(json.loads(names)), bool(processing), *rest) for names, processing, *rest in rows]
+
+    def requiring(self, moment: int) -> list[str]:
+        """Active spheres with a requirement whose time may have run out."""
+        return [row[0] for row in self._session.rows(_REQUIRING, (moment,))]
+
+    # --- who takes part ---
+
+    def join(self, id: str, message: int, owner: str, heartbeat: int) -> bool:
+        return self._session.run(_JOIN, (id, message, owner, heartbeat)) == 1
+
+    def done(self, id: str, message: int) -> None:
+        self._session.run(_DONE, (id, message))
+
+    def parts(self, id: str) -> list[Part]:
+        rows = self._session.rows(_PARTS, (id,))
+        return [Part(message, owner, bool(done)) for message, owner, done in rows]
+
+    def part_owners(self, state: str) -> list[tuple[str, str, int]]:
+        """Recipients that take part in spheres in a state and are not done: who, in which, how often they beat."""
+        return [(row[0], row[1], row[2]) for row in self._session.rows(_PART_OWNERS, (state,))]
+
+    def add_branches(self, id: str, shares: Iterable[tuple[str, str]]) -> None:
+        """What databases call their shares of a sphere, each with where it is."""
+        self._session.many(_BRANCH, [(branch, id, place) for branch, place in shares])
+
+    def in_doubt(self) -> list[Doubt]:
+        """Shares of spheres whose end is decided, and of which nobody has said that they have followed."""
+        return [Doubt(*row) for row in self._session.rows(_IN_DOUBT)]
+
+    def sphere_of(self, branch: str) -> str | None:
+        row = self._session.row(_SPHERE_OF, (branch,))
+        return None if row is None else row[0]
+
+    def forget_branch(self, branch: str) -> None:
+        self._session.run(_FORGET_BRANCH, (branch,))
+
+    def forget_branches(self, branches: Iterable[str]) -> None:
+        self._session.many(_FORGET_BRANCH, [(branch,) for branch in branches])

@@ -1,0 +1,51 @@
+"""Staged answers: what executors worked out for a step, in parts, until the step is committed or forgotten.
+
+An answer is known by the number of the engine's lease, the step, the job and its chunk: whoever works the same chunk
+off a second time finds it there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from postroom.limits import STAGED_PART_BYTES
+from postroom.store.kernel.session import Session
+
+_FIRST = """
+INSERT INTO staged (fence, step, job, chunk, part, said) VALUES (?, ?, ?, ?, 0, ?)
+ON CONFLICT (fence, step, job, chunk, part) DO NOTHING
+"""
+_MORE = "INSERT INTO staged (fence, step, job, chunk, part, said) VALUES (?, ?, ?, ?, ?, ?)"
+_FIND = "SELECT chunk, said FROM staged WHERE fence = ? AND step = ? AND job = ? ORDER BY chunk, part"
+_CLEAR = "DELETE FROM staged WHERE fence < ? OR (fence = ? AND (step = ? OR step < ?))"
+_COUNT = "SELECT count(*) FROM staged"
+
+
+class Staging:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, fence: int, step: int, job: int, chunk: int, said: bytes) -> bool:
+        """Keep an answer; False if the same chunk was answered before, by an attempt that was quicker."""
+        first, *more = [said[at : at + STAGED_PART_BYTES] for at in range(0, max(len(said), 1), STAGED_PART_BYTES)]
+        if self._session.run(_FIRST, (fence, step, job, chunk, first)) == 0:
+            return False
+        self._session.many(_MORE, [(fence, step, job, chunk, part, each) for part, each in enumerate(more, 1)])
+        return True
+
+    def answers(self, fence: int, step: int, job: int) -> dict[int, bytes]:
+        """The answers of a job by chunk."""
+        found: defaultdict[int, list[bytes]] = defaultdict(list)
+        for chunk, said in self._session.rows(_FIND, (fence, step, job)):
+            found[chunk].append(said)
+        return {chunk: b"".join(parts) for chunk, parts in found.items()}
+
+    def clear(self, fence: int, step: int, before: int) -> None:
+        """Forget the answers of a step, of all steps before another one, and of engines before this one."""
+        self._session.run(_CLEAR, (fence, fence, step, before))
+
+    @property
+    def parts(self) -> int:
+        """How many parts of answers there are."""
+        row = self._session.row(_COUNT)
+        return 0 if row is None else int(row[0])

@@ -1,0 +1,238 @@
+"""Queries over many stores: which have run here, what they must not meet, and what was here when they were opened.
+
+A query is opened at a place in one short transaction and read later, as often as need be: what has changed or left
+since then stays behind as a ghost until the query is closed. Why the rules
+are right is told in ``docs/decisions/0018-movement.md``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from postroom.errors import QueryExpired, QueryOvertaken
+from postroom.model.message import Stored
+from postroom.model.moment import in_microseconds
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.owner import is_alive
+from postroom.store.kernel.session import Row, Session
+
+STATIONS, MAILBOXES = "stations", "mailboxes"  # the two places of a store; only the control node has mailboxes
+_NUMBERED = "numbered"  # at the control node: a query that has its number and is being opened elsewhere
+_DONE = {STATIONS: "done stations", MAILBOXES: "done mailboxes"}
+
+# A queue of those who wait, so that whoever opens a query is not passed by ever more writers. SQLite has one writer.
+_WITH_OTHERS = "SELECT pg_advisory_xact_lock_shared(hashtext(current_schema() || ' ' || ?))"
+_ALONE = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' ' || ?))"
+_LAST = "SELECT value FROM counters WHERE name = ?"
+_SET_DONE = "UPDATE counters SET value = ? WHERE name = ?"
+_NUMBER = "UPDATE counters SET value = value + 1 WHERE name = 'queries' RETURNING value"
+_HIDDEN = "SELECT seen FROM hidden WHERE place = ? AND message = ?"
+_HIDDEN_FROM = "SELECT message FROM hidden WHERE place = ? AND seen >= ?"
+_ANY_HIDDEN = "SELECT 1 FROM hidden LIMIT 1"
+_HIDE = """
+INSERT INTO hidden (place, message, seen) VALUES (?, ?, ?)
+ON CONFLICT (place, message) DO UPDATE SET seen = excluded.seen
+"""
+_UNHIDE = "DELETE FROM hidden WHERE place = ? AND message = ?"
+_FORGET_HIDDEN = "DELETE FROM hidden WHERE place = ? AND seen < ?"
+_SHOW = """
+INSERT INTO shown (station, seen, until, since, key, created, type, format, body, hash, properties, cause)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SHOWN = """
+SELECT station, key, created, type, format, body, hash, properties, cause FROM shown
+WHERE seen < ? AND until > ? AND since <= ? ORDER BY id
+"""
+_FORGET_SHOWN = """
+DELETE FROM shown WHERE NOT EXISTS (
+    SELECT 1 FROM queries q WHERE q.number > shown.seen AND q.number < shown.until
+)
+"""
+_OPEN = "INSERT INTO queries (number, place, opened, owner, expires) VALUES (?, ?, ?, ?, ?)"
+_OPENED = "SELECT opened, expires FROM queries WHERE number = ? AND place = ?"
+_RUNNING = "SELECT number, place, opened, owner, expires FROM queries ORDER BY number"
+_FIRST = "SELECT min(number), min(opened) FROM queries WHERE place = ?"
+_EXPIRED = "DELETE FROM queries WHERE expires < ?"
+_CLOSE = "DELETE FROM queries WHERE number = ?"
+_LATEST = "SELECT max(expires) FROM queries WHERE place = ?"
+_GHOST = """
+INSERT INTO ghosts (place, queue, came, gone, seen, key, created, type, format, body, hash, properties, cause)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_GHOSTS = """
+SELECT q.name, g.key, g.created, g.type, g.format, g.body, g.hash, g.properties, g.cause
+FROM ghosts g JOIN queues q ON q.id = g.queue
+WHERE g.place = ? AND g.came <= ? AND g.gone > ? AND g.seen < ? ORDER BY g.id
+"""
+_FORGET_GHOSTS = "DELETE FROM ghosts WHERE place = ? AND gone <= ?"
+_FORGET_ALL_GHOSTS = "DELETE FROM ghosts WHERE place = ?"
+
+
+class Running(NamedTuple):
+    number: int
+    place: str
+    opened: int
+    owner: str
+    expires: int
+
+
+class Tracking:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def number(self, owner: str, seconds: float) -> int:
+        """The next query's number; from the control node's store, which knows of it until it is closed."""
+        self._clean(0)
+        row = self._session.row(_NUMBER)
+        assert row is not None
+        self._session.run(_OPEN, (row[0], _NUMBERED, 0, owner, self._session.now + in_microseconds(seconds)))
+        return int(row[0])
+
+    def latest(self) -> int:
+        """The last number that was given."""
+        return self._last("queries")
+
+    def begin_behind(self, number: int) -> None:
+        """For a store that joins a network: queries up to a number have passed it, for there was nothing to see."""
+        self._session.run(_SET_DONE, (number, _DONE[STATIONS]))
+
+    def check_numbered(self, number: int) -> None:
+        """Raise unless the control node still knows of a query."""
+        self.opened(number, _NUMBERED)
+
+    # --- whoever changes what is at a place ---
+
+    def enter(self, place: str) -> int:
+        """Keep queries from being opened here until this commit; answers with the last one that was."""
+        self._session.lock(_WITH_OTHERS, place)
+        return self._last(_DONE[place])
+
+    def _last(self, counter: str) -> int:
+        row = self._session.row(_LAST, (counter,))
+        assert row is not None
+        return int(row[0])
+
+    def exclude(self) -> None:
+        """Wait until nobody changes what is at either place, and keep everyone from it until this commit."""
+        for place in (STATIONS, MAILBOXES):
+            self._session.lock(_ALONE, place)
+
+    def calm(self) -> bool:
+        """Whether no query is being read here, and all have met all that is here: then nobody need be told of moves."""
+        if self._is_read(STATIONS) or self._is_read(MAILBOXES):
+            return False
+        same = self._last(_DONE[STATIONS]) == self._last(_DONE[MAILBOXES])
+        return same and self._session.row(_ANY_HIDDEN) is None
+
+    def leave(self, place: str, stored: Stored, queue: int, gone: int, *, stays: bool = False) -> int:
+        """A message leaves by an event, or only changes; answers with the last query that has met it.
+
+        ``stored`` is what it was before.
+        """
+        done = self.enter(place)
+        hidden = self._session.row(_HIDDEN, (place, stored.key))
+        seen = -1 if hidden is None else int(hidden[0])
+        if self._is_read(place):
+            columns = (place, queue, stored.position, gone, seen)
+            self._session.run(_GHOST, (*columns, *_image(stored)))
+        if hidden is not None and not stays:
+            self._session.run(_UNHIDE, (place, stored.key))
+        return max(done, seen)
+
+    def come(self, place: str, message: int, seen: int) -> int:
+        """A message has come that queries up to ``seen`` have met; answers with the last query that has run here."""
+        done = self.enter(place)
+        if seen > done:
+            self._session.run(_HIDE, (place, message, seen))
+        return done
+
+    def show(self, stored: Stored, station: str, seen: int, done: int, since: int) -> None:
+        """A message has left the mailboxes for a node: queries that have been there already find it here."""
+        if done > seen:
+            self._session.run(_SHOW, (station, seen, done + 1, since, *_image(stored)))
+
+    def _is_read(self, place: str) -> bool:
+        row = self._session.row(_LATEST, (place,))
+        if row is None or row[0] is None:
+            return False
+        if row[0] >= self._session.now:
+            return True
+        self._clean(0)
+        return False
+
+    # --- queries ---
+
+    def open(self, number: int, place: str, owner: str, seconds: float) -> int:
+        """Open a query at a place; answers with the number of the journal up to which it reads.
+
+        It is refused if a later one has been opened here: queries run everywhere in one order.
+        """
+        self._session.lock(_ALONE, place)
+        self._clean(number)
+        done = self._last(_DONE[place])
+        if done >= number:
+            raise QueryOvertaken(query=number, by=done)
+        self._session.run(_SET_DONE, (number, _DONE[place]))
+        opened = self._journal.add("query", detail={"query": number, "place": place})
+        expires = self._session.now + in_microseconds(seconds)
+        self._session.run(_OPEN, (number, place, opened, owner, expires))
+        return opened
+
+    def opened(self, number: int, place: str) -> int:
+        """Up to which number of the journal a query reads; raises if it is not open: its ghosts may be gone."""
+        row = self._session.row(_OPENED, (number, place))
+        if row is None or row[1] < self._session.now:
+            raise QueryExpired(query=number, limit="")
+        return int(row[0])
+
+    def hidden_from(self, number: int, place: str) -> set[int]:
+        return {row[0] for row in self._session.rows(_HIDDEN_FROM, (place, number))}
+
+    def ghosts(self, number: int, place: str, opened: int) -> list[Stored]:
+        """What was at a place when a query was opened and is not any more; each with its queue of then."""
+        return [_stored(row) for row in self._session.rows(_GHOSTS, (place, opened, opened, number))]
+
+    def shown(self, number: int, opened: int) -> list[Stored]:
+        """What has left the mailboxes for nodes where a query had been; ``queue`` is the station."""
+        return [_stored(row) for row in self._session.rows(_SHOWN, (number, number, opened))]
+
+    def close(self, number: int) -> None:
+        """A query has been read, or was given up: what was kept for it alone goes."""
+        if self._session.run(_CLOSE, (number,)):
+            self._tidy()
+
+    def running(self) -> list[Running]:
+        return [Running(*row) for row in self._session.rows(_RUNNING)]
+
+    def _clean(self, number: int) -> None:
+        """Close queries that have run out of time, or whose process has ended."""
+        changed = self._session.run(_EXPIRED, (self._session.now,))
+        for each in self.running():
+            if each.number != number and is_alive(each.owner) is False:
+                changed += self._session.run(_CLOSE, (each.number,))
+        if changed:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        for place in (STATIONS, MAILBOXES):
+            done = self.enter(place)  # before the look: a query that is being opened needs what is kept here
+            row = self._session.row(_FIRST, (place,))
+            first, opened = (None, None) if row is None else row
+            if first is None:
+                self._session.run(_FORGET_ALL_GHOSTS, (place,))
+                self._session.run(_FORGET_HIDDEN, (place, done + 1))
+            else:
+                self._session.run(_FORGET_GHOSTS, (place, opened))
+                self._session.run(_FORGET_HIDDEN, (place, first))
+        self._session.run(_FORGET_SHOWN)
+
+
+def _image(stored: Stored) -> Row:
+    key, _, created, _, type, form, body, hash, properties, cause, *_ = stored
+    return (key, created, type, form, body, hash, properties, cause)
+
+
+def _stored(row: Row) -> Stored:
+    queue, key, created, type, form, body, hash, properties, cause = row
+    return Stored(key, queue, created, None, type, form, body, hash, properties, cause, 0, 0, 0)

@@ -1,0 +1,55 @@
+"""Message types in the catalog: kept by version like every definition, found by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from postroom.errors import TypeUnknown
+from postroom.model.body import Format
+from postroom.model.definitions import Definition, nearest
+from postroom.model.message import Draft
+from postroom.model.types import Field, Kind, MessageType
+from postroom.model.views import record
+from postroom.store.kernel.transaction import Transaction
+
+TYPE = "type"
+
+
+def define_type(tx: Transaction, type: MessageType) -> int:
+    """Add a type, or a new version of one; answers with the version of the definitions."""
+    return tx.definitions.define(Definition(TYPE, type.name, _body(type)), {"type": type.name})
+
+
+def find_type(tx: Transaction, name: str) -> MessageType:
+    known = tx.definitions.of_kind(TYPE)
+    for definition in known:
+        if definition.name == name:
+            return _type(definition)
+    raise TypeUnknown(type=name, nearest=nearest(name, [definition.name for definition in known]))
+
+
+def all_types(tx: Transaction) -> dict[str, MessageType]:
+    return {definition.name: _type(definition) for definition in tx.definitions.of_kind(TYPE)}
+
+
+def check_typed(tx: Transaction, draft: Draft) -> None:
+    """Refuse a body that does not fit the type it claims."""
+    assert draft.type is not None
+    record(draft.body, Format(draft.format), find_type(tx, draft.type))
+
+
+def _body(type: MessageType) -> dict[str, Any]:
+    return {
+        "fields": [
+            {"name": field.name, "kind": field.kind.value, "many": field.many, "required": field.required}
+            for field in type.fields
+        ]
+    }
+
+
+def _type(definition: Definition) -> MessageType:
+    fields = definition.body["fields"]
+    return MessageType(
+        definition.name,
+        tuple(Field(each["name"], Kind(each["kind"]), each["many"], each["required"]) for each in fields),
+    )

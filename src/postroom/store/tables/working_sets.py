@@ -1,0 +1,214 @@
+"""Working sets: how far the messages of a station have been looked at, and the candidates that wait for others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from postroom.limits import CANDIDATE_ROWS
+from postroom.store.kernel.session import Row, Session
+
+_ALL = "SELECT id, station, edition, turn, own, mail FROM desks ORDER BY id"
+_NAMED = "SELECT id, station, edition, turn, own, mail FROM desks WHERE station = ?"
+_OPEN = "INSERT INTO desks (station, edition, turn, own, mail) VALUES (?, ?, 0, 0, 0) RETURNING id"
+_BEGIN = "UPDATE desks SET edition = ?, turn = 0, own = 0, mail = 0 WHERE id = ?"
+_ADVANCE = "UPDATE desks SET turn = ?, own = ?, mail = ? WHERE id = ? AND edition = ?"
+_CLOSE = "DELETE FROM desks WHERE id = ?"
+_FORGET = "DELETE FROM candidates WHERE desk = ?"
+_READMIT = "DELETE FROM withdrawn WHERE desk = ?"
+# Which desks have messages behind those that were looked at, in the queues whose names begin so.
+_OWN_NEWS = """
+SELECT d.id FROM desks d JOIN queues q ON q.name = ? || d.station
+WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.own)
+"""
+_MAIL_NEWS = """
+SELECT d.id FROM desks d JOIN queues q ON q.name = ? || d.station
+WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.mail)
+"""
+_COUNT_NEWS = """
+SELECT count(*) FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 AND m.position > ? WHERE q.name = ?
+"""
+_ADD = """
+INSERT INTO candidates (desk, slot, value, turn, message, position, mail, since, said)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_REMOVE = "DELETE FROM candidates WHERE desk = ? AND slot = ? AND value = ? AND turn = ? AND message = ?"
+_REMOVE_REMOTE = "DELETE FROM candidates WHERE desk = ? AND message = ? AND mail = 1"
+_LOOK_UP = """
+SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
+FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
+WHERE c.desk = ? AND c.slot = ? AND c.value = ? AND c.turn > ? ORDER BY c.turn, c.message LIMIT ?
+"""
+_LOOK_UP_ALL = """
+SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
+FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
+WHERE c.desk = ? AND c.slot = ? AND c.value IN (SELECT value FROM json_each(?)) ORDER BY c.value, c.turn, c.message
+LIMIT ?
+"""
+_OF_DESK = """
+SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
+FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
+WHERE c.desk = ? AND (c.turn, c.message) > (?, ?) ORDER BY c.turn, c.message, c.slot LIMIT ?
+"""
+_WITHDRAW = """
+INSERT INTO withdrawn (desk, message, procedure, position) VALUES (?, ?, ?, ?)
+ON CONFLICT (desk, message, procedure) DO UPDATE SET position = excluded.position
+"""
+_ANY_WITHDRAWN = "SELECT 1 FROM withdrawn WHERE desk = ? LIMIT 1"
+_WITHDRAWN = "SELECT procedure, position FROM withdrawn WHERE desk = ? AND message = ?"
+_KEEP_WITHDRAWN = "UPDATE withdrawn SET position = ? WHERE desk = ? AND message = ? AND position = ?"
+_STALE = """
+DELETE FROM candidates WHERE desk = ? AND mail = 0 AND NOT EXISTS (
+    SELECT 1 FROM messages m WHERE m.key = candidates.message AND m.state = 1 AND m.position = candidates.position
+)
+"""
+_STALE_WITHDRAWN = """
+DELETE FROM withdrawn WHERE desk = ? AND NOT EXISTS (
+    SELECT 1 FROM messages m WHERE m.key = withdrawn.message AND m.position = withdrawn.position
+)
+"""
+
+
+APART = "\x1f"  # between values; no field holds this character
+
+
+class Reached(NamedTuple):
+    """How far a station's messages have been looked at: by turns, and up to which positions in its two queues."""
+
+    id: int
+    station: str
+    edition: str
+    turn: int
+    own: int
+    mail: int
+
+
+class Candidate(NamedTuple):
+    """A message that fits a sketch, where others look for it."""
+
+    slot: str
+    value: str
+    turn: int  # in which it was looked at: who came first is the older one
+    message: int
+    position: int
+    remote: int  # it is mail in another store
+    since: int
+    values: tuple[str, ...]
+    is_there: bool = True  # the message is still where it was
+
+
+class Desks:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- stations ---
+
+    def all(self) -> list[Reached]:
+        return [Reached(*row) for row in self._session.rows(_ALL)]
+
+    def named(self, station: str) -> Reached | None:
+        row = self._session.row(_NAMED, (station,))
+        return None if row is None else Reached(*row)
+
+    def open(self, station: str, edition: str) -> Reached:
+        row = self._session.row(_OPEN, (station, edition))
+        assert row is not None
+        return Reached(row[0], station, edition, 0, 0, 0)
+
+    def begin(self, desk: Reached, edition: str) -> Reached:
+        """Its procedures are others now: everything is looked at again."""
+        self._forget(desk)
+        self._session.run(_BEGIN, (edition, desk.id))
+        return desk._replace(edition=edition, turn=0, own=0, mail=0)
+
+    def close(self, desk: Reached) -> None:
+        """It has no procedures any more."""
+        self._forget(desk)
+        self._session.run(_CLOSE, (desk.id,))
+
+    def _forget(self, desk: Reached) -> None:
+        self._session.run(_FORGET, (desk.id,))
+        self._session.run(_READMIT, (desk.id,))
+
+    def advance(self, desk: Reached) -> bool:
+        """Everything up to here has been looked at; False if the procedures have changed since."""
+        return self._session.run(_ADVANCE, (desk.turn, desk.own, desk.mail, desk.id, desk.edition)) == 1
+
+    def with_news(self, prefix: str) -> set[int]:
+        """The desks with messages that were not looked at, in stations' queues whose names begin with this."""
+        return {row[0] for row in self._session.rows(_OWN_NEWS, (prefix,))}
+
+    def with_mail(self, prefix: str) -> set[int]:
+        """The same for mailboxes in this store."""
+        return {row[0] for row in self._session.rows(_MAIL_NEWS, (prefix,))}
+
+    def count_news(self, queue: str, after: int) -> int:
+        """How many messages of a queue lie behind a position."""
+        row = self._session.row(_COUNT_NEWS, (after, queue))
+        return 0 if row is None else int(row[0])
+
+    # --- candidates ---
+
+    def add(self, desk: int, candidates: Iterable[Candidate]) -> None:
+        self._session.many(_ADD, [(desk, *each[:7], APART.join(each.values)) for each in candidates])
+
+    def remove(self, desk: int, candidates: Iterable[tuple[str, str, int, int]]) -> None:
+        """By slot, value, turn and message."""
+        self._session.many(_REMOVE, [(desk, *each) for each in candidates])
+
+    def remove_remote(self, desk: int, messages: Iterable[int]) -> None:
+        """Mail of another store that was fetched from there, or is gone."""
+        self._session.many(_REMOVE_REMOTE, [(desk, message) for message in messages])
+
+    def look_up(self, desk: int, wanted: Sequence[tuple[str, str, int]]) -> list[list[Candidate]]:
+        """The next candidates of each slot and value, from behind a turn; there may be more behind a full page."""
+        found = self._session.each(_LOOK_UP, [(desk, *each, CANDIDATE_ROWS) for each in wanted])
+        return [[_candidate(row) for row in rows] for rows in found]
+
+    def look_up_all(self, desk: int, slot: str, values: Sequence[str], limit: int) -> dict[str, list[Candidate]] | None:
+        """All candidates of a slot with any of these values, by value; None if there are more than so many."""
+        rows = self._session.rows(_LOOK_UP_ALL, (desk, slot, json.dumps(values), limit + 1))
+        if len(rows) > limit:
+            return None
+        found: dict[str, list[Candidate]] = {}
+        for row in rows:
+            found.setdefault(row[1], []).append(_candidate(row))
+        return found
+
+    def candidates(self, desk: int, after: tuple[int, int], limit: int) -> list[Candidate]:
+        """The candidates of a station, the oldest first."""
+        return [_candidate(row) for row in self._session.rows(_OF_DESK, (desk, *after, limit))]
+
+    # --- what could not be handled ---
+
+    def withdraw(self, desk: int, procedure: str, messages: Iterable[tuple[int, int]]) -> None:
+        """Messages, by key and position, are not offered to a procedure again as they are."""
+        self._session.many(_WITHDRAW, [(desk, key, procedure, position) for key, position in messages])
+
+    def withdrawn(self, desk: int, messages: Sequence[int]) -> dict[tuple[str, int], int]:
+        """By procedure and message: the position at which it was withdrawn."""
+        if not self.any_withdrawn(desk):
+            return {}
+        found = self._session.each(_WITHDRAWN, [(desk, key) for key in messages])
+        return {(row[0], key): row[1] for key, rows in zip(messages, found, strict=True) for row in rows}
+
+    def any_withdrawn(self, desk: int) -> bool:
+        return self._session.row(_ANY_WITHDRAWN, (desk,)) is not None
+
+    def keep_withdrawn(self, desk: int, messages: Sequence[tuple[int, int, int]]) -> None:
+        """Messages, by key, old and new position, that another procedure has left there: they stay withdrawn."""
+        if messages:
+            self._session.many(_KEEP_WITHDRAWN, [(new, desk, key, old) for key, old, new in messages])
+
+    def tidy(self, desk: Reached) -> int:
+        """Forget candidates that have moved on since; answers with how many."""
+        self._session.run(_STALE_WITHDRAWN, (desk.id,))
+        return self._session.run(_STALE, (desk.id,))
+
+
+def _candidate(row: Row) -> Candidate:
+    slot, value, turn, message, position, remote, since, said, there = row
+    values = tuple(said.split(APART)) if said else ()
+    is_there = bool(remote) or there == position
+    return Candidate(slot, value, turn, message, position, remote, since, values, is_there)

@@ -1,0 +1,1 @@
+"""Looking after a store for years: retention, archives, backups."""

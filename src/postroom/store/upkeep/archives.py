@@ -1,0 +1,148 @@
+"""The older part of the journal, in folders: which there are, what they come to, and reading them as one journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from postroom.errors import StoreCorrupt
+from postroom.store.kernel.session import Row, Session
+from postroom.store.upkeep.archive_folder import DEPARTED_COLUMNS, Manifest, Shelf
+
+_ALL = "SELECT id, folder, first, last, until, lines, departed, digest FROM archives ORDER BY id"
+_END = "SELECT coalesce(max(last), 0) FROM archives"
+_STATE = "SELECT state FROM archives ORDER BY id DESC LIMIT 1"
+_ADD = """
+INSERT INTO archives (folder, first, last, until, lines, departed, digest, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_FORGET_STATES = "UPDATE archives SET state = NULL WHERE state IS NOT NULL"
+_MOVED = "UPDATE archives SET folder = ? WHERE id = ?"
+_REMOVE_LINES = "DELETE FROM journal WHERE seq <= ?"
+REMOVE_DEPARTED = "DELETE FROM departed WHERE key = ?"
+_FIRST_SINCE = "SELECT seq FROM journal WHERE at >= ? ORDER BY seq LIMIT 1"
+_FIRST = "SELECT min(seq) FROM journal"
+_NEWEST = "SELECT max(seq) FROM journal"
+_TIME = "SELECT max(at) FROM journal WHERE seq <= ?"
+_COUNT = "SELECT count(*) FROM journal WHERE seq <= ?"
+_DEPARTED = "SELECT " + ", ".join(DEPARTED_COLUMNS) + " FROM departed WHERE key > ? ORDER BY key LIMIT ?"  # noqa: S608
+# A sphere that has not ended looks at where its messages came from.
+_UNSETTLED = """
+SELECT s.id, s.started FROM spheres s JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
+WHERE q.name NOT IN ('COMMITTED', 'ABORTED') ORDER BY s.started LIMIT 1
+"""
+
+
+class Archive(NamedTuple):
+    """A folder with entries of the journal."""
+
+    id: int
+    folder: str
+    first: int
+    last: int
+    until: int  # the time of its newest line
+    lines: int
+    departed: int
+    digest: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if name != "id"}
+
+    def shelf(self) -> Shelf:
+        """Its files, to be read."""
+        return Shelf(self.folder, self.digest)
+
+
+class Archives:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- which there are ---
+
+    def all(self) -> list[Archive]:
+        """Oldest first."""
+        return [Archive(*row) for row in self._session.rows(_ALL)]
+
+    def end(self) -> int:
+        """The number of the newest archived line; 0 if there is none."""
+        row = self._session.row(_END)
+        return 0 if row is None else int(row[0])
+
+    def state(self) -> bytes | None:
+        """What the archived lines come to."""
+        row = self._session.row(_STATE)
+        if row is None:
+            return None
+        if row[0] is None:
+            raise StoreCorrupt(why="the newest archive has no state at its end")
+        return bytes(row[0])
+
+    # --- reading ---
+
+    def lines_of(self, message: int) -> list[Row]:
+        """What happened to a message before the journal begins, oldest first."""
+        return [row for archive in self.all() for row in archive.shelf().lines_of(message)]
+
+    def departed(self, message: int) -> Row | None:
+        """Last line, cause and type of a message that is gone."""
+        for archive in reversed(self.all()):
+            found = archive.shelf().departed(message)
+            if found is not None:
+                return found
+        return None
+
+    def effects(self, cause: int) -> list[int]:
+        return [key for archive in self.all() for key in archive.shelf().effects(cause)]
+
+    def has_arrivals(self, queue: int, after: int) -> bool:
+        """Whether a message came to a queue by a line behind a number."""
+        return any(archive.last > after and archive.shelf().has_arrivals(queue, after) for archive in self.all())
+
+    def time_of(self, seq: int) -> int | None:
+        """When a line was written at the latest."""
+        return next((archive.until for archive in self.all() if seq <= archive.last), None)
+
+    # --- archiving ---
+
+    def cut(self, before: int) -> int | None:
+        """The last number before the first line that is not older than a moment; None if there are no older lines."""
+        row = self._session.row(_FIRST_SINCE, (before,))
+        newest = self._session.row(_NEWEST)
+        last = row[0] - 1 if row is not None else newest[0] if newest is not None else None
+        return last if last is not None and self.count(last) else None
+
+    def first(self) -> int:
+        row = self._session.row(_FIRST)
+        return 0 if row is None or row[0] is None else int(row[0])
+
+    def count(self, last: int) -> int:
+        row = self._session.row(_COUNT, (last,))
+        return 0 if row is None else int(row[0])
+
+    def time_at(self, last: int) -> int:
+        row = self._session.row(_TIME, (last,))
+        return 0 if row is None or row[0] is None else int(row[0])
+
+    def unsettled(self) -> tuple[str, int] | None:
+        """The oldest sphere that has not ended, and when it began."""
+        row = self._session.row(_UNSETTLED)
+        return None if row is None else (row[0], row[1])
+
+    def departed_rows(self, limit: int) -> Iterator[Row]:
+        after = 0
+        while page := self._session.rows(_DEPARTED, (after, limit)):
+            yield from page
+            after = page[-1][0]
+
+    def record(self, folder: str, manifest: Manifest, state: bytes, gone: list[int]) -> bool:
+        """Note an archive and remove what it holds; False if the journal has other lines there than were archived."""
+        if self._session.run(_REMOVE_LINES, (manifest.last,)) != manifest.lines:
+            return False
+        if gone and self._session.many(REMOVE_DEPARTED, [(key,) for key in gone]) != len(gone):
+            return False
+        self._session.run(_FORGET_STATES)
+        about = (manifest.first, manifest.last, manifest.until, manifest.lines, manifest.departed, manifest.digest)
+        self._session.run(_ADD, (folder, *about, state))
+        return True
+
+    def moved(self, archive: Archive, folder: str) -> None:
+        self._session.run(_MOVED, (folder, archive.id))

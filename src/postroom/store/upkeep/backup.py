@@ -1,0 +1,190 @@
+"""Backups: a whole room in one SQLite file, whatever store it is in, and back into either.
+
+A backup is written under a name that nobody looks for, read and verified, and then gets its own. A restored room is
+prepared in a copy of the backup first, so that the room itself changes in one commit.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postroom import faults
+from postroom.errors import (
+    BackupExists,
+    BackupInvalid,
+    PostroomError,
+    RoomInUse,
+    StoreNewer,
+    StoreUnavailable,
+)
+from postroom.model.moment import to_datetime, to_iso
+from postroom.store.files.rights import remove_files
+from postroom.store.kernel.base import Progress, Store
+from postroom.store.kernel.owner import described, is_alive, process_token
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.proof.verification import Verified, verified
+from postroom.store.sqlite import SqliteStore, copy_file
+
+_LINES = "SELECT 1 FROM journal LIMIT 1"
+_NEWEST = "SELECT coalesce(max(at), 0) FROM journal"
+_FREE_LEASES = "UPDATE leases SET expires = 0"
+_NO_QUERIES = "DELETE FROM queries"
+_SPEND_BLOCK = """
+UPDATE counters SET value = (SELECT u.value FROM counters u WHERE u.name = 'keys until') WHERE name = 'keys'
+"""
+
+_ACTOR = "restore"
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """A backup, and how much it contains."""
+
+    file: str
+    size: int
+    lines: int
+    messages: int
+    at: str  # the time of the newest line
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def backup(
+    store: Store, file: Path, *, replace: bool = False, check: bool = True, progress: Progress | None = None
+) -> BackedUp:
+    """Write a whole room into a file; others use it meanwhile, and the file has it as it was in one moment."""
+    _refuse_existing(file, replace)
+    with _beside(file) as making:
+        store.copy_to(making, progress or _silent)
+        faults.reach("backup.copied")
+        found, at = _checked(making, check)
+        size = making.stat().st_size
+        _sync(making)
+        _named(making, file, replace)
+    return BackedUp(str(file), size, found.lines, found.messages, to_iso(to_datetime(at)))
+
+
+def restore(store: Store, file: Path, *, replace: bool = False, progress: Progress | None = None) -> Verified:
+    """Make an empty room what a backup says; the store must be opened anew. With ``replace`` it need not be empty."""
+    if not file.exists():
+        raise StoreUnavailable(why=f"the backup {file} does not exist")
+    store.read(lambda tx: _refuse_used(tx, replace))
+    folder = Path(store.session.place).parent if store.address is None else Path(tempfile.gettempdir())
+    with _beside(folder / "restore") as making:
+        try:
+            copy_file(file, making, progress or _silent)
+            found, _ = _checked(making, True, prepare=True)
+        except StoreNewer:
+            raise
+        except PostroomError as error:
+            raise BackupInvalid(file=str(file), why=str(error)) from error
+        faults.reach("backup.copied")
+        store.copy_from(making, progress or _silent)
+    return found
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+def _refuse_existing(file: Path, replace: bool) -> None:
+    if file.exists() and not replace:
+        raise BackupExists(file=str(file))
+    if not file.parent.is_dir():
+        raise StoreUnavailable(why=f"the directory {file.parent} does not exist")
+
+
+def _refuse_used(tx: Transaction, replace: bool) -> None:
+    room = tx.session.place
+    if not replace and tx.session.row(_LINES) is not None:
+        raise RoomInUse(room=room, why="it is not empty; choose another place, or give --replace")
+    for lease in tx.leases.all():
+        if not lease.released and lease.expires > tx.now and is_alive(lease.owner) is not False:
+            raise RoomInUse(room=room, why=f"{lease.name} runs in {described(lease.owner)}; stop it first")
+
+
+def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verified, int]:
+    """Open a copy as a room, which brings it to the present version, and verify it."""
+    with _opened(file) as copy:
+        damage = copy.read(lambda tx: tx.session.damage())
+        if damage:
+            raise BackupInvalid(file=str(file), why=damage[0])
+        at = copy.read(lambda tx: tx.session.row(_NEWEST) or (0,))[0]
+        if prepare:
+            copy.transact("restore", _prepared)
+        found = copy.read(verified)
+        if found.differences and check:
+            raise BackupInvalid(
+                file=str(file), why=f"{len(found.differences)} difference(s) between it and its journal"
+            )
+    return found, at
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[SqliteStore]:
+    copy = SqliteStore(file, actor=_ACTOR, create=False)
+    try:
+        yield copy
+    finally:
+        copy.close()
+
+
+def _prepared(tx: Transaction) -> None:
+    """What was under way belongs to processes that do not know this copy; keys that were given since stay unused."""
+    row = tx.session.row(_NEWEST)
+    tx.session.run(_FREE_LEASES)
+    tx.session.run(_NO_QUERIES)
+    if tx.keys.lent:
+        tx.session.run(_SPEND_BLOCK)  # the control node gives a new one
+    else:
+        tx.keys.give_block()
+    tx.journal.add("restore", detail={"until": to_iso(to_datetime(0 if row is None else row[0]))})
+
+
+@contextmanager
+def _beside(file: Path) -> Iterator[Path]:
+    """A new file that only we may read, under a name of its own; gone at the end if it was not given another."""
+    _clear(file)
+    making = file.with_name(f".{file.name}.{process_token().replace('/', '_')}.part")
+    try:
+        os.close(os.open(making, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield making
+    except OSError as error:
+        raise StoreUnavailable(why=f"{file}: {error.strerror or error}") from error
+    finally:
+        remove_files(making)
+
+
+def _clear(file: Path) -> None:
+    """Remove what was left by those who were killed while they wrote."""
+    for left in file.parent.glob(f".{file.name}.*.part*"):
+        token = left.name.removeprefix(f".{file.name}.").rpartition(".part")[0].replace("_", "/")
+        if is_alive(token) is False and left.is_file():
+            left.unlink(missing_ok=True)
+
+
+def _named(making: Path, file: Path, replace: bool) -> None:
+    if replace:
+        making.replace(file)
+    else:
+        try:
+            os.link(making, file)  # unlike a rename it takes nobody's place
+        except FileExistsError:
+            raise BackupExists(file=str(file)) from None
+    faults.reach("backup.renamed")
+    _sync(file.parent)
+
+
+def _sync(place: Path) -> None:
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,145 @@
+"""A room on PostgreSQL as a SQLite file, table by table, and back: both have the same tables and columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import psycopg
+from psycopg import sql
+
+from postroom import faults
+from postroom.errors import StoreCorrupt
+from postroom.limits import BACKUP_ROWS
+from postroom.store.kernel.base import Progress
+from postroom.store.kernel.session import Row
+from postroom.store.sqlite import SqliteStore
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+_COLUMNS = "SELECT name, type FROM pragma_table_info(?) ORDER BY cid"
+_COUNTED = "SELECT name, seq FROM sqlite_sequence"
+_COUNT_ON = "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)"
+_FORGET_COUNTS = "DELETE FROM sqlite_sequence"
+_NUMBERED = "SELECT sql LIKE '%AUTOINCREMENT%' FROM sqlite_master WHERE name = ?"
+_LAST_ID = "SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')::regclass)"
+_SET_ID = "SELECT setval(pg_get_serial_sequence(%s, 'id')::regclass, %s)"
+_SET_NUMBER = "SELECT setval('journal_numbers', greatest((SELECT max(seq) FROM journal), 1))"
+# PostgreSQL skips numbers of the journal; SQLite, which does not, has to know up to where.
+_NOTE_GAPS = """
+INSERT INTO counters (name, value) SELECT 'gaps', coalesce(max(seq), 0) FROM journal WHERE true
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
+_PG_TYPES = {"INTEGER": "int8", "TEXT": "text", "BLOB": "bytea"}
+_PASSING = "staged"  # answers of executors: whoever asked for them does not know the copy
+
+
+class Table(NamedTuple):
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    numbered: bool  # whether its rows get their numbers from a counter
+
+    @property
+    def names(self) -> sql.Composed:
+        return sql.SQL(", ").join(map(sql.Identifier, self.columns))
+
+    def insert(self) -> str:
+        marks = ", ".join("?" * len(self.columns))
+        return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"  # noqa: S608  # of our own schema
+
+    def select(self) -> str:
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}"  # noqa: S608  # of our own schema
+
+    def delete(self) -> str:
+        return f"DELETE FROM {self.name}"  # noqa: S608  # of our own schema
+
+    def counted(self) -> str:
+        return f"SELECT count(*) FROM {self.name}"  # noqa: S608  # of our own schema
+
+
+def write(connection: psycopg.Connection[Row], file: Path, progress: Progress) -> None:
+    """All rows that a connection sees, into a new room in a file."""
+    SqliteStore(file, actor="backup").close()  # the tables
+    with closing(apsw.Connection(os.fspath(file))) as room:
+        tables = _tables(room)
+        total = sum(_counted(connection, table) for table in tables)
+        done = 0
+        room.execute("BEGIN IMMEDIATE")
+        for table in tables:
+            room.execute(table.delete())
+            for rows in _pages(_copied(connection, table)):
+                room.executemany(table.insert(), rows)
+                done += len(rows)
+                progress(done, total)
+        room.execute(_NOTE_GAPS)
+        room.execute(_FORGET_COUNTS)
+        for table in tables:
+            last = _last_id(connection, table)
+            if last is not None:
+                room.execute(_COUNT_ON, (table.name, last))
+        room.execute("COMMIT")
+
+
+def read(connection: psycopg.Connection[Row], file: Path, progress: Progress) -> None:
+    """All rows of a room in a file, into the tables of a connection's room, in the place of what is there."""
+    with closing(apsw.Connection(os.fspath(file))) as room:
+        tables = _tables(room)
+        total = sum(room.execute(table.counted()).get for table in tables)
+        done = 0
+        everything = sql.SQL(", ").join(sql.Identifier(table.name) for table in tables)
+        connection.execute(sql.SQL("TRUNCATE {}").format(everything))
+        for table in tables:
+            into = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), table.names)
+            with connection.cursor().copy(into) as copy:
+                for rows in _pages(iter(room.execute(table.select()))):
+                    for row in rows:
+                        copy.write_row(row)
+                    done += len(rows)
+                    progress(done, total)
+        for name, last in room.execute(_COUNTED):
+            connection.execute(_SET_ID, (name, last)) if last else None
+        connection.execute(_SET_NUMBER)
+    faults.reach("restore.committing")
+
+
+def _tables(room: apsw.Connection) -> list[Table]:
+    found = []
+    for (name,) in room.execute(_TABLES).fetchall():
+        if name != _PASSING:
+            columns = [(str(column), str(type)) for column, type in room.execute(_COLUMNS, (name,))]
+            types = tuple(_PG_TYPES[type] for _, type in columns)
+            numbered = bool(room.execute(_NUMBERED, (name,)).get)
+            found.append(Table(str(name), tuple(column for column, _ in columns), types, numbered))
+    return found
+
+
+def _counted(connection: psycopg.Connection[Row], table: Table) -> int:
+    row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table.name))).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _copied(connection: psycopg.Connection[Row], table: Table) -> Iterator[Row]:
+    out = sql.SQL("COPY {} ({}) TO STDOUT").format(sql.Identifier(table.name), table.names)
+    with connection.cursor().copy(out) as copy:
+        copy.set_types(table.types)
+        yield from copy.rows()
+
+
+def _pages(rows: Iterator[Any]) -> Iterator[list[Row]]:
+    while page := list(islice(rows, BACKUP_ROWS)):
+        yield page
+
+
+def _last_id(connection: psycopg.Connection[Row], table: Table) -> int | None:
+    """The highest number that was ever given; its row may be gone."""
+    if not table.numbered:
+        return None
+    row = connection.execute(_LAST_ID, (table.name,)).fetchone()
+    if row is None:
+        raise StoreCorrupt(why=f"{table.name} has no counter")
+    return None if row[0] is None else int(row[0])

@@ -1,0 +1,94 @@
+"""Removing what nothing holds any more: processed messages of queues that keep by slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from postroom.store.kernel.counts import Counts
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.queues import Queue, Queues
+from postroom.store.kernel.session import Session
+
+_SPENT = """
+SELECT m.key, m.queue FROM spent p JOIN messages m ON m.key = p.message
+WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) LIMIT ?
+"""
+_PROCESSED = """
+SELECT m.key, m.queue FROM messages m WHERE m.queue = ? AND m.state = 0
+    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key) ORDER BY m.position LIMIT ?
+"""
+_COUNT_SPENT = """
+SELECT count(*) FROM spent p JOIN messages m ON m.key = p.message
+WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+"""
+_COUNT_PROCESSED = """
+SELECT count(*) FROM messages m WHERE m.queue = ? AND m.state = 0
+    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key)
+"""
+_DEPART = """
+INSERT INTO departed (key, last, cause, type)
+SELECT key, coalesce(last, position), cause, type FROM messages WHERE key = ?
+"""
+_DELETE = "DELETE FROM messages WHERE key = ?"
+_FORGET = "DELETE FROM entries WHERE message = ?"
+_UNSPEND = "DELETE FROM spent WHERE message = ?"
+_STALE = "DELETE FROM spent WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.key = spent.message AND m.state = 0)"
+_ALL_PROCESSED = "SELECT key FROM messages WHERE queue = ? AND state = 0"
+
+
+class Retention:
+    def __init__(self, session: Session, journal: Journal, queues: Queues, counts: Counts) -> None:
+        self._session = session
+        self._journal = journal
+        self._queues = queues
+        self._counts = counts
+
+    def sweep(self, unsliced: Sequence[Queue], limit: int) -> int:
+        """Remove up to ``limit`` messages that are processed and held by no slice; the journal still answers trace.
+
+        Messages of sliced queues were noted when they became free; of the other queues every processed one is free,
+        noted (because someone received it) or not.
+        """
+        found = self._session.rows(_SPENT, (limit,))
+        for queue in unsliced:
+            if len(found) < limit:
+                found += self._session.rows(_PROCESSED, (queue.id, limit - len(found)))
+        self.remove(found)
+        if not found:
+            self._session.run(_STALE)
+        return len(found)
+
+    def processed(self, queue: Queue) -> Iterable[int]:
+        """The keys of a queue's processed messages."""
+        return (row[0] for row in self._session.rows(_ALL_PROCESSED, (queue.id,)))
+
+    def sweepable(self, unsliced: Sequence[Queue]) -> int:
+        """How many messages a sweep would remove."""
+        counts = [self._session.row(_COUNT_SPENT)]
+        counts += [self._session.row(_COUNT_PROCESSED, (queue.id,)) for queue in unsliced]
+        return sum(int(row[0]) for row in counts if row is not None)
+
+    def remove(self, found: Sequence[tuple[int, int]]) -> None:
+        """Remove processed messages: of each the key, and its queue."""
+        if not found:
+            return
+        keys = [(key,) for key, _ in found]
+        self._session.many(_DEPART, keys)
+        for statement in (_DELETE, _FORGET, _UNSPEND):
+            self._session.many(statement, keys)
+        gone: dict[int, list[int]] = {}
+        for key, queue in found:
+            gone.setdefault(queue, []).append(key)
+        for id, some in sorted(gone.items()):
+            self._journal.add("sweep", source=id, detail={"messages": len(some), "keys": list(_runs(some))})
+            self._counts.purge(self._queues.locked(id), len(some))
+
+
+def _runs(keys: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Keys as pairs of a first and a last one: most messages that go together have come together."""
+    for _, run in groupby(enumerate(sorted(keys)), lambda pair: pair[1] - pair[0]):
+        some = [key for _, key in run]
+        yield some[0], some[-1]

@@ -1,0 +1,109 @@
+"""XQuery in a process apart: one that loops or eats memory ends itself, and nobody else waits for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.rules.conftest import Load
+
+import postroom
+from postroom.errors import EntryRefused, ProgramInvalid
+from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.xquery import QueryFailed
+
+LONG = "count(for $a in 1 to 100000, $b in 1 to 100000, $c in 1 to 100000 where $a + $b = $c + number(//x) return 1)"
+ENDLESS = "matches(VALUE, '^(a|aa)+$')"
+
+
+def program(value: str) -> str:
+    return f"""create queue a kind basic mode persistent create queue b kind basic mode persistent
+    create property p as xs:string queue a value {value}"""
+
+
+def test_a_query_is_answered_as_by_saxon_itself() -> None:
+    assert Apart().run("<r>{count(/b/*), 'é'}</r>", "<b><x/><y/></b>") == "<r>2 é</r>"
+    with pytest.raises(QueryFailed) as failed:
+        Apart().check("1 +\n $x")
+    assert (failed.value.code, failed.value.line) == ("XPST0008", 2)
+
+
+def test_what_takes_too_long_fails_and_the_next_is_answered() -> None:
+    began = time.monotonic()
+    with pytest.raises(QueryFailed, match="PR0005: evaluation exceeded the limit of"):
+        Apart(0.5).run(LONG, "<x>1</x>")
+    assert time.monotonic() - began < 5
+    assert Apart().run("1 + 1", "<b/>") == "2"
+
+
+def test_what_fills_memory_fails() -> None:
+    with pytest.raises(QueryFailed, match="PR0005"):
+        Apart(2.0).run("let $x := string(/x) return string-join(sort((1 to 30000000) ! concat(., $x)))", "<x>a</x>")
+    assert Apart().run("1 + 1", "<b/>") == "2"
+
+
+def test_a_fork_has_processes_of_its_own() -> None:
+    assert Apart().run("1", "<b/>") == "1"
+    child = os.fork()
+    if not child:
+        os._exit(0 if Apart().run("2", "<b/>") == "2" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert Apart().run("3", "<b/>") == "3"
+
+
+def test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waiting(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.rules.admission.Apart", lambda: Apart(1.0))
+    room = load(program(ENDLESS.replace("VALUE", "string(/x)")))
+    refused: list[EntryRefused] = []
+
+    def send() -> None:
+        with postroom.open(tmp_path / "room0.db", actor="slow") as other:
+            try:
+                other.send("a", f"<x>{'a' * 60}b</x>", format="xml")
+            except EntryRefused as error:
+                refused.append(error)
+
+    slow = threading.Thread(target=send)
+    slow.start()
+    waits = []
+    while slow.is_alive():
+        began = time.monotonic()
+        room.send("b", "<y/>", format="xml")
+        waits.append(time.monotonic() - began)
+        time.sleep(0.05)
+    slow.join()
+    assert [error.facts["reason"] for error in refused] == ["PR0005"]
+    assert len(waits) > 5
+    assert sorted(waits)[len(waits) // 2] < 0.5
+    assert max(waits) < 3
+    assert not list(room.info("a"))
+
+
+def test_an_expression_that_takes_too_long_to_compile_is_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A query has time by its size, too: 0.43 s for these 43 kB. This leaves some hundredths of a second.
+    monkeypatch.setattr("postroom.rules.compilation.verification.Apart", lambda: Apart(-0.4))
+    began = time.monotonic()
+    with pytest.raises(ProgramInvalid, match="PR0005"):
+        load(program("+".join(["1"] * 20_000)))
+    assert time.monotonic() - began < 20
+
+
+def test_a_dry_run_of_a_rule_that_takes_too_long_ends(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.rules.tryout.TRYOUT_SECONDS", 0.2)
+    room = load(program("'v'"))
+    for number in range(20):
+        room.send("a", f"<x>{number}</x>", format="xml")
+    proposed = tmp_path / "new.demaq"
+    proposed.write_text(f"create rule r for a if ({LONG} = 7) then do enqueue <y/> into b")
+    began = time.monotonic()
+    found = list(room.try_out(proposed))
+    assert time.monotonic() - began < 60
+    assert len(found) == 20
+    assert all("PR0005" in str(each) for each in found)

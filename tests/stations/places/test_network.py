@@ -1,0 +1,404 @@
+"""Nodes and stations: who may join, what happens when one does not answer, keys, mail, logins."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.stations.world import desk, network
+
+import postroom
+from postroom.errors import (
+    ArgumentInvalid,
+    KeysExhausted,
+    MessageGone,
+    MessageUnknown,
+    NameInvalid,
+    NodeDown,
+    NodeUnfit,
+    NodeUnknown,
+    PasswordNeeded,
+    PrincipalRefused,
+    StationInUse,
+    StationTaken,
+    StationUnknown,
+)
+from postroom.room import Postroom
+from postroom.stations.mail import mail
+from postroom.stations.places.network import within
+from postroom.stations.queries.query import Scope, _Query
+from postroom.stations.queries.reading import Plan
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.tracking import MAILBOXES
+
+HOMES = {"ann": "north", "bob": "south", "cid": "control"}
+
+
+@pytest.fixture
+def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
+    nodes = {name: str(tmp_path / f"{name}.db") for name in ("north", "south")}
+    with network(url, tmp_path, nodes, HOMES) as opened:
+        yield opened
+
+
+def test_a_network_shows_its_nodes(room: Postroom, tmp_path: Path) -> None:
+    shown = {node.name: (node.stations, node.answers) for node in room.nodes()}
+    assert shown == {"control": (1, True), "north": (1, True), "south": (1, True)}
+    assert room.stations() == HOMES
+    room._network.close()  # whoever moves a store has closed it
+    os.rename(tmp_path / "south.db", tmp_path / "elsewhere.db")
+    for suffix in ("-wal", "-shm"):
+        (tmp_path / f"south.db{suffix}").unlink(missing_ok=True)
+    with postroom.open(room.url) as other:
+        (down,) = [node for node in other.nodes() if not node.answers]
+        assert (down.name, "there is no store" in down.why) == ("south", True)
+        assert down.as_dict()["why"] == down.why
+        with pytest.raises(NodeDown, match="node south does not answer"):
+            desk(other, "bob").create("NOTE", To="x")
+        key = desk(other, "ann").create("NOTE", To="bob")
+        assert desk(other, "ann").ship(key, "bob")[0].delivered, "mail waits for a node that is down"
+        with pytest.raises(NodeDown):
+            desk(other, "bob").get()
+        assert other.locate(key) == "mailbox:bob"
+        other.move_node("south", str(tmp_path / "elsewhere.db"))
+        assert desk(other, "bob").get() == [key]
+
+
+def test_a_store_that_is_not_the_nodes_is_not_used(room: Postroom, tmp_path: Path) -> None:
+    stranger = tmp_path / "stranger.db"
+    postroom.open(stranger).close()
+    with pytest.raises(NodeDown, match="is not the store that was added as south"):
+        room.move_node("south", str(stranger))
+    assert desk(room, "bob").create("NOTE", To="x")
+
+
+def test_who_cannot_be_a_node(room: Postroom, tmp_path: Path) -> None:
+    used = tmp_path / "used.db"
+    with postroom.open(used) as other:
+        other.create_queue("q").send("x")
+    for name, where, why in (
+        ("more", str(used), "messages or stations of its own"),
+        ("more", str(tmp_path / "north.db"), "a node already, named north"),
+        ("north", str(tmp_path / "new.db"), "there is a node north already"),
+    ):
+        with pytest.raises(NodeUnfit, match=why):
+            room.add_node(name, where)
+        assert {node.name for node in room.nodes()} == {"control", "north", "south"}
+    with pytest.raises(ArgumentInvalid):
+        room.add_node("control", str(tmp_path / "new.db"))
+    with postroom.open(tmp_path / "north.db") as node:
+        with pytest.raises(NodeUnfit, match="this room is a node itself"):
+            node.add_node("deeper", str(tmp_path / "deeper.db"))
+        with pytest.raises(NodeUnfit, match="add stations in its control"):
+            node.add_station("Eve", "pw")
+    with pytest.raises(StationInUse, match=r"node north cannot come or go: 1 station\(s\) are on it, such as ann"):
+        room.remove_node("north")
+    with pytest.raises(NodeUnknown, match="did you mean north"):
+        room.remove_node("nort")
+    for name in ("spare", "again"):
+        room.add_node(name, str(tmp_path / "spare.db"))
+        room.remove_node(name)
+
+
+def test_a_room_cannot_be_its_own_node(tmp_path: Path) -> None:
+    with postroom.open(tmp_path / "room.db") as room, pytest.raises(NodeUnfit, match="it is this room"):
+        room.add_node("self", str(tmp_path / "room.db"))
+
+
+def test_stations_have_passwords(url: str) -> None:
+    with postroom.open(url) as room:
+        room.add_station("John", "secret")
+        assert room.station("John", "secret").name == "John"
+        for name, password in (("John", "wrong"), ("Jim", "secret"), ("John", None)):
+            with pytest.raises(PrincipalRefused):
+                room.station(name, password)
+        with pytest.raises(StationTaken, match="on node control"):
+            room.add_station("John", "secret")
+        with pytest.raises(ArgumentInvalid):
+            room.add_station("not a name", "secret")
+        with pytest.raises(ArgumentInvalid):
+            room.add_station("Jim", "")
+        with pytest.raises(NodeUnknown):
+            room.add_station("Jim", "secret", "nowhere")
+        room.add_principal("Simon", "his own")
+        with pytest.raises(PrincipalRefused):
+            room.add_station("Simon", "another")
+        assert room.add_station("Simon", "his own").node == "control"
+        room.add_principal("Oscar", "pw")
+        with pytest.raises(StationUnknown):
+            room.station("Oscar", "pw")
+
+
+def test_a_registered_name_gets_another_password_only_by_its_own_or_the_operators_word(url: str) -> None:
+    with postroom.open(url) as room:
+        room.add_principal("Ann", "first")
+        for password in ("second", None):
+            with pytest.raises(PasswordNeeded, match=r"Ann is registered.*--replace"):
+                room.add_principal("Ann", password)
+            with pytest.raises(PrincipalRefused):
+                room.add_principal("Ann", password, old="wrong")
+        room.client("Ann", "first")
+        room.add_principal("Ann", "second", old="first")
+        room.client("Ann", "second")
+        token = room.add_principal("Ann", replace=True)
+        room.client("Ann", token)
+        with pytest.raises(PrincipalRefused):
+            room.add_principal("Nobody", "pw", old="there is none")
+        assert room.principals() == ["Ann"]
+
+
+def test_a_login_stands_for_a_password_until_it_ends(url: str) -> None:
+    now = 1_000_000_000_000_000
+    with postroom.open(url, clock=lambda: now) as room:
+        room.add_station("John", "secret")
+        token = room.login("John", "secret")
+        assert room.station("John", token=token).name == "John"
+        with pytest.raises(PrincipalRefused):
+            room.login("John", "wrong")
+        for name, said in (("John", "x.y"), ("Simon", token), ("John", token + "x"), ("John", "")):
+            with pytest.raises(PrincipalRefused):
+                room.station(name, token=said)
+        room.add_principal("John", "other", old="secret")
+        with pytest.raises(PrincipalRefused, match="login has ended"):
+            room.station("John", token=token)
+        room.add_principal("John", "secret", replace=True)
+        second = room.login("John", "secret")
+        room.logout("John", token)
+        with pytest.raises(PrincipalRefused, match="login has ended"):
+            room.station("John", token=token)
+        now += 13 * 3_600_000_000
+        with pytest.raises(PrincipalRefused, match="login has ended"):
+            room.station("John", token=second)
+        room.login("John", "secret")
+        assert len(room.store.read(lambda tx: tx.principals.secrets("login"))) == 1, "ended logins are forgotten"
+
+
+def test_names_that_are_no_text_are_nobodys(room: Postroom) -> None:
+    strange = "\udcff"
+    with pytest.raises(PrincipalRefused):
+        room.station(strange, "x")
+    with pytest.raises(PrincipalRefused):
+        room.station(strange, token="x.y")
+    with pytest.raises(StationUnknown):
+        room.remove_station(strange)
+    key = desk(room, "ann").create("NOTE", To="x")
+    with pytest.raises(StationUnknown):
+        desk(room, "ann").ship(key, strange)
+
+
+def test_queues_of_stations_have_names_of_their_own(room: Postroom) -> None:
+    for name in ("station:Eve", "mailbox:Eve", "leaving"):
+        with pytest.raises(NameInvalid, match="name the queues of stations"):
+            room.create_queue(name)
+
+
+def test_removing_a_station_needs_it_empty(room: Postroom) -> None:
+    key = desk(room, "ann").create("NOTE", To="x")
+    with pytest.raises(StationInUse, match="ann cannot come or go: it has 1 message"):
+        room.remove_station("ann")
+    desk(room, "ann").ship(key, "bob")
+    room.remove_station("ann")
+    with pytest.raises(StationInUse, match="in its mailbox"):
+        room.remove_station("bob")
+    assert room.stations() == {"bob": "south", "cid": "control"}
+    with pytest.raises(StationUnknown):
+        desk(room, "ann")
+
+
+def test_keys_are_unique_in_blocks_from_the_control_node(room: Postroom) -> None:
+    blocks = {name: {desk(room, name).create("NOTE", To="x").partition(".")[0] for _ in range(3)} for name in HOMES}
+    assert all(len(heads) == 1 for heads in blocks.values())
+    heads = {head for some in blocks.values() for head in some}
+    assert len(heads) == 3
+    north = room._network.store("north")
+
+    def spend(tx: object) -> None:
+        head = tx.keys.take(1)[0] // 100_000  # type: ignore[attr-defined]
+        tx.session.run("UPDATE counters SET value = ? WHERE name = 'keys'", ((head + 1) * 100_000 - 2,))  # type: ignore[attr-defined]
+        tx.keys._next = tx.keys._stop = 0  # type: ignore[attr-defined]
+
+    north.transact("create", spend)
+    keys = desk(room, "ann").create_many("NOTE", [{"To": "x"}] * 5)
+    assert len(set(keys)) == 5
+    assert {key.partition(".")[0] for key in keys}.isdisjoint(heads)
+    north.transact("create", spend)
+    with pytest.raises(KeysExhausted, match="is a node"):
+        north.transact("create", lambda tx: tx.keys.take(5))
+
+
+def test_mail_between_all_kinds_of_nodes(room: Postroom) -> None:
+    names = list(HOMES)
+    key = desk(room, "ann").create("NOTE", To="x")
+    way = ["ann", "bob", "cid", "ann", "cid", "cid", "bob", "bob", "ann"]
+    for sender, receiver in pairwise(way):
+        (shipped,) = desk(room, sender).ship(key, receiver)
+        assert shipped.as_dict() == {"key": key, "to": receiver, "delivered": True}
+        assert room.locate(key) == f"mailbox:{receiver}"
+        assert [each.key for each in desk(room, receiver).mail()] == [key]
+        for other in names:
+            assert key not in [image.key for image in desk(room, other).messages()]
+        assert desk(room, receiver).get() == [key]
+        assert room.locate(key) == receiver
+        assert desk(room, receiver).get() == []
+    visited = [event.detail["to"] for event in room.trace(key) if event.verb == "get" and event.detail]
+    assert list(dict.fromkeys(visited)) == ["bob", "cid", "ann"]
+    assert room.show(key).queue == "station:ann"
+    with pytest.raises(StationUnknown, match="did you mean bob"):
+        desk(room, "ann").ship(key, "bobb")
+
+
+def test_ship_all_or_none_and_get_in_order(room: Postroom) -> None:
+    ann, bob = desk(room, "ann"), desk(room, "bob")
+    keys = ann.create_many("NOTE", [{"To": str(n)} for n in range(5)])
+    with pytest.raises(postroom.errors.MessageElsewhere):
+        ann.ship([*keys, "00099.00001"], "bob")
+    assert len(ann.messages()) == 5
+    ann.ship(list(reversed(keys)), "bob")
+    assert bob.get(limit=2) == [keys[4], keys[3]]
+    assert bob.get() == [keys[2], keys[1], keys[0]]
+    with pytest.raises(ArgumentInvalid):
+        bob.get(limit=0)
+
+
+def test_what_is_on_its_way_is_delivered_by_whoever_comes(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann, bob = desk(room, "ann"), desk(room, "bob")
+    key = ann.create("NOTE", To="bob")
+    with monkeypatch.context() as patch:
+        patch.setattr(mail, "deliver", _unreachable)
+        (shipped,) = ann.ship(key, "bob")
+        assert not shipped.delivered
+    assert room.locate(key) is not None
+    assert room.show(key).key == key
+    assert not ann.messages()
+    assert mail.recover(room._network, "north") == [int(key.replace(".", ""))]
+    assert mail.recover(room._network, "north") == []
+    with monkeypatch.context() as patch:
+        patch.setattr(mail, "deliver", _unreachable)
+        with pytest.raises(NodeDown):
+            bob.get()
+    assert not bob.messages()
+    bob.get()
+    assert [image.key for image in bob.messages()] == [key]
+
+
+def test_get_names_what_was_on_its_way(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what an attempt that was cut short had taken out of the mailbox; a damaged one stops nobody."""
+    cid, bob, ann = desk(room, "cid"), desk(room, "bob"), desk(room, "ann")
+    bad, good, other = cid.create_many("NOTE", [{"To": "x"}] * 3)
+    cid.ship([bad, good], "bob")
+    cid.ship(other, "ann")
+    with monkeypatch.context() as patch:
+        patch.setattr(mail, "deliver", _unreachable)
+        for each in (bob, ann):
+            with pytest.raises(NodeDown):
+                each.get()
+    with pytest.raises(StationInUse, match="mail is on its way"):
+        room.remove_station("bob")
+    number = int(bad.replace(".", ""))
+    room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{}' WHERE key = ?", (number,)))
+    assert ann.get() == [other]
+    assert bob.get() == [good]
+    assert [event.verb for event in room.trace(bad)][-1] == "get"
+
+
+def test_nodes_and_names_that_are_left(room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann = desk(room, "ann")
+    key = ann.create("NOTE", To="bob")
+    with monkeypatch.context() as patch:
+        patch.setattr(mail, "deliver", _unreachable)
+        ann.ship(key, "cid")
+    for name in ("ann", "cid"):
+        with pytest.raises(StationInUse, match="mail is on its way"):
+            room.remove_station(name)
+    room.store.transact("station", lambda tx: tx.nodes.remove_station("ann"))
+    with pytest.raises(StationInUse, match=r"1 message\(s\) are on their way out of it"):
+        room.remove_node("north")
+    mail.recover(room._network, "north")
+    room.store.transact("station", lambda tx: tx.nodes.remove_station("cid"))
+    with pytest.raises(StationInUse, match="mail for a former station"):
+        room.add_station("cid", "pw")
+    room._network.close()
+    (tmp_path / "north.db").unlink()
+    with pytest.raises(NodeDown):
+        room.remove_node("north")
+    room.remove_node("north", force=True)
+    assert "north" not in [node.name for node in room.nodes()]
+
+
+def test_a_node_makes_no_more_at_once_than_a_block_has(room: Postroom) -> None:
+    with pytest.raises(ArgumentInvalid, match="at most 99998 at once"):
+        desk(room, "ann").create_many("NOTE", [{"To": "x"}] * 99_999)
+
+
+def test_whoever_closes_a_query_waits_for_one_that_is_opened(postgres_url: str, tmp_path: Path) -> None:
+    """What is kept for the next query must not go with the last: the look comes behind the lock."""
+    homes = {"A": "n", "B": "control"}
+    with (
+        network(postgres_url, tmp_path, {"n": str(tmp_path / "n.db")}, homes) as room,
+        postroom.open(postgres_url) as other,
+    ):
+        scope = Scope(("control", "n"), None)
+        first, second = (_Query(room._network, Plan("NOTE", ()), scope, f"other/{n}", 60) for n in (1, 2))
+        first.open()
+        second._begin()
+        number = 4_200_001
+        room.store.transact("send", lambda tx: tx.tracking.come(MAILBOXES, number, second.number))
+        closing = threading.Thread(
+            target=lambda: other.store.transact("query-close", lambda tx: tx.tracking.close(first.number))
+        )
+
+        def open_slowly(tx: Transaction) -> None:
+            tx.tracking.open(second.number, MAILBOXES, "other/2", 60)
+            closing.start()
+            time.sleep(0.5)
+
+        room.store.transact("query-open", open_slowly)
+        closing.join(10)
+        assert room.store.read(lambda tx: tx.tracking.hidden_from(second.number, MAILBOXES)) == {number}
+        second.close()
+
+
+def _unreachable(*_: object) -> dict[int, int]:
+    raise NodeDown(node="x", why="a test")
+
+
+def test_a_damaged_letter_is_set_aside(room: Postroom) -> None:
+    cid, bob = desk(room, "cid"), desk(room, "bob")
+    bad, good = cid.create_many("NOTE", [{"To": "x"}] * 2)
+    cid.ship([bad, good], "bob")
+    number = int(bad.replace(".", ""))
+    room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{}' WHERE key = ?", (number,)))
+    assert bob.get() == [good]
+    assert [event.verb for event in room.trace(bad)][-1] == "set-aside"
+
+
+def test_keys_that_nobody_knows(room: Postroom, tmp_path: Path) -> None:
+    for ask in (room.locate, room.trace, room.show):
+        with pytest.raises(MessageUnknown):
+            ask("00077.00001")
+    queue = room.create_queue("brief", keep_processed=False)
+    key = queue.send("x").key
+    assert room.locate(key) == "brief"
+    queue.receive()
+    assert room.locate(key) is None
+    with pytest.raises(MessageGone):
+        room.show(key)
+    room._network.close()
+    (tmp_path / "south.db").unlink()
+    for ask in (room.locate, room.trace, room.show):
+        with pytest.raises(NodeDown):
+            ask("00077.00001")
+
+
+def test_a_call_that_does_not_come_back_is_left_behind() -> None:
+    forever = threading.Event()
+    with pytest.raises(NodeDown, match=r"no answer for 0\.05 s"):
+        within(0.05, "n", forever.wait)
+    forever.set()
+    with pytest.raises(ZeroDivisionError):
+        within(1, "n", lambda: 1 // 0)
