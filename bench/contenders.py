@@ -18,7 +18,7 @@ import persistqueue
 from litequeue import LiteQueue
 
 import postroom
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 QUEUE = "q"
 PLAIN = "plain sqlite3"

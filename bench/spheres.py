@@ -30,7 +30,7 @@ from postroom.limits import CHECK_SECONDS
 from postroom.room import Postroom
 from postroom.spheres.heartbeat import Heart, beat
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 from program import Bench, run, tell
 from rounds import Round, cost, cost_ratio, run_round
 

@@ -23,7 +23,7 @@ from postroom.errors import (
 from postroom.room import Postroom
 from postroom.store.kernel.session import Row
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 from postroom.store.upkeep.portable import _tables
 
 #: Makes the address of one more room, in the other kind of store than the room of the test, or in the same.

@@ -12,7 +12,7 @@ from postroom.errors import CommitUnknown, RoomForked, StoreStopped
 from postroom.model.key import key_number
 from postroom.model.message import Draft, Stored
 from postroom.room import Postroom
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
 

@@ -18,7 +18,7 @@ from postroom.store.kernel.queues import Keep, Queue
 from postroom.store.kernel.slices import Member
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS, for_postgres, for_sqlite
-from postroom.store.sqlite import _APPLICATION_STATEMENT
+from postroom.store.sqlite.connection import APPLICATION_STATEMENT
 
 
 def queue(room: Postroom, name: str, keep: int = Keep.SLICED) -> None:
@@ -222,7 +222,7 @@ def make_old_sqlite(url: str) -> None:
     for message in MESSAGES:
         connection.execute(MESSAGE.format("?"), message)
     connection.execute("PRAGMA user_version = 1")
-    connection.execute(_APPLICATION_STATEMENT)
+    connection.execute(APPLICATION_STATEMENT)
     connection.close()
 
 

@@ -13,7 +13,7 @@ from postroom.diagnosis.examination import unopened
 from postroom.diagnosis.finding import Level
 from postroom.room import Postroom
 from postroom.store.migrations import MIGRATIONS
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 from .conftest import Told, fine
 

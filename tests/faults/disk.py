@@ -16,7 +16,7 @@ from typing import Any
 
 import apsw
 
-from postroom.store import sqlite
+from postroom.store.sqlite.open_files import OpenFiles
 
 SECTOR = 512
 FRAME_HEAD = 24  # of a page in the log; bytes 4 to 8 are not 0 if it ends a commit
@@ -113,19 +113,19 @@ class _Disk(apsw.VFS):
 @contextlib.contextmanager
 def told(tell: Callable[[Event], None]) -> Iterator[None]:
     """Rooms that are opened inside are on a disk that tells of all it is asked for. It syncs nothing: that is quick."""
-    check = sqlite._Files.check
+    check = OpenFiles.check
 
-    def checked(self: sqlite._Files) -> None:
+    def checked(self: OpenFiles) -> None:
         check(self)
         tell(Event("acknowledged", self.connection.filename))
 
     disk = _Disk(tell)
     apsw.set_default_vfs("under test")
-    sqlite._Files.check = checked  # type: ignore[method-assign]
+    OpenFiles.check = checked  # type: ignore[method-assign]
     try:
         yield
     finally:
-        sqlite._Files.check = check  # type: ignore[method-assign]
+        OpenFiles.check = check  # type: ignore[method-assign]
         apsw.set_default_vfs("unix")
         disk.unregister()
 

@@ -27,7 +27,7 @@ _SERVER.set_forkserver_preload(
             f"tests.faults.{name}workload"
             for name in ("", "station_", "procedure_", "counter_", "sphere_", "staged_", "upkeep_")
         ),
-        *("postroom.store.sqlite", "postroom.store.postgres", "pandas"),  # imported when they are first needed
+        *("postroom.store.sqlite.store", "postroom.store.postgres", "pandas"),  # imported when they are first needed
     ]
 )
 

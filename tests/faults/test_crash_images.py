@@ -18,7 +18,7 @@ from tests.faults.disk import Files, Images, Recorder, stored, told
 import postroom
 from postroom.room import Postroom
 from postroom.store.proof.verification import verified
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 Workload = Callable[[Path, list[str]], object]
 
@@ -162,7 +162,7 @@ def test_the_images_would_show_a_store_that_does_not_sync_its_commits(
     memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weaker = [setting.replace("synchronous = FULL", "synchronous = NORMAL") for setting in sqlite_settings()]
-    monkeypatch.setattr("postroom.store.sqlite._SETTINGS", weaker)
+    monkeypatch.setattr("postroom.store.sqlite.connection.SETTINGS", weaker)
     images, looked = recorded(memory, "queues"), Looked(memory)
     looked.learn(images)
     count, wrong = looked.violations(images, random.Random(17), 0.1)
@@ -171,6 +171,6 @@ def test_the_images_would_show_a_store_that_does_not_sync_its_commits(
 
 
 def sqlite_settings() -> tuple[str, ...]:
-    from postroom.store import sqlite
+    from postroom.store.sqlite import connection
 
-    return sqlite._SETTINGS
+    return connection.SETTINGS

@@ -14,7 +14,7 @@ from tests.faults.disk import Failing, Recorder, io_error, no_space, told
 import postroom
 from postroom.errors import CommitUnknown, PostroomError, StoreError
 from postroom.room import Postroom
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from postroom import faults
 from postroom.errors import RoomMissing
 from postroom.model.key import key_number
 from postroom.room import Postroom
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.migrations import MIGRATIONS
 
 from .here import evaluate_here

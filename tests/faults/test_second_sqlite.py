@@ -20,7 +20,7 @@ from postroom.limits import LOOK_SECONDS
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.store.files import guard
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 # What a user's program may do to the file beside the room: read it with the standard library, or copy it.
 MEDDLING = """

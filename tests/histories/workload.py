@@ -16,7 +16,7 @@ from tests.histories.record import Operation, Recorder, recorded
 import postroom
 from postroom.model.message import Draft
 from postroom.room import Postroom
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.transaction import Transaction
 
 TAKEN = ("t0", "t1", "t2")  # queues that are taken from
@@ -29,7 +29,7 @@ def kept(number: int) -> list[str]:
 
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["tests.histories.workload", "postroom.store.sqlite", "postroom.store.postgres"])
+_SERVER.set_forkserver_preload(["tests.histories.workload", "postroom.store.sqlite.store", "postroom.store.postgres"])
 
 
 @dataclass(frozen=True)

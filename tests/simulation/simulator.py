@@ -30,7 +30,7 @@ from postroom.queues import verbs
 from postroom.room import Postroom
 from postroom.store.files import guard
 from postroom.store.kernel.base import Waiter
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 CLIENTS, CALLS, KILLS = 4, 12, 6
 

@@ -14,7 +14,7 @@ from postroom.queues.verbs import Verbs
 from postroom.store import sqlite
 from postroom.store.kernel import receipts
 from postroom.store.kernel.messages import Messages
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 SLICE = range(40)
 

@@ -116,7 +116,7 @@ def test_kinds_of_fields_when_modified(room: Postroom) -> None:
     assert john.show(key).fields["Response"] is None
     assert [event.verb for event in room.trace(key)] == ["create", "modify", "modify", "modify", "modify"]
     store = room._network.store(john.node)
-    assert len(store.read(lambda tx: tx.transfers.editions(int(key.replace(".", ""))))) == 4
+    assert len(store.read(lambda tx: tx.messages.editions(int(key.replace(".", ""))))) == 4
 
 
 def test_copies_are_alike_but_for_their_keys(room: Postroom) -> None:

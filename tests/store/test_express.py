@@ -18,7 +18,7 @@ from postroom.model.message import Draft
 from postroom.room import Postroom
 from postroom.store.kernel.owner import process_token
 from postroom.store.kernel.queues import Hold
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 TABLES = ("queues", "messages", "journal", "departed", "outbox", "locks", "counters")
 

@@ -23,7 +23,7 @@ from postroom.errors import MessageCorrupt, PostroomError, StoreCorrupt
 from postroom.model.types import Field, MessageType
 from postroom.room import Postroom
 from postroom.store.proof.audit import check_lines
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 SENT = [f"message {number} é " + "x" * (number * 7 % 300) for number in range(40)]
 

@@ -30,7 +30,7 @@ from postroom.errors import (
 )
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_no_file_handles_left_is_a_typed_refusal(tmp_path: Path) -> None:
     script = """
 import os, resource, sys, postroom
 from postroom import PostroomError, open as open_room  # names come when they are asked for: now there are handles
-import apsw, postroom.store.sqlite
+import apsw, postroom.store.sqlite.store
 resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
 held = []
 try:

@@ -9,7 +9,7 @@ from postroom.limits import EXAMINED_MAX, GROWN_ROWS, SAMPLE_MESSAGES
 from postroom.model.key import key_text
 from postroom.store import file_of
 from postroom.store.files.rights import exposed
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS
 

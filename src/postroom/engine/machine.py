@@ -83,7 +83,7 @@ class Machine:
                 raise _held(source, "release")
         stored = tx.messages.find(token.message)
         assert stored is not None, "a state has found it"
-        tx.messages.move(stored, source, target, {"reason": reason} if reason else None)
+        tx.messages.move(stored, source, target, detail={"reason": reason} if reason else None)
 
 
 def _held(queue: Queue, verb: str) -> QueueHeld:

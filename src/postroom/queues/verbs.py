@@ -74,7 +74,7 @@ from postroom.queues.results import (
 from postroom.queues.returning import Deliver, Returns, Taken, is_main
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit, Batch, admit_nothing
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.owner import process_token
 from postroom.store.kernel.queues import CLOSED, MEND, Hold, Queue
 from postroom.store.kernel.transaction import Transaction

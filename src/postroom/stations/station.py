@@ -131,7 +131,7 @@ class Station:
         for said in bodies:
             check_text(said)
         made = [(key, edition.form.name, properties, said) for key, said in zip(keys, bodies, strict=True)]
-        filing.file(tx, queue, tx.transfers.create(queue, made, cause))
+        filing.file(tx, queue, tx.messages.create(queue, made, cause))
         tx.wake()
         return [key_text(key) for key in keys]
 
@@ -171,7 +171,7 @@ class Station:
         if not changed:
             return stored
         filing.unfile(tx, queue, [stored])
-        after = tx.transfers.edit(queue, stored, body, touched(stored.properties), {"fields": changed})
+        after = tx.messages.edit(queue, stored, body, touched(stored.properties), {"fields": changed})
         tx.tracking.leave(STATIONS, stored, queue.id, after.position, stays=True)
         filing.file(tx, queue, [after])
         tx.wake()

@@ -33,7 +33,7 @@ def open_store(
         from postroom.store.postgres import PostgresStore
 
         return PostgresStore(url, actor=actor, create=create, clock=clock)
-    from postroom.store.sqlite import SqliteStore
+    from postroom.store.sqlite.store import SqliteStore
 
     return SqliteStore(file, actor=actor, create=create, clock=clock, mapped=reads_much)
 
@@ -45,9 +45,9 @@ def schema_of(url: str) -> tuple[int, int]:
         from postroom.store import postgres
 
         return postgres.schema_of(url), len(MIGRATIONS)
-    from postroom.store import sqlite
+    from postroom.store.sqlite import connection
 
-    return sqlite.schema_of(file), len(MIGRATIONS)
+    return connection.schema_of(file), len(MIGRATIONS)
 
 
 def shown(url: str) -> str:

@@ -12,6 +12,7 @@ import re
 import select
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, LiteralString
@@ -34,11 +35,9 @@ from postroom.errors import (
 from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS, RETRY_SECONDS, SETTLE_SECONDS
 from postroom.model.moment import Clock, system_clock
 from postroom.store.kernel.base import Conflict, Progress, Store, Waiter
-from postroom.store.kernel.messages import DISCARD, MARK
 from postroom.store.kernel.session import About, Row, Session
-from postroom.store.kernel.slices import SPEND
+from postroom.store.kernel.statement import Statement, postgres_words
 from postroom.store.migrations import MIGRATIONS, for_postgres
-from postroom.store.upkeep.archives import REMOVE_DEPARTED
 from postroom.store.urls import pieces, public_url
 
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
@@ -90,40 +89,9 @@ _QUEUE_IDS = "SELECT id FROM queues"
 _GROUP = "SELECT count(*), coalesce(sum(position), 0)::bigint FROM messages WHERE queue = %s AND state = %s"
 _REBUILD = "REINDEX TABLE messages"
 
-_WORDS = {
-    "max/*scalar*/(": "greatest(",
-    "/*for update*/": "FOR NO KEY UPDATE",
-    "/*for share*/": "FOR SHARE",
-    "NOT INDEXED": "",
-    "json_valid(m.body)": "true",
-    "/*json*/": "::jsonb",
-    "m.key IN (SELECT value FROM json_each(%s))": "m.key IN (SELECT json_array_elements_text(%s::json)::bigint)",
-    "(SELECT value FROM json_each(%s))": "(SELECT json_array_elements_text(%s::json))",
-    "/*bytes*/": 'COLLATE "C"',
-}
-_adapted: dict[str, sql.SQL] = {}
-
 _BULK_ROWS = 8  # from so many rows on, one statement for all is quicker than one for each
 #: Such a statement over many rows is a COPY, which takes a tenth of the time.
 _PLAIN_INSERT = re.compile(r"\s*INSERT INTO (\w+)\s*\(([\w, ]+)\)\s*VALUES \(\?(?:, \?)*\)\s*$")
-#: What a step does to each of its messages, for all of them at once.
-_SETWISE: dict[str, LiteralString] = {
-    MARK: """
-        UPDATE messages m SET state = 0, position = v.position, last = NULL, processed = v.processed
-        FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS v (position, processed, key, queue)
-        WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
-    """,
-    DISCARD: """
-        DELETE FROM messages m USING unnest(%s::bigint[], %s::bigint[]) AS v (key, queue)
-        WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
-    """,
-    REMOVE_DEPARTED: "DELETE FROM departed d USING unnest(%s::bigint[]) AS v (key) WHERE d.key = v.key",
-    SPEND: """
-        INSERT INTO spent (message) SELECT m.key FROM messages m JOIN unnest(%s::bigint[]) AS v (key) ON m.key = v.key
-        WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
-        ON CONFLICT (message) DO NOTHING
-    """,
-}
 
 
 def _copy(into: re.Match[str]) -> sql.Composed:
@@ -133,14 +101,13 @@ def _copy(into: re.Match[str]) -> sql.Composed:
 
 
 def _adapt(statement: str) -> sql.SQL:
-    """A constant statement in PostgreSQL's words."""
-    found = _adapted.get(statement)
-    if found is None:
-        words = statement.replace("?", "%s")
-        for ours, theirs in _WORDS.items():
-            words = words.replace(ours, theirs)
-        found = _adapted[statement] = sql.SQL(words)
-    return found
+    """A constant statement as PostgreSQL's driver has it."""
+    return _with_marks(postgres_words(statement))
+
+
+@cache
+def _with_marks(words: str) -> sql.SQL:
+    return sql.SQL(words.replace("?", "%s"))
 
 
 def _misled(queue: int, state: int, count: int, places: int, found: int, found_places: int) -> str:
@@ -179,8 +146,8 @@ class PostgresSession(Session):
                 with cursor.copy(_copy(into)) as copy:
                     for row in rows:
                         copy.write_row(row)
-            elif statement in _SETWISE and len(rows) >= _BULK_ROWS:
-                cursor.execute(_SETWISE[statement], [list(column) for column in zip(*rows, strict=True)])
+            elif isinstance(statement, Statement) and statement.setwise and len(rows) >= _BULK_ROWS:
+                cursor.execute(_with_marks(statement.setwise), [list(column) for column in zip(*rows, strict=True)])
             else:
                 cursor.executemany(_adapt(statement), rows)
             return cursor.rowcount
@@ -190,21 +157,21 @@ class PostgresSession(Session):
             return []
         with self.connection.cursor() as cursor:
             cursor.executemany(_adapt(statement), values, returning=True)
-            found = [cursor.fetchall()]
+            answers = [cursor.fetchall()]
             while cursor.nextset():
-                found.append(cursor.fetchall())
-            return found
+                answers.append(cursor.fetchall())
+            return answers
 
     def append(self, statement: str, values: Sequence[Any]) -> int:
         # The number is drawn after the queue's row is locked, so within a queue numbers grow in the order of commits.
-        return int(self.connection.execute(_adapt(statement + " RETURNING seq"), values).fetchall()[0][0])
+        return int(self.connection.execute(_adapt(statement), values).fetchall()[0][0])
 
     def take_time(self) -> None:
         self.connection.execute(_READING)
 
     def about(self) -> About:
-        said = {row[0]: row[1] for row in self.connection.execute(_LASTING)}
-        return About("PostgreSQL", said.pop("server_version"), _version(self.connection), said)
+        settings = {row[0]: row[1] for row in self.connection.execute(_LASTING)}
+        return About("PostgreSQL", settings.pop("server_version"), _version(self.connection), settings)
 
     def damage(self) -> list[str]:
         """Whether the index that messages are taken by has what the table has; pg_amcheck on the server sees more."""

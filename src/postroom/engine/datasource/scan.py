@@ -13,7 +13,7 @@ from postroom.engine.datasource.frames import Frames
 from postroom.engine.datasource.options import STATES, Choice, Place, parts
 from postroom.limits import PAGE_ROWS
 from postroom.store.kernel.base import Store
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.scans import END, Found, Wanted

@@ -38,8 +38,8 @@ from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import Marks, properties
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Batch, Change, Put, Stale, Take
-from postroom.store.kernel.handling import New
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.handling import New, apply
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import MAILBOX, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.tracking import MAILBOXES
@@ -412,7 +412,7 @@ class _Handover:
             for stored in taken:
                 tx.tracking.leave(MAILBOXES, stored, source.id, tx.journal.newest())
         if self._new:
-            filing.file(tx, goal, tx.handling.apply(self._new))
+            filing.file(tx, goal, apply(tx, self._new))
             tx.wake()
         self._fates.bind(made, mail.take_back if goal.kind == MAILBOX else plainly)
 

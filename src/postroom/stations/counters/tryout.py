@@ -21,7 +21,7 @@ from postroom.stations.forms.reader import Office
 from postroom.stations.office import proposed_counters, proposed_forms
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.transaction import Transaction
 
 

@@ -90,7 +90,7 @@ def _replaced(network: Network, number: int) -> list[_Replaced]:
         def work(tx: Transaction, node: str = node) -> list[_Replaced]:
             return [
                 _Replaced(tx.journal.time_of(seq) or 0, node, seq, body, properties)
-                for seq, body, properties in tx.transfers.editions(number)
+                for seq, body, properties in tx.messages.editions(number)
             ]
 
         found += network.look(node, work)

@@ -20,7 +20,7 @@ from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import fetched, sent
 from postroom.store.kernel.base import Store
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import MAILBOX, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
@@ -76,7 +76,7 @@ def ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node: 
         return tx.transfers.noted(parcel, seen)
     target = queue_of(tx, mailbox(to), MAILBOX)
     tx.tracking.enter(MAILBOXES)
-    there = tx.transfers.move(stored, queue, target, SHIP, {"from": station, "to": to}, marks)
+    there = tx.messages.move(stored, queue, target, SHIP, {"from": station, "to": to}, marks)
     seen = tx.tracking.leave(STATIONS, stored, queue.id, there.position)
     tx.tracking.come(MAILBOXES, stored.key, seen)
     filing.file(tx, target, [stored])
@@ -123,7 +123,7 @@ def _get_one(tx: Transaction, box: Queue, stored: Stored, station: str, node: st
         return tx.transfers.noted(parcel, seen)
     target = queue_of(tx, database(station), STATION)
     tx.tracking.enter(STATIONS)
-    there = tx.transfers.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
+    there = tx.messages.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
     seen = tx.tracking.leave(MAILBOXES, stored, box.id, there.position)
     done = tx.tracking.come(STATIONS, stored.key, seen)
     tx.tracking.show(stored, station, seen, done, there.position)

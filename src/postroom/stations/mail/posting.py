@@ -45,7 +45,7 @@ def post(tx: Transaction, forms: Forms, target: Queue, draft: Draft, cause: int 
     said = json.loads(draft.properties)
     edition = forms.named(tx, draft.type or "")
     marks = properties(Marks(edition.version, said.get(WRITER), sphere=said.get("sphere")))
-    made = tx.transfers.create(target, [(key, edition.form.name, marks, body)], cause)
+    made = tx.messages.create(target, [(key, edition.form.name, marks, body)], cause)
     filing.file(tx, target, made)
     tx.wake()
     return key

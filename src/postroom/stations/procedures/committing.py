@@ -30,7 +30,7 @@ from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
 from postroom.stations.procedures.ties import FatesAfar, Ties, spheres_of
 from postroom.store.kernel.batch import Stale
-from postroom.store.kernel.handling import Move, New
+from postroom.store.kernel.handling import Move, New, apply
 from postroom.store.kernel.queues import MAILBOX, STATE, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
@@ -102,7 +102,7 @@ class _Step:
         self._lock()
         for look, working in self._sets:
             self._gather(look, working)
-        made = self._tx.handling.apply(self.changes)
+        made = apply(self._tx, self.changes)
         self._track(made)
         self._file(made)
         self._after(made)
@@ -451,7 +451,7 @@ def tell(
     given = {"Procedure": procedure, "Code": code, "Description": why[:2_000], "Messages": keys}
     body = created(form, given, key, station, tx.now)
     about = (key, ERROR.name, properties(Marks(form.version, None, depth)), body)
-    made = tx.transfers.create(queue, [about], key_number(keys[0]))
+    made = tx.messages.create(queue, [about], key_number(keys[0]))
     filing.file(tx, queue, made)
     tx.dossiers.add(queue, DOSSIER, key)
     tx.wake()

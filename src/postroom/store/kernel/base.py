@@ -78,31 +78,21 @@ class Store(ABC):
 
     def transact(self, label: str, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` and commit what it did, all or nothing; run it again if another transaction was in the way."""
-        return _prepared(partial(self._retried, label, work))
+        return _prepared(partial(self._retried, partial(self._once, label, work)))
 
-    def _retried(self, label: str, work: Callable[[Transaction], T]) -> T:
+    def _retried(self, once: Callable[[], T]) -> T:
         with self._mutex:
             for _ in range(CONFLICT_RETRIES_MAX):
                 with self._entered():
                     try:
-                        return self._once(label, work)
+                        return once()
                     except Conflict as conflict:
                         why = str(conflict)
             raise StoreBusy(seconds=BUSY_SECONDS, why=why)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` on one unchanging picture of the store; it must not write."""
-        return _prepared(partial(self._read, work))
-
-    def _read(self, work: Callable[[Transaction], T]) -> T:
-        with self._mutex:
-            for _ in range(CONFLICT_RETRIES_MAX):
-                with self._entered():
-                    try:
-                        return self._read_once(work)
-                    except Conflict as conflict:
-                        why = str(conflict)
-            raise StoreBusy(seconds=BUSY_SECONDS, why=why)
+        return _prepared(partial(self._retried, partial(self._read_once, work)))
 
     def _read_once(self, work: Callable[[Transaction], T]) -> T:
         try:

@@ -10,18 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from postroom.errors import StoreCorrupt
 from postroom.model.message import IN_SPHERE, Draft, Stored, message_hash
-from postroom.store.kernel.journal import APPEND_NUMBERED, numbered
-from postroom.store.kernel.messages import DEPART, DISCARD, INSERT, INSERT_PASSED, MARK
+from postroom.store.kernel.journal import numbered
 from postroom.store.kernel.queues import UNLOCK, Keep, Queue
+from postroom.store.kernel.session import Row
 from postroom.store.kernel.slices import Member
 from postroom.store.kernel.timers import ECHO
-
-if TYPE_CHECKING:
-    from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transaction import Transaction
 
 
 class Stale(Exception):
@@ -65,7 +63,7 @@ Change = Take | Put | Reset
 
 
 #: Lets messages into a queue with admission: they get what it works out for them, or none is let in.
-Admit = Callable[["Transaction", Queue, Sequence[Draft]], Sequence[Put]]
+Admit = Callable[[Transaction, Queue, Sequence[Draft]], Sequence[Put]]
 
 
 def admit_nothing(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
@@ -88,11 +86,12 @@ class Batch:
         self._numbers: Iterator[int] = iter(())
         self.span = (0, 0)  # the first and the last number that were reserved
         self._keys: Sequence[int] = ()
-        self._journal: list[tuple[Any, ...]] = []
+        self._journal: list[Row] = []
         self._taken: defaultdict[int, list[Stored]] = defaultdict(list)
-        self._marked: list[tuple[Any, ...]] = []
-        self._discarded: list[tuple[Any, ...]] = []
-        self._puts: list[tuple[Any, ...]] = []
+        self._marked: list[Row] = []
+        self._discarded: list[Row] = []
+        self._departed: list[Row] = []
+        self._puts: list[Row] = []
         self._queues: dict[int, Queue] = {}
         self._fresh: defaultdict[tuple[int, str], list[Member]] = defaultdict(list)
         self._entries: list[Member] = []
@@ -168,27 +167,25 @@ class Batch:
                 self._held.append(key)
         else:
             self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, None, self._actor))
-            self._discarded.append((key, id, seq, stored.cause, stored.type))
+            self._discarded.append((key, id))
+            self._departed.append((key, seq, stored.cause, stored.type))
 
     def reset(self, slicing: int, value: str, name: str, actor: str) -> None:
-        said = json.dumps({"slicing": name, "slicekey": value}, ensure_ascii=False)
-        self._journal.append(numbered(next(self._numbers), self._now, "reset", None, None, None, None, actor, said))
+        detail = json.dumps({"slicing": name, "slicekey": value}, ensure_ascii=False)
+        self._journal.append(numbered(next(self._numbers), self._now, "reset", None, None, None, None, actor, detail))
         self._fresh.pop((slicing, value), None)
         self._resets.append((slicing, value))
 
     def finish(self, snapshot: int) -> None:
-        session, slices = self._session, self._tx.slices
+        messages, slices = self._tx.messages, self._tx.slices
         for id, taken in self._taken.items():
             queue = self._queues[id]
             self._tx.counts.depart(queue, max([stored.number for stored in taken]), len(taken), kept=bool(queue.keep))
             if queue.lock_message is not None and any(stored.key == queue.lock_message for stored in taken):
-                session.run(UNLOCK, (id,))  # of someone who has ended: nothing is left to be read
-        if self._marked and session.many(MARK, self._marked) != len(self._marked):
+                self._session.run(UNLOCK, (id,))  # of someone who has ended: nothing is left to be read
+        if not messages.mark(self._marked) or not messages.discard(self._discarded):
             raise Stale
-        if self._discarded:
-            if session.many(DISCARD, [each[:2] for each in self._discarded]) != len(self._discarded):
-                raise Stale
-            session.many(DEPART, [(key, *rest) for key, _, *rest in self._discarded])
+        messages.depart(self._departed)
         self._insert()
         for slicing, value in dict.fromkeys(self._resets):
             slices.reset(slicing, value, snapshot)
@@ -205,45 +202,32 @@ class Batch:
         now, keyed = self._now, list(zip(self._keys, self._puts, strict=True))
         arrived = Counter([put[1] for put in self._puts])
         numbers = {id: count(self._tx.counts.arrive(self._queues[id], some)) for id, some in arrived.items()}
-        messages = [
-            (
-                key,
-                id,
-                seq,
-                next(numbers[id]),
-                now,
-                body,
-                form,
-                type,
-                properties,
-                message_hash(key, now, cause, body, form, type, properties),
-                cause,
-            )
-            for key, (seq, id, body, form, type, properties, cause, _) in keyed
-        ]
-        if self._passed:
-            messages = self._insert_passed(messages)
-        self._session.many(INSERT, messages)
+        rows: list[Row] = []
+        for key, (seq, id, body, form, type, properties, cause, _) in keyed:
+            hash = message_hash(key, now, cause, body, form, type, properties)
+            rows.append((key, id, seq, next(numbers[id]), now, body, form, type, properties, hash, cause))
+        self._tx.messages.insert(self._insert_passed(rows) if self._passed else rows)
         self._journal += [numbered(put[0], now, "put", key, None, None, put[1], put[7]) for key, put in keyed]
         self._journal.sort(key=_seq)
-        self._session.many(APPEND_NUMBERED, self._journal)
+        self._tx.journal.add_lines(self._journal)
 
-    def _insert_passed(self, messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    def _insert_passed(self, rows: list[Row]) -> list[Row]:
         """Write the messages that are processed already; answers with the others."""
-        rows, gone = [], []
+        kept: list[Row] = []
+        gone: list[Row] = []
         for place, taken in self._passed.items():
-            key, id, seq, number, now, *rest = messages[place]
+            key, id, seq, number, now, *rest = rows[place]
             queue = self._queues[id]
             if queue.keep:
-                rows.append((key, id, taken, number, now, *rest, now))
+                kept.append((key, id, taken, number, now, *rest, now))
             else:
                 gone.append((key, taken, self._puts[place][6], self._puts[place][4]))
             self._tx.counts.depart(queue, number, kept=bool(queue.keep))
             target = id if queue.keep else None
             self._journal.append(numbered(taken, now, "take", key, seq, id, target, self._puts[place][7]))
-        self._session.many(INSERT_PASSED, rows)
-        self._session.many(DEPART, gone)
-        return [message for place, message in enumerate(messages) if place not in self._passed]
+        self._tx.messages.insert_processed(kept)
+        self._tx.messages.depart(gone)
+        return [row for place, row in enumerate(rows) if place not in self._passed]
 
 
 _seq = itemgetter(0)

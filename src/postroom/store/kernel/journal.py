@@ -8,9 +8,10 @@ Every line carries a digest of what it says: a changed one is noticed by whoever
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -19,26 +20,29 @@ from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.model.place import place_of
 from postroom.store.kernel.columns import JOURNAL, LINE
+from postroom.store.kernel.message_rows import MessageRows
 from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.statement import Statement
 from postroom.store.upkeep.archives import Archives
 
-#: For many lines whose numbers were reserved, each made by ``numbered``.
-APPEND_NUMBERED = """
+_APPEND_NUMBERED = """
 INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_APPEND = """
-INSERT INTO journal (at, verb, message, prior, source, target, actor, detail, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_ARRIVED = """
-INSERT INTO journal (seq, at, verb, message, target, actor, digest)
-SELECT position, ?, ?, key, queue, ?, substr(?, 8 * (position - ?) + 1, 8) FROM messages
-WHERE queue = ? AND state = 1 AND position >= ?
-"""
+APPEND = (
+    "INSERT INTO journal (at, verb, message, prior, source, target, actor, detail, digest) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+) + Statement("", " RETURNING seq")
+# For a database that numbers without gaps.
+_ARRIVED = Statement(
+    """
+    INSERT INTO journal (seq, at, verb, message, target, actor, digest)
+    SELECT position, ?, ?, key, queue, ?, substr(?, 8 * (position - ?) + 1, 8) FROM messages
+    WHERE queue = ? AND state = 1 AND position >= ?
+    """,
+    "",
+)
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal"
-_LAST_OF = "SELECT coalesce(last, position) FROM messages WHERE key = ?"
-_LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
-_SET_LAST = "UPDATE messages SET last = ? WHERE key = ?"
 _SELECT = """
 SELECT j.seq, j.at, j.verb, j.message, j.prior, j.source, j.target, j.detail, j.actor, j.digest, s.name, t.name
 FROM journal j LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
@@ -68,8 +72,8 @@ _ACTOR_OF = "SELECT actor FROM journal WHERE seq = ?"
 _ONE = _SELECT + "WHERE j.seq = ?"
 _AFTER = _SELECT + "WHERE j.seq > ? ORDER BY j.seq LIMIT ?"
 _TAIL = _SELECT + "ORDER BY j.seq DESC LIMIT ?"
-_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants
-_ALL_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608  # constants alone
+_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+_ALL_LINES = "SELECT " + LINE + " FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
 _PRIOR = JOURNAL.index("prior")
 # Lines of a room that came from PostgreSQL have gaps, and so have those before the line that heartbeats gave way to.
 _GAPS = "SELECT coalesce(max(value), 0) FROM counters WHERE name IN ('beats', 'gaps')"
@@ -110,6 +114,9 @@ class Line(NamedTuple):
             return False
 
 
+_line: Callable[[Row], Line] = partial(tuple.__new__, Line)  # the constructor's half cost counts here
+
+
 def line_digest(
     at: int,
     verb: str,
@@ -147,7 +154,7 @@ def numbered(
     actor: str,
     detail: str | None = None,
 ) -> Row:
-    """The values of one line for ``APPEND_NUMBERED``."""
+    """The values of one line whose number was reserved, for ``add_lines``."""
     digest = line_digest(at, verb, message, prior, source, target, actor, detail)
     return (seq, at, verb, message, prior, source, target, actor, detail, digest)
 
@@ -193,6 +200,7 @@ class Commit(NamedTuple):
 class Journal:
     def __init__(self, session: Session, actor: str) -> None:
         self._session = session
+        self._rows = MessageRows(session)
         self.archives = Archives(session)  # where its older lines are
         self.actor = actor  # whoever acts; a rule or a station may stand in for the room's user
 
@@ -210,7 +218,7 @@ class Journal:
         session = self._session
         said = None if detail is None else self.spoken(detail)
         about = (session.now, verb, message, prior, source, target, self.actor, said)
-        return session.append(_APPEND, (*about, line_digest(*about)))
+        return session.append(APPEND, (*about, line_digest(*about)))
 
     @staticmethod
     def spoken(detail: Mapping[str, Any]) -> str:
@@ -219,9 +227,9 @@ class Journal:
 
     def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
         """An event that leaves the message where it is; one of ``NOTES``."""
-        prior = self._last_number(message)
+        prior = self._rows.last_line(message)
         seq = self.add(verb, message=message, prior=prior, source=queue, target=queue, detail=detail)
-        self._session.run(_SET_LAST, (seq, message))
+        self._rows.set_last_line(message, seq)
 
     def add_arrivals(self, verb: str, numbers: Sequence[int], keys: Sequence[int], target: int) -> None:
         """One event for each of many new messages, which are at the end of a queue by the numbers reserved for them."""
@@ -229,21 +237,20 @@ class Journal:
         at = session.now
         alike = f"\0None\0{at}\0{verb}\0None\0{target}\0{actor}\0None"  # they differ in the message alone
         digests = [blake2b(f"{key}{alike}".encode(), digest_size=8).digest() for key in keys]
-        if (
-            session.numbers_without_gaps
-        ):  # then the rows themselves are the lines, and their places those of the digests
+        if session.numbers_without_gaps:  # the rows themselves are the lines, and their places those of the digests
             first = numbers[0]
             session.run(_ARRIVED, (at, verb, actor, b"".join(digests), first, target, first))
             return
         lines = zip(numbers, keys, digests, strict=False)
-        session.many(
-            APPEND_NUMBERED,
-            [(seq, at, verb, key, None, None, target, actor, None, digest) for seq, key, digest in lines],
-        )
+        self.add_lines([(seq, at, verb, key, None, None, target, actor, None, digest) for seq, key, digest in lines])
+
+    def add_lines(self, lines: list[Row]) -> None:
+        """Lines whose numbers were reserved, each as ``numbered`` makes it."""
+        self._session.many(_APPEND_NUMBERED, lines)
 
     def trace(self, message: int) -> list[Event]:
         """Everything that happened to one message, oldest first; what was archived is read there."""
-        last = self._last_number(message)
+        last = self._rows.last_line(message)
         rows = [] if last is None else self._session.rows(_CHAIN, (last,))
         behind = rows[0][_PRIOR] if rows else last  # the line before those that are here
         if rows and behind is None:
@@ -263,16 +270,12 @@ class Journal:
         return sum(event.verb == "reserve" for event in self.trace(message))
 
     def last(self, message: int) -> Event | None:
-        last = self._last_number(message)
+        last = self._rows.last_line(message)
         row = None if last is None else self._session.row(_ONE, (last,))
         if row is not None:
             return _event(row)
         archived = self._archived(message) if self.archives.end() else []
         return archived[-1] if archived else None
-
-    def _last_number(self, message: int) -> int | None:
-        row = self._session.row(_LAST_OF, (message,)) or self._session.row(_LAST_OF_DEPARTED, (message,))
-        return None if row is None else row[0]
 
     def is_first(self, seq: int) -> bool:
         """Whether a line is the first of its message: one that stands there by it has never been elsewhere."""
@@ -280,8 +283,7 @@ class Journal:
 
     def source_of(self, seq: int) -> int | None:
         """The queue that a message came from, by the number of the line; None if it was new."""
-        row = self._session.row(_SOURCE_OF, (seq,))
-        return None if row is None else row[0]
+        return self._session.value(_SOURCE_OF, (seq,))
 
     def time_of(self, seq: int) -> int | None:
         """When an event was, by its number; of one that was archived, when it was at the latest."""
@@ -295,8 +297,7 @@ class Journal:
 
     def newest(self) -> int:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""
-        row = self._session.row(_NEWEST)
-        return 0 if row is None else int(row[0])
+        return self._session.number(_NEWEST)
 
     def steps(self, since: int) -> list[Commit]:
         """What the engine has committed behind a number, oldest first."""
@@ -307,10 +308,7 @@ class Journal:
 
     def lines(self) -> Iterator[Line]:
         """The whole journal as it is written, but for what was archived."""
-        after = 0
-        while page := self._session.rows(_ALL_LINES, (after, JOURNAL_PAGE_ROWS)):
-            yield from (tuple.__new__(Line, row) for row in page)
-            after = page[-1][0]
+        return map(_line, self._session.pages(_ALL_LINES, JOURNAL_PAGE_ROWS))
 
     def gapless(self) -> int | None:
         """The number behind which each line has the one after that of the line before; None if the store skips some."""

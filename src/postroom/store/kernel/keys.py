@@ -59,9 +59,7 @@ class Keys:
                 if left[0] < count:
                     raise KeysExhausted(count=count)
                 size = min(size, left[0])
-            row = self._session.row(_RESERVE, (size,))
-            assert row is not None
-            self._stop = row[0]
+            self._stop = self._session.number(_RESERVE, (size,))
             first = self._stop - size
             self._block = min(self._block * 2, KEY_RESERVE_MAX)
             self._fresh = True
@@ -72,9 +70,7 @@ class Keys:
 
     def give_block(self) -> int:
         """The head of a block of keys that this store will not use: ``00004`` of ``00004.00001`` and so on."""
-        row = self._session.row(_BLOCK, (KEY_TAIL, KEY_TAIL))
-        assert row is not None
-        return int(row[0]) // KEY_TAIL - 1
+        return self._session.number(_BLOCK, (KEY_TAIL, KEY_TAIL)) // KEY_TAIL - 1
 
     def use_block(self, head: int, needed: int = KEY_TAIL) -> None:
         """Give out the keys of a block from now on, and no others; unless someone has seen to it already."""

@@ -13,8 +13,9 @@ from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.store.kernel.journal import Journal
 from postroom.store.kernel.owner import described, is_alive
 from postroom.store.kernel.session import Session
+from postroom.store.kernel.statement import FOR_UPDATE
 
-_FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ? /*for update*/"
+_FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ?" + FOR_UPDATE
 _INSERT = "INSERT INTO leases (name, owner, fence, expires) VALUES (?, ?, 1, ?) ON CONFLICT (name) DO NOTHING"
 _FOLLOW = """
 INSERT INTO leases (name, owner, fence, expires) VALUES (?, 'control', ?, 0)

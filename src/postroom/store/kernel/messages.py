@@ -1,112 +1,68 @@
-"""Messages in their places: put, take, move, read. Each is one row, one journal entry and one change of counts."""
+"""Messages in their places: put, take, move, edit, remove. Each is a row, a line of the journal, a change of counts.
+
+Many at once, in a given order, are a batch (``batch.py``, ``handling.py``).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 from itertools import count
 from typing import Any
 
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored, message_hash, message_hashes
-from postroom.store.kernel.columns import STORED
+from postroom.store.kernel import message_rows as rows
 from postroom.store.kernel.counts import Counts
-from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.journal import RETURN, Journal
 from postroom.store.kernel.keys import Keys
+from postroom.store.kernel.message_rows import STORED, MessageRows, State, arrived, check_one, new_row, record
 from postroom.store.kernel.queues import MEND, UNLOCK, Keep, Queue
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.session import Session
 from postroom.store.kernel.slices import Slices
+from postroom.store.kernel.statement import NUMBERS
 
-
-class State(IntEnum):
-    """In the order of the index: the newest processed message lies beside the oldest unprocessed one.
-
-    So taking a message changes one page of the index and not two.
-    """
-
-    PROCESSED = 0
-    UNPROCESSED = 1
-    SET_ASIDE = 2  # no longer matches its hash: kept for inspection, never delivered
-    RESERVED = -1  # taken by someone who may yet give it back: it keeps its place, and nobody else gets it
-
-
-INSERT = """
-INSERT INTO messages (key, queue, position, number, created, body, format, type, properties, hash, cause)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-INSERT_PASSED = """
-INSERT INTO messages
-    (key, queue, position, number, created, body, format, type, properties, hash, cause, processed, state)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
-"""
-_COLUMNS = "SELECT " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
 # The index leads to the key, and the row itself says where it is and in which state: so a damaged index is noticed.
 _HEAD = (
-    "SELECT m.queue, m.state, "  # noqa: S608  # constants alone
-    + STORED
-    + """
+    f"SELECT {STORED}, m.queue, m.state"
+    """
 FROM messages m JOIN queues q ON q.id = m.queue
 WHERE m.key = (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 ORDER BY i.position LIMIT 1)
 """
 )
-_IS_SET_ASIDE = "SELECT 1 FROM messages WHERE key = ? AND state = 2"
+_IS_IN_STATE = "SELECT 1 FROM messages WHERE key = ? AND state = ?"
 _ANY = "SELECT key FROM messages LIMIT 1"
-_FIND = _COLUMNS + "WHERE m.key = ?"
-_FIND_MANY = _COLUMNS + "WHERE m.key IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
-_PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
+_FROM = "FROM messages m JOIN queues q ON q.id = m.queue "
+_SELECT = f"SELECT {STORED} {_FROM}"  # constants alone
+_FIND = _SELECT + "WHERE m.key = ?"
+_FIND_MANY = _SELECT + "WHERE m.key IN " + NUMBERS
+_PAGE = _SELECT + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
 _POSITIONS = """
 SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?
 """
-_BETWEEN = _COLUMNS + "WHERE m.queue = ? AND m.state = 1 AND m.position > ? AND m.position <= ? ORDER BY m.position"
-_OUTLINES = """
-SELECT m.key, q.name, m.created, m.processed, m.type, m.format, '', m.hash, m.properties, m.cause, m.position,
-       m.number, coalesce(m.last, m.position), octet_length(m.body)
-FROM messages m JOIN queues q ON q.id = m.queue
-WHERE m.queue = ? AND m.state = 1 AND m.position > ? AND m.position <= ? ORDER BY m.position
-"""
-_NEXT_OF = _COLUMNS + "WHERE q.name = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?"
-MARK = """
-UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = 1
-"""
-DISCARD = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = 1"
-DEPART = "INSERT INTO departed (key, last, cause, type) VALUES (?, ?, ?, ?)"
-_SET_ASIDE = "UPDATE messages SET state = 2, position = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1"
-_RESERVE = "UPDATE messages SET state = -1, last = ?, processed = ? WHERE key = ? AND queue = ? AND state = 1"
-_GIVE_BACK = "UPDATE messages SET state = 1, last = ?, processed = NULL WHERE key = ? AND queue = ? AND state = -1"
-_IS_RESERVED = "SELECT 1 FROM messages WHERE key = ? AND state = -1"
-_MARK_RESERVED = """
-UPDATE messages SET state = 0, position = ?, last = NULL, processed = ? WHERE key = ? AND queue = ? AND state = -1
-"""
-_DISCARD_RESERVED = "DELETE FROM messages WHERE key = ? AND queue = ? AND state = -1"
-_MOVE = """
-UPDATE messages SET queue = ?, state = 1, position = ?, number = ?, last = NULL, processed = NULL
-WHERE key = ? AND queue = ? AND state = 1
-"""
-_DEPART_PROCESSED = """
-INSERT INTO departed (key, last, cause, type)
-SELECT key, coalesce(last, position), cause, type FROM messages WHERE queue = ? AND state = 0
-"""
-_PURGE = "DELETE FROM messages WHERE queue = ? AND state = 0"
+_SPAN = "WHERE m.queue = ? AND m.state = 1 AND m.position > ? AND m.position <= ? ORDER BY m.position"
+_BETWEEN = _SELECT + _SPAN
+_OUTLINES = f"SELECT {rows.OUTLINE}, octet_length(m.body) {_FROM}{_SPAN}"  # constants alone
+_NEXT_OF = _SELECT + "WHERE q.name = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?"
 
 
-class Messages:
+class Messages(MessageRows):
     def __init__(self, session: Session, journal: Journal, keys: Keys, counts: Counts, slices: Slices) -> None:
-        self._session = session
+        super().__init__(session)
         self._journal = journal
         self._keys = keys
         self._counts = counts
         self._slices = slices
 
-    # --- moving ---
+    # --- put ---
 
     def put(self, queue: Queue, draft: Draft, cause: int | None = None, detail: Mapping[str, Any] | None = None) -> int:
         """Store one new message at the end of a queue; answers with its key's number."""
         key, now, number = self._keys.next(), self._session.now, self._counts.arrive(queue, 1)
         position = self._journal.add("put", message=key, target=queue.id, detail=detail)
         hash = message_hash(key, now, cause, *draft)
-        self._session.run(INSERT, (key, queue.id, position, number, now, *draft, hash, cause))
+        self._session.run(rows.INSERT, (key, queue.id, position, number, now, *draft, hash, cause))
         return key
 
     def put_many(self, queue: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
@@ -117,40 +73,79 @@ class Messages:
         positions = self._session.journal_numbers(len(drafts))
         now, id = self._session.now, queue.id
         hashes = message_hashes(keys, now, cause, drafts)
-        self._session.many(
-            INSERT,
-            (
-                (key, id, position, number, now, body, form, type, properties, hash, cause)
-                for key, position, number, (body, form, type, properties), hash in zip(
-                    keys, positions, numbers, drafts, hashes, strict=False
-                )
-            ),
+        self.insert(
+            (key, id, position, number, now, body, form, type, properties, hash, cause)
+            for key, position, number, (body, form, type, properties), hash in zip(
+                keys, positions, numbers, drafts, hashes, strict=False
+            )
         )
         self._journal.add_arrivals("put", positions, keys, id)
         return keys
 
+    def create(
+        self, queue: Queue, messages: Sequence[tuple[int, str, str, str]], cause: int | None = None
+    ) -> list[Stored]:
+        """New messages of a station: key, type, properties and body of each."""
+        if not messages:
+            return []
+        positions, first = self._session.journal_numbers(len(messages)), self._counts.arrive(queue, len(messages))
+        now, name = self._session.now, queue.name
+        made = [
+            arrived(key, name, now, (body, "json", type, properties), cause, seq, number)
+            for seq, number, (key, type, properties, body) in zip(positions, count(first), messages, strict=False)
+        ]
+        self.insert([new_row(queue.id, stored) for stored in made])
+        self._journal.add_arrivals("create", positions, [stored.key for stored in made], queue.id)
+        return made
+
+    def put_foreign(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any]) -> Stored:
+        """Take in a message of another store, which may have been here before."""
+        if not stored.sound:
+            raise StoreCorrupt(why=f"message {key_text(stored.key)} does not match its hash")
+        gone = self._session.row(rows.LAST_OF_DEPARTED, (stored.key,))
+        self._session.run(rows.RETURN, (stored.key,))
+        prior = None if gone is None else gone[0]
+        seq = self._journal.add(verb, message=stored.key, prior=prior, target=queue.id, detail=detail)
+        here = stored._replace(queue=queue.name, position=seq, number=self._counts.arrive(queue, 1), last=seq)
+        self._session.run(rows.INSERT, new_row(queue.id, here))
+        return here
+
+    # --- take ---
+
     def take(self, queue: Queue, stored: Stored) -> None:
         """Mark the message processed, or discard it where the queue keeps no processed ones."""
-        if queue.keep:
-            position = self._journal.add(
-                "take", message=stored.key, prior=stored.last, source=queue.id, target=queue.id
-            )
-            changed = self._session.run(MARK, (position, self._session.now, stored.key, queue.id))
-            if queue.keep == Keep.SLICED:
-                self._slices.spend([stored.key])
+        if not queue.keep:
+            self.let_go(queue, stored, "take")
+            return
+        line = self._line("take", stored, queue, queue)
+        check_one(self._session.run(rows.MARK, (line, self._session.now, stored.key, queue.id)), stored)
+        if queue.keep == Keep.SLICED:
+            self._slices.spend([stored.key])
+        self._counts.depart(queue, stored.number, kept=True)
+
+    def untake(self, queue: Queue, stored: Stored, why: str) -> bool:
+        """Put a message that was taken into its place again, as it was before; False if it is not among the taken."""
+        key = stored.key
+        kept = self._session.row(rows.LAST_OF_PROCESSED, (key, queue.id))
+        prior = kept or self._session.row(rows.LAST_OF_DEPARTED, (key,))
+        if prior is None:
+            return False
+        detail = {"position": stored.position, "number": stored.number, "why": why}
+        source = queue.id if kept else None
+        seq = self._journal.add(RETURN, message=key, prior=prior[0], source=source, target=queue.id, detail=detail)
+        if kept:
+            self._session.run(rows.UNTAKE, (stored.position, stored.number, seq, key, queue.id))
+            self._slices.unspend(key)
         else:
-            last = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id)
-            self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
-            changed = self._session.run(DISCARD, (stored.key, queue.id))
-        check_one(changed, stored)
-        self._counts.depart(queue, stored.number, kept=bool(queue.keep))
+            self._session.run(rows.RETURN, (key,))
+            self._session.run(rows.INSERT_BACK, (*new_row(queue.id, stored), seq))
+        self._counts.depart(queue, stored.number, -1, kept=bool(kept))
+        return True
 
     def reserve(self, queue: Queue, stored: Stored, detail: Mapping[str, Any] | None = None) -> None:
         """Take a message for someone who may give it back: nobody else gets it, and it keeps its key and its place."""
-        last = self._journal.add(
-            "reserve", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
-        )
-        check_one(self._session.run(_RESERVE, (last, self._session.now, stored.key, queue.id)), stored)
+        line = self._line("reserve", stored, queue, queue, detail)
+        check_one(self._session.run(rows.RESERVE, (line, self._session.now, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
 
     def give_back(self, queue: Queue, stored: Stored) -> None:
@@ -158,70 +153,99 @@ class Messages:
 
         The journal counts how often it was given out.
         """
-        detail = {"attempts": self._journal.attempts(stored.key)}
-        last = self._journal.add(
-            "give-back", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
-        )
-        check_one(self._session.run(_GIVE_BACK, (last, stored.key, queue.id)), stored)
+        line = self._line("give-back", stored, queue, queue, {"attempts": self._journal.attempts(stored.key)})
+        check_one(self._session.run(rows.GIVE_BACK, (line, stored.key, queue.id)), stored)
         self._counts.come_back(queue)
 
     def take_reserved(self, queue: Queue, stored: Stored) -> None:
         """A reserved message will not be given back: it is processed, or discarded where the queue keeps none."""
-        target = queue.id if queue.keep else None
-        seq = self._journal.add("take", message=stored.key, prior=stored.last, source=queue.id, target=target)
+        line = self._line("take", stored, queue, queue if queue.keep else None)
         if queue.keep:
-            changed = self._session.run(_MARK_RESERVED, (seq, self._session.now, stored.key, queue.id))
+            changed = self._session.run(rows.MARK_RESERVED, (line, self._session.now, stored.key, queue.id))
             if queue.keep == Keep.SLICED:
                 self._slices.spend([stored.key])
             self._counts.keep(queue)
         else:
-            self._session.run(DEPART, (stored.key, seq, stored.cause, stored.type))
-            changed = self._session.run(_DISCARD_RESERVED, (stored.key, queue.id))
+            self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
+            changed = self._session.run(rows.DISCARD_RESERVED, (stored.key, queue.id))
         check_one(changed, stored)
-
-    def is_reserved(self, key: int) -> bool:
-        return self._session.row(_IS_RESERVED, (key,)) is not None
-
-    def move(
-        self, stored: Stored, source: Queue, target: Queue, detail: Mapping[str, Any] | None = None, verb: str = "move"
-    ) -> None:
-        """Take an unprocessed message out of one queue and append it to another, in one step."""
-        position = self._journal.add(
-            verb, message=stored.key, prior=stored.last, source=source.id, target=target.id, detail=detail
-        )
-        number = self._counts.arrive(target, 1)
-        changed = self._session.run(_MOVE, (target.id, position, number, stored.key, source.id))
-        check_one(changed, stored)
-        self._counts.depart(source, stored.number, kept=False)
-
-    def remove(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
-        """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
-        last = self._journal.add(verb, message=stored.key, prior=stored.last, source=queue.id, detail=detail)
-        self._session.run(DEPART, (stored.key, last, stored.cause, stored.type))
-        changed = self._session.run(DISCARD, (stored.key, queue.id))
-        check_one(changed, stored)
-        if queue.lock_message == stored.key:  # of someone who has ended: nothing is left to be read
-            self._session.run(UNLOCK, (queue.id,))
-        self._slices.forget(stored.key)
-        self._counts.depart(queue, stored.number, kept=False)
 
     def set_aside(self, queue: Queue, stored: Stored) -> None:
         """Keep a damaged message out of every receiver's way, without losing what is left of it."""
-        position = self._journal.add(
-            "set-aside", message=stored.key, prior=stored.last, source=queue.id, target=queue.id
-        )
-        changed = self._session.run(_SET_ASIDE, (position, stored.key, queue.id))
-        check_one(changed, stored)
+        line = self._line("set-aside", stored, queue, queue)
+        check_one(self._session.run(rows.SET_ASIDE, (line, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
+
+    # --- move and edit ---
+
+    def move(
+        self,
+        stored: Stored,
+        source: Queue,
+        target: Queue,
+        verb: str = "move",
+        detail: Mapping[str, Any] | None = None,
+        properties: str | None = None,
+    ) -> Stored:
+        """Take an unprocessed message out of one queue and append it to another, with other properties perhaps.
+
+        Answers with the message as it is there.
+        """
+        if properties is not None and properties != stored.properties:
+            said = (stored.created, stored.cause, stored.body, stored.format, stored.type, properties)
+            stored = stored._replace(properties=properties, hash=message_hash(stored.key, *said))
+        seq = self._line(verb, stored, source, target, detail)
+        number = self._counts.arrive(target, 1)
+        values = (target.id, seq, number, stored.properties, stored.hash, stored.key, source.id)
+        check_one(self._session.run(rows.MOVE, values), stored)
+        self._counts.depart(source, stored.number, kept=False)
+        return stored._replace(queue=target.name, position=seq, number=number, last=seq)
+
+    def edit(self, queue: Queue, stored: Stored, body: str, properties: str, detail: Mapping[str, Any]) -> Stored:
+        """A new edition of a message under its key; the one before is kept beside it."""
+        seq = self._line("modify", stored, queue, queue, detail)
+        hash = message_hash(stored.key, stored.created, stored.cause, body, stored.format, stored.type, properties)
+        number = self._counts.arrive(queue, 1)  # the newest of a queue has the highest number, so this one is new
+        values = (queue.id, seq, number, body, properties, hash, stored.key, queue.id, stored.position)
+        check_one(self._session.run(rows.REWRITE, values), stored)
+        self._counts.depart(queue, stored.number, kept=False)
+        self._session.run(rows.KEEP_EDITION, (stored.key, seq, stored.body, stored.properties))
+        return stored._replace(body=body, properties=properties, hash=hash, position=seq, number=number, last=seq)
+
+    # --- remove ---
+
+    def remove(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
+        """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
+        self.let_go(queue, stored, verb, detail)
+        if queue.lock_message == stored.key:  # of someone who has ended: nothing is left to be read
+            self._session.run(UNLOCK, (queue.id,))
+        self._slices.forget(stored.key)
 
     def purge_processed(self, queue: Queue) -> int:
         """Free the space of a queue's processed messages; the journal still answers trace."""
-        self._session.run(_DEPART_PROCESSED, (queue.id,))
-        gone = self._session.run(_PURGE, (queue.id,))
+        self._session.run(rows.DEPART_PROCESSED, (queue.id,))
+        gone = self._session.run(rows.PURGE, (queue.id,))
         if gone:
             self._journal.add("purge", source=queue.id, detail={"messages": gone})
             self._counts.purge(queue, gone)
         return gone
+
+    def let_go(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> int:
+        """Let an unprocessed message go that stands in no slice; answers with the number of the line."""
+        line = self._line(verb, stored, queue, None, detail)
+        self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
+        check_one(self._session.run(rows.DISCARD, (stored.key, queue.id)), stored)
+        self._counts.depart(queue, stored.number, kept=False)
+        return line
+
+    def _line(
+        self, verb: str, stored: Stored, source: Queue, target: Queue | None, detail: Mapping[str, Any] | None = None
+    ) -> int:
+        """The next line of a message."""
+        goal = None if target is None else target.id
+        return self._journal.add(
+            verb, message=stored.key, prior=stored.last, source=source.id, target=goal, detail=detail
+        )
 
     # --- reading ---
 
@@ -230,23 +254,26 @@ class Messages:
         row = self._session.row(_HEAD, (queue.id,))
         if row is None:
             return None
-        stored = Stored(*row[2:])
-        if row[:2] != (queue.id, State.UNPROCESSED) or not _is_next(stored, queue):
+        stored = record(row[:-2])
+        if row[-2:] != (queue.id, State.UNPROCESSED) or not _is_next(stored, queue):
             raise StoreCorrupt(why=f"the order of {queue.name} is not that of its messages. {MEND}")
         return stored
 
     def find(self, key: int) -> Stored | None:
         row = self._session.row(_FIND, (key,))
-        return None if row is None else Stored(*row)
+        return None if row is None else record(row)
 
     def find_many(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Those of these keys that are there."""
-        rows = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
-        return {row[0]: tuple.__new__(Stored, row) for row in rows}
+        found = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
+        return {row[0]: record(row) for row in found}
+
+    def is_reserved(self, key: int) -> bool:
+        return self._session.row(_IS_IN_STATE, (key, int(State.RESERVED))) is not None
 
     def is_set_aside(self, key: int) -> bool:
         """Whether a message was found damaged before."""
-        return self._session.row(_IS_SET_ASIDE, (key,)) is not None
+        return self._session.row(_IS_IN_STATE, (key, int(State.SET_ASIDE))) is not None
 
     def any(self) -> bool:
         """Whether there is a message at all."""
@@ -258,22 +285,21 @@ class Messages:
 
     def next_of(self, queue: str, after: int, limit: int) -> list[Stored]:
         """The next unprocessed messages of a queue, which may not be there, from behind a position."""
-        rows = _unprocessed(self._session.rows(_NEXT_OF, (queue, after, limit)))
-        return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
+        return _unprocessed(list(map(record, self._session.rows(_NEXT_OF, (queue, after, limit)))))
 
     def between(self, queue: Queue, after: int, last: int) -> list[Stored]:
         """The unprocessed messages of a queue from behind a position up to another, oldest first."""
-        rows = _unprocessed(self._session.rows(_BETWEEN, (queue.id, after, last)))
-        return [tuple.__new__(Stored, row) for row in rows]  # the constructor's half cost counts here
+        return _unprocessed(list(map(record, self._session.rows(_BETWEEN, (queue.id, after, last)))))
 
     def outlines(self, queue: Queue, after: int, last: int) -> list[tuple[Stored, int]]:
         """As ``between``, without the bodies: instead of each the number of its bytes."""
-        rows = _unprocessed(self._session.rows(_OUTLINES, (queue.id, after, last)))
-        return [(tuple.__new__(Stored, row[:-1]), row[-1]) for row in rows]
+        found = self._session.rows(_OUTLINES, (queue.id, after, last))
+        sizes = [row[-1] for row in found]
+        return list(zip(_unprocessed([record(row[:-1]) for row in found]), sizes, strict=True))
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""
-        return [Stored(*row) for row in self._session.rows(_PAGE, (queue.id, int(state), after, limit))]
+        return list(map(record, self._session.rows(_PAGE, (queue.id, int(state), after, limit))))
 
 
 def _is_next(stored: Stored, queue: Queue) -> bool:
@@ -282,15 +308,10 @@ def _is_next(stored: Stored, queue: Queue) -> bool:
     return isinstance(number, int) and number <= queue.departed + 1
 
 
-def _unprocessed(rows: list[Row]) -> list[Row]:
-    """Rows that the index calls unprocessed; what a row itself says wins."""
-    for row in rows:
-        if row[3] is not None:
-            raise StoreCorrupt(why=f"message {key_text(row[0])} is processed, and an index has it otherwise. {MEND}")
-    return rows
-
-
-def check_one(changed: int, stored: Stored) -> None:
-    """The row was read under a lock in this transaction: only damage can have hidden it since."""
-    if changed != 1:
-        raise StoreCorrupt(why=f"message {key_text(stored.key)} was found in {stored.queue} and cannot be changed")
+def _unprocessed(found: list[Stored]) -> list[Stored]:
+    """Messages that the index calls unprocessed; what a row itself says wins."""
+    for stored in found:
+        if stored.processed is not None:
+            why = f"message {key_text(stored.key)} is processed, and an index has it otherwise. {MEND}"
+            raise StoreCorrupt(why=why)
+    return found

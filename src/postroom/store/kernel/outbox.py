@@ -66,10 +66,9 @@ class Outbox:
     def add(self, kind: str, payload: Mapping[str, Any], destination: str) -> int:
         """Note an effect; those with one destination are tried one after another."""
         now = self._session.now
-        row = self._session.row(_INSERT, (kind, json.dumps(payload, ensure_ascii=False), now, now, destination))
-        assert row is not None
-        self._journal.add("effect", detail={"outbox": row[0], "kind": kind, **payload})
-        return int(row[0])
+        id = self._session.number(_INSERT, (kind, json.dumps(payload, ensure_ascii=False), now, now, destination))
+        self._journal.add("effect", detail={"outbox": id, "kind": kind, **payload})
+        return id
 
     def due(self, limit: int) -> list[Effect]:
         """Those to be tried now: of each destination the oldest that is pending."""
@@ -77,8 +76,7 @@ class Outbox:
 
     def next_due(self) -> int | None:
         """When the next pending effect is to be tried; None if there is none."""
-        row = self._session.row(_NEXT)
-        return None if row is None else row[0]
+        return self._session.value(_NEXT)
 
     def find(self, id: int) -> Effect | None:
         row = self._session.row(_FIND, (id,))

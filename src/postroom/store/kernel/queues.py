@@ -15,6 +15,7 @@ from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
 from postroom.store.kernel.journal import Journal
 from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.statement import FOR_UPDATE, GREATEST, TEXTS
 
 MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
 
@@ -121,26 +122,34 @@ def _read(row: Row) -> Queue:
     return Queue(*row)
 
 
-_COLUMNS = """
-SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command,
-       q.command_seconds, max/*scalar*/(q.arrived, coalesce((
-           SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
-       ), 0)), q.departed, q.processed, q.door,
+#: How many ever came to a queue.
+ARRIVALS = (
+    GREATEST
+    + """(q.arrived, coalesce((
+    SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
+), 0))"""
+)
+_COLUMNS = (
+    """
+SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command, q.command_seconds, """
+    + ARRIVALS
+    + """, q.departed, q.processed, q.door,
        l.owner, l.actor, l.reference, l.message, l.segment, l.expires
 FROM queues q LEFT JOIN locks l ON l.queue = q.id
 """
-_LOCK_NAME = "SELECT id FROM queues WHERE name = ? /*for update*/"
-_LOCK_NAMES = "SELECT id FROM queues WHERE name IN (SELECT value FROM json_each(?)) ORDER BY id /*for update*/"
-_LOCK_ID = "SELECT id FROM queues WHERE id = ? /*for update*/"
+)
+_LOCK_NAME = "SELECT id FROM queues WHERE name = ?" + FOR_UPDATE
+_LOCK_NAMES = "SELECT id FROM queues WHERE name IN " + TEXTS + " ORDER BY id" + FOR_UPDATE
+_LOCK_ID = "SELECT id FROM queues WHERE id = ?" + FOR_UPDATE
 _BY_NAME = _COLUMNS + "WHERE q.name = ?"
-_BY_NAMES = _COLUMNS + "WHERE q.name IN (SELECT value FROM json_each(?))"  # noqa: S608  # constants alone
+_BY_NAMES = _COLUMNS + "WHERE q.name IN " + TEXTS
 _BY_ID = _COLUMNS + "WHERE q.id = ?"
 _BY_PATH = _COLUMNS + "WHERE q.path = ? AND q.retired = 0"
 _BELOW = _COLUMNS + "WHERE q.path >= ? AND q.path < ? AND q.retired = 0 ORDER BY q.ordinal, q.id"
 _ALL = _COLUMNS + "WHERE q.retired = 0 ORDER BY q.ordinal, q.id"
 _OF_KIND = _COLUMNS + "WHERE q.kind = ? ORDER BY q.ordinal, q.id"
 _KIND = "SELECT kind FROM queues WHERE name = ?"
-_OWN = "SELECT count(*) FROM queues WHERE name IN (SELECT value FROM json_each(?)) AND kind = ? AND retired = 0"
+_OWN = "SELECT count(*) FROM queues WHERE name IN " + TEXTS + " AND kind = ? AND retired = 0"
 _NAMES = "SELECT name, path FROM queues WHERE retired = 0 ORDER BY ordinal, id"
 _OPEN_NAMES = "SELECT name FROM queues WHERE retired = 0 AND kind NOT IN (?, ?, ?, ?, ?, ?, ?, ?) ORDER BY ordinal, id"
 _INSERT = """
@@ -153,9 +162,11 @@ _RETIRE = "UPDATE queues SET retired = 1, command = NULL, command_seconds = NULL
 _HOLD = "UPDATE queues SET hold = ? WHERE id = ?"
 _SET_ADMISSION = "UPDATE queues SET door = ? WHERE id = ?"
 _KEEP = "UPDATE queues SET keep = ? WHERE id = ?"
-_COUNT = """
-UPDATE queues SET departed = departed + ?, processed = processed + ?, arrived = max/*scalar*/(arrived, ?) WHERE id = ?
-"""
+COUNT = (
+    "UPDATE queues SET departed = departed + ?, processed = processed + ?, arrived = "
+    + GREATEST
+    + "(arrived, ?) WHERE id = ?"
+)
 _LOCK = """
 INSERT INTO locks (queue, owner, actor, reference, message, segment, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET owner = excluded.owner, actor = excluded.actor, reference = excluded.reference,
@@ -201,8 +212,7 @@ class Queues:
         return {row[1]: _read(row) for row in self._session.rows(_BY_NAMES, (asked,))}
 
     def kind(self, name: str) -> str | None:
-        row = self._session.row(_KIND, (name,))
-        return None if row is None else row[0]
+        return self._session.value(_KIND, (name,))
 
     def below(self, path: str) -> list[Queue]:
         """The queue at a symbolic path, or all queues under it, in the order of definition."""
@@ -245,12 +255,11 @@ class Queues:
         command: str | None = None,
         command_seconds: int | None = None,
     ) -> int:
-        row = self._session.row(_INSERT, (name, kind, path, ordinal, int(keep), command, command_seconds))
-        assert row is not None
+        id = self._session.number(_INSERT, (name, kind, path, ordinal, int(keep), command, command_seconds))
         about = {"name": name, "kind": kind, "path": path, "ordinal": ordinal, "keep": int(keep), "command": command}
         about |= _limit_of(command_seconds)
-        self._journal.add("create-queue", target=row[0], detail=about)
-        return int(row[0])
+        self._journal.add("create-queue", target=id, detail=about)
+        return id
 
     def made(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
         """The queue of a name, of whatever kind it is, locked for this transaction; made if there is none."""
@@ -304,8 +313,7 @@ class Queues:
 
     def watcher(self, queue: Queue) -> str | None:
         """Whose steps take the messages of a queue."""
-        row = self._session.row(_WATCHER, (queue.id,))
-        return None if row is None else row[0]
+        return self._session.value(_WATCHER, (queue.id,))
 
     def set_watcher(self, queue: Queue, watcher: str, wanted: bool) -> None:
         """Have the messages of a queue taken by the steps of one capability, or no longer; another's are its own."""
@@ -333,7 +341,7 @@ class Queues:
 
     def count(self, id: int, *, departed: int, processed: int, arrived: int) -> None:
         """Note departures, and the highest number that is known to have arrived."""
-        self._session.run(_COUNT, (departed, processed, arrived, id))
+        self._session.run(COUNT, (departed, processed, arrived, id))
 
 
 def _limit_of(seconds: int | None) -> dict[str, int]:

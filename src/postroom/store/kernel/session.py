@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from postroom.model.moment import Clock
+from postroom.store.kernel.statement import FOR_UPDATE
 
 Row = tuple[Any, ...]
 
-_LOCK_COUNTER = "SELECT value FROM counters WHERE name = ? /*for update*/"
+_LOCK_COUNTER = "SELECT value FROM counters WHERE name = ?" + FOR_UPDATE
 
 
 class About(NamedTuple):
@@ -25,8 +26,8 @@ class About(NamedTuple):
 class Session(ABC):
     """One database connection inside one transaction.
 
-    Statements are constants written once for both databases: ``?`` marks a parameter, and a few comments stand for
-    words that only PostgreSQL needs.
+    Statements are constants, written once for both databases or, where they differ, beside each other
+    (``statement.py``).
     """
 
     compares_json_numbers: bool  # whether what ``->>`` takes out of a JSON text is a number if it was one
@@ -55,6 +56,22 @@ class Session(ABC):
 
     @abstractmethod
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None: ...
+
+    def value(self, statement: str, values: Sequence[Any] = ()) -> Any | None:
+        """The first column of the row that a statement answers with; None if there is no row."""
+        row = self.row(statement, values)
+        return None if row is None else row[0]
+
+    def number(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """The same of a statement that always answers with a number."""
+        return int(self.rows(statement, values)[0][0])
+
+    def pages(self, statement: str, size: int) -> Iterator[Row]:
+        """All rows of a statement that answers with the next so many behind a number, their first column."""
+        after = 0
+        while page := self.rows(statement, (after, size)):
+            yield from page
+            after = page[-1][0]
 
     @abstractmethod
     def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:

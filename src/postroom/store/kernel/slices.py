@@ -10,31 +10,29 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from postroom.model.message import Stored
-from postroom.store.kernel.columns import STORED
+from postroom.store.kernel.message_rows import OUTLINE, STORED, record
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.statement import Statement
 
 _SET = "SELECT id FROM sets WHERE kind = ? AND name = ?"
 _SETS = "SELECT name, id FROM sets WHERE kind = ?"
 _NEW_SET = "INSERT INTO sets (kind, name) VALUES (?, ?) RETURNING id"
-_STORED = "SELECT " + STORED + " "
-_SLICE = (
-    _STORED
-    + """
+_SLICE = """
 FROM slices s JOIN messages m ON m.key = s.message JOIN queues q ON q.id = m.queue
 WHERE s.slicing = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
 """
-)
-_ENTRY = (
-    _STORED
-    + """
+_ENTRY = """
 FROM entries s JOIN messages m ON m.key = s.message JOIN queues q ON q.id = m.queue
 WHERE s.source = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
 """
-)
-_QUEUE = _STORED + "FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state < 2 ORDER BY m.number"
+_QUEUE = " FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state < 2 ORDER BY m.number"
+_SLICES, _ENTRIES, _QUEUES = (f"SELECT {STORED}{part}" for part in (_SLICE, _ENTRY, _QUEUE))  # constants
 # The same without the bodies.
-_SLICE_OUTLINE, _ENTRY_OUTLINE, _QUEUE_OUTLINE = (each.replace("m.body", "''") for each in (_SLICE, _ENTRY, _QUEUE))
+_SLICE_OUTLINES, _ENTRY_OUTLINES, _QUEUE_OUTLINES = (
+    f"SELECT {OUTLINE}{part}"  # constants alone
+    for part in (_SLICE, _ENTRY, _QUEUE)
+)
 _VALUES = "SELECT source, value FROM entries WHERE message = ? ORDER BY source, value"
 _HOLDS = "SELECT t.name, s.value FROM slices s JOIN sets t ON t.id = s.slicing WHERE s.message = ? ORDER BY 1, 2"
 _HELD = """
@@ -50,10 +48,18 @@ _EMPTY_SLICING = "DELETE FROM slices WHERE slicing = ?"
 _EMPTY_ENTRIES = "DELETE FROM entries WHERE source = ?"
 _LEAVE_SLICES = "DELETE FROM slices WHERE message = ?"
 _LEAVE_ENTRIES = "DELETE FROM entries WHERE message = ?"
-SPEND = """
-INSERT INTO spent (message) SELECT m.key FROM messages m WHERE m.key = ? AND m.state = 0
-    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ON CONFLICT (message) DO NOTHING
-"""
+_SPEND = Statement(
+    """
+    INSERT INTO spent (message) SELECT m.key FROM messages m WHERE m.key = ? AND m.state = 0
+        AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) ON CONFLICT (message) DO NOTHING
+    """,
+    setwise="""
+    INSERT INTO spent (message) SELECT m.key FROM messages m JOIN unnest(?::bigint[]) AS v (key) ON m.key = v.key
+    WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    ON CONFLICT (message) DO NOTHING
+    """,
+)
+_UNSPEND = "DELETE FROM spent WHERE message = ?"
 
 
 class Member(NamedTuple):
@@ -82,9 +88,8 @@ class Slices:
         return {row[0]: row[1] for row in self._session.rows(_SETS, (kind,))}
 
     def _id(self, kind: str, name: str) -> int:
-        row = self._session.row(_SET, (kind, name)) or self._session.row(_NEW_SET, (kind, name))
-        assert row is not None
-        return int(row[0])
+        known = self._session.value(_SET, (kind, name))
+        return self._session.number(_NEW_SET, (kind, name)) if known is None else int(known)
 
     # --- reading ---
 
@@ -93,15 +98,15 @@ class Slices:
         return self.slices([(slicing, value)])[0]
 
     def slices(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
-        return _stored(self._session.each(_SLICE if bodies else _SLICE_OUTLINE, wanted))
+        return _stored(self._session.each(_SLICES if bodies else _SLICE_OUTLINES, wanted))
 
     def indexed(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
         """The messages with a value in an index, in the order of their arrival."""
-        return _stored(self._session.each(_ENTRY if bodies else _ENTRY_OUTLINE, wanted))
+        return _stored(self._session.each(_ENTRIES if bodies else _ENTRY_OUTLINES, wanted))
 
     def queue(self, name: str, bodies: bool = True) -> list[Stored]:
         """Every message that is in a queue, processed or not, in the order of arrival."""
-        return [Stored(*row) for row in self._session.rows(_QUEUE if bodies else _QUEUE_OUTLINE, (name,))]
+        return list(map(record, self._session.rows(_QUEUES if bodies else _QUEUE_OUTLINES, (name,))))
 
     def values(self, messages: Sequence[int]) -> list[list[tuple[int, str]]]:
         """For each message, where it stands in indexes."""
@@ -114,13 +119,11 @@ class Slices:
 
     def used(self, slicing: int) -> str | None:
         """The value of some slice that holds a message."""
-        row = self._session.row(_IN_USE, (slicing,))
-        return None if row is None else row[0]
+        return self._session.value(_IN_USE, (slicing,))
 
     def held_in(self, queue: Queue) -> int:
         """How many messages of a queue some slice holds."""
-        row = self._session.row(_HELD, (queue.id,))
-        return 0 if row is None else int(row[0])
+        return self._session.number(_HELD, (queue.id,))
 
     # --- changing ---
 
@@ -137,7 +140,11 @@ class Slices:
 
     def spend(self, messages: Iterable[int]) -> None:
         """Note which of these are processed and held by nothing, so that a sweep finds them without a search."""
-        self._session.many(SPEND, ((key,) for key in messages))
+        self._session.many(_SPEND, ((key,) for key in messages))
+
+    def unspend(self, message: int) -> None:
+        """It is not processed any more."""
+        self._session.run(_UNSPEND, (message,))
 
     def forget(self, message: int) -> None:
         """A message that is no more stands nowhere."""
@@ -155,4 +162,4 @@ class Slices:
 
 
 def _stored(found: list[list[Row]]) -> list[list[Stored]]:
-    return [[Stored(*row) for row in rows] for rows in found]
+    return [list(map(record, rows)) for rows in found]

@@ -34,10 +34,9 @@ class Timers:
         self._journal = journal
 
     def add(self, due: int, kind: str, payload: Mapping[str, Any]) -> int:
-        row = self._session.row(_INSERT, (due, kind, json.dumps(payload, ensure_ascii=False)))
-        assert row is not None
-        self._journal.add("timer", detail={"timer": row[0], "kind": kind, "due": due})
-        return int(row[0])
+        id = self._session.number(_INSERT, (due, kind, json.dumps(payload, ensure_ascii=False)))
+        self._journal.add("timer", detail={"timer": id, "kind": kind, "due": due})
+        return id
 
     def due(self, kind: str, limit: int) -> list[Timer]:
         """What is due now, in the order of its time."""
@@ -46,8 +45,7 @@ class Timers:
 
     def next_due(self, kind: str | None = None) -> int | None:
         """When the next one is due, of one kind or all."""
-        row = self._session.row(_NEXT) if kind is None else self._session.row(_NEXT_OF_KIND, (kind,))
-        return None if row is None else row[0]
+        return self._session.value(_NEXT) if kind is None else self._session.value(_NEXT_OF_KIND, (kind,))
 
     def remove(self, timer: Timer) -> bool:
         """False if it was gone already: whoever removes a timer is the one who acts on it."""

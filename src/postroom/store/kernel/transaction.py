@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from postroom.store.kernel.causes import Causes
 from postroom.store.kernel.counts import Counts
-from postroom.store.kernel.handling import Handling
 from postroom.store.kernel.journal import Journal
 from postroom.store.kernel.keys import Keys
 from postroom.store.kernel.leases import Leases
@@ -57,11 +56,11 @@ class Transaction:
         self.timers = Timers(session, self.journal)
         self.scans = Scans(session, self.journal.archives)
         self.soundness = Soundness(session)
-        self.retention = Retention(session, self.journal, self.queues, self.counts)
+        self.retention = Retention(session, self.journal, self.queues, self.counts, self.messages)
         self.upkeep = Upkeep(session, self.journal, self.queues, self.messages, self.retention)
         self.nodes = Nodes(session, self.journal)
         self.filings = Filings(session)
-        self.transfers = Transfers(session, self.journal, self.queues, self.counts)
+        self.transfers = Transfers(session, self.queues, self.messages)
         self.tracking = Tracking(session, self.journal)
         self.dossiers = Dossiers(session, self.journal)
         self.albums = Albums(session)
@@ -70,8 +69,7 @@ class Transaction:
         self.spheres = Spheres(session)
         self.afar = Afar(session)
         self.staging = Staging(session)
-        self.handling = Handling(session, self.counts, self.spheres)
-        self.handouts = Handouts(session, self.journal, self.queues, self.counts)
+        self.handouts = Handouts(session, self.queues, self.messages)
         self._wake = False
 
     @property

@@ -13,7 +13,7 @@ from postroom.model.key import key_text
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.audit import Audit
 from postroom.store.proof.replay import Told, told
-from postroom.store.proof.verification import Difference, beginning, tables
+from postroom.store.proof.verification import PLACES, Difference, beginning, tables
 
 _QUEUES = """
 SELECT id, arrived, name, kind, path, ordinal, keep, command, command_seconds, hold, retired, door, departed, processed
@@ -22,13 +22,6 @@ FROM queues
 _SET_QUEUE = """
 UPDATE queues SET name = ?, kind = ?, path = ?, ordinal = ?, keep = ?, command = ?, command_seconds = ?, hold = ?,
     retired = ?, door = ?, arrived = ?, departed = ?, processed = ? WHERE id = ?
-"""
-_PLACES = """
-SELECT key, queue, state, position, number, coalesce(last, position), processed FROM messages
-WHERE key > ? ORDER BY key LIMIT ?
-"""
-_SET_PLACE = """
-UPDATE messages SET queue = ?, state = ?, position = ?, number = ?, last = ?, processed = ? WHERE key = ?
 """
 
 
@@ -85,14 +78,11 @@ def _set_queues(tx: Transaction, known: Told) -> int:
 
 def _set_places(tx: Transaction, known: Told) -> int:
     """Each message that the journal has elsewhere or otherwise; one that it does not know is left as it is."""
-    after, wrong = 0, []
-    while page := tx.session.rows(_PLACES, (after, JOURNAL_PAGE_ROWS)):
-        for key, *found in page:
-            place = known.messages.get(key)
-            if place is not None and tuple(found) != tuple(place):
-                queue, state, position, number, last, processed = place
-                wrong.append((queue, int(state), position, number, None if last == position else last, processed, key))
-        after = page[-1][0]
-    if wrong:
-        tx.session.many(_SET_PLACE, wrong)
+    wrong = []
+    for key, *found in tx.session.pages(PLACES, JOURNAL_PAGE_ROWS):
+        place = known.messages.get(key)
+        if place is not None and tuple(found) != tuple(place):
+            queue, state, position, number, last, processed = place
+            wrong.append((queue, int(state), position, number, None if last == position else last, processed, key))
+    tx.messages.set_places(wrong)
     return len(wrong)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from postroom.model.key import key_text
 from postroom.store.kernel.journal import FORGET, NOTES, RETURN, Line
-from postroom.store.kernel.messages import State
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transfers import HANDED_OVER
 

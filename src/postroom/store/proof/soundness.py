@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from postroom.limits import PAGE_ROWS
-from postroom.model.message import Stored
+from postroom.store.kernel.message_rows import STORED, record
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.session import Session
+from postroom.store.kernel.statement import Statement
 
-_PAGE = """
-SELECT m.key, q.name, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
-       m.number, coalesce(m.last, m.position)
-FROM messages m JOIN queues q ON q.id = m.queue WHERE m.key > ? AND m.state < 2 ORDER BY m.key LIMIT ?
+_PAGE = f"""
+SELECT {STORED} FROM messages m JOIN queues q ON q.id = m.queue WHERE m.key > ? AND m.state < 2 ORDER BY m.key LIMIT ?
 """
 _NTH_NEWEST = "SELECT key FROM messages ORDER BY key DESC LIMIT 1 OFFSET ?"
 _SET_ASIDE = """
@@ -44,7 +43,8 @@ ORDER BY j.seq LIMIT ?
 """
 _SINCE = "SELECT count(*) FROM messages WHERE queue = ? AND state = 1 AND created > ?"
 # By the rows themselves: an index that has lost one would count it out.
-_COUNTED = "SELECT queue, state, count(*) FROM messages NOT INDEXED WHERE state < 2 GROUP BY queue, state"
+_BY_ROWS = Statement("messages NOT INDEXED", "messages")
+_COUNTED = "SELECT queue, state, count(*) FROM " + _BY_ROWS + " WHERE state < 2 GROUP BY queue, state"
 
 
 class Place(NamedTuple):
@@ -68,7 +68,7 @@ class Soundness:
     def unsound(self, sample: int | None, limit: int) -> tuple[int, list[Place]]:
         """How many messages were read, and those that no longer say what was sent; ``sample`` takes the newest only."""
         after, looked, found = self._behind(sample), 0, []
-        while page := [Stored(*row) for row in self._session.rows(_PAGE, (after, PAGE_ROWS))]:
+        while page := list(map(record, self._session.rows(_PAGE, (after, PAGE_ROWS)))):
             looked += len(page)
             found += [Place(stored.key, stored.queue) for stored in page if not stored.sound]
             after = page[-1].key
@@ -87,8 +87,7 @@ class Soundness:
 
     def since(self, queue: Queue, moment: int) -> int:
         """How many of the unprocessed messages of a queue are younger than a moment."""
-        row = self._session.row(_SINCE, (queue.id, moment))
-        return 0 if row is None else int(row[0])
+        return self._session.number(_SINCE, (queue.id, moment))
 
     def counts(self) -> dict[tuple[int, int], int]:
         """How many messages there are, by queue and state; counted one by one."""
@@ -96,8 +95,7 @@ class Soundness:
 
     def _behind(self, sample: int | None) -> int:
         """The key behind which the newest messages are."""
-        row = None if sample is None else self._session.row(_NTH_NEWEST, (sample,))
-        return 0 if row is None else int(row[0])
+        return 0 if sample is None else self._session.value(_NTH_NEWEST, (sample,)) or 0
 
 
 def _gap(row: Sequence[Any]) -> Gap:

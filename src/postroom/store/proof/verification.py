@@ -11,7 +11,7 @@ from postroom.errors import JournalTooOld
 from postroom.limits import DIFFERENCES_MAX, JOURNAL_PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.store.kernel.journal import Line
-from postroom.store.kernel.session import Row
+from postroom.store.kernel.queues import ARRIVALS
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof import snapshot
 from postroom.store.proof.audit import Audit
@@ -19,17 +19,13 @@ from postroom.store.proof.replay import Broken, Counts, Place, Replay, Settings,
 from postroom.store.upkeep.archive_folder import Digest
 from postroom.store.upkeep.archives import Archive
 
-_MESSAGES = """
+PLACES = """
 SELECT key, queue, state, position, number, coalesce(last, position), processed FROM messages
 WHERE key > ? ORDER BY key LIMIT ?
 """
 _DEPARTED = "SELECT key, last FROM departed WHERE key > ? ORDER BY key LIMIT ?"
 _QUEUES = "SELECT id, name, kind, path, ordinal, keep, command, command_seconds, hold, retired, door FROM queues"
-_COUNTS = """
-SELECT q.id, max/*scalar*/(q.arrived, coalesce((
-    SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
-), 0)), q.departed, q.processed FROM queues q
-"""
+_COUNTS = "SELECT q.id, " + ARRIVALS + ", q.departed, q.processed FROM queues q"
 _LOCKS = "SELECT queue, message, segment FROM locks"
 _TOKENS = "SELECT machine, entity, message FROM tokens"
 _DOSSIERS = "SELECT message, station, name FROM dossiers"
@@ -98,7 +94,7 @@ def tables(tx: Transaction) -> Tables:
     """What is stored, for lines that earlier versions wrote."""
     queues = {row[0]: Settings(*row[1:]) for row in tx.session.rows(_QUEUES)}
     tokens = {row[2]: (row[0], row[1]) for row in tx.session.rows(_TOKENS)}
-    return Tables(queues, lambda: dict(_pages(tx, _DEPARTED)), tokens)
+    return Tables(queues, lambda: dict(tx.session.pages(_DEPARTED, JOURNAL_PAGE_ROWS)), tokens)
 
 
 def beginning(tx: Transaction) -> Told | None:
@@ -176,9 +172,9 @@ def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     session = tx.session
     yield from _compared("queue", known.queues, ((row[0], Settings(*row[1:])) for row in session.rows(_QUEUES)))
     yield from _compared("counts of queue", known.counts, ((row[0], Counts(*row[1:])) for row in session.rows(_COUNTS)))
-    messages = ((row[0], Place(*row[1:])) for row in _pages(tx, _MESSAGES))
+    messages = ((row[0], Place(*row[1:])) for row in tx.session.pages(PLACES, JOURNAL_PAGE_ROWS))
     yield from _compared("message", known.messages, messages, key_text)
-    yield from _compared("departed message", known.departed, _pages(tx, _DEPARTED), key_text)
+    yield from _compared("departed message", known.departed, tx.session.pages(_DEPARTED, JOURNAL_PAGE_ROWS), key_text)
     yield from _compared("lock of queue", known.locks, ((row[0], row[1:]) for row in session.rows(_LOCKS)))
     yield from _compared("token", known.tokens, ((row[:2], row[2]) for row in session.rows(_TOKENS)))
     dossiers = {(message, *each): True for message, some in known.dossiers.items() for each in some}
@@ -219,10 +215,3 @@ def _shown(value: Any, other: Any) -> str:
     parts = value._asdict()
     others = {} if other is None else other._asdict()
     return ", ".join(f"{name} {part}" for name, part in parts.items() if other is None or part != others[name])
-
-
-def _pages(tx: Transaction, statement: str) -> Iterator[Row]:
-    after = 0
-    while page := tx.session.rows(statement, (after, JOURNAL_PAGE_ROWS)):
-        yield from page
-        after = page[-1][0]

@@ -43,9 +43,7 @@ class Definitions:
         self._session.lock_counter("catalog")
 
     def version(self) -> int:
-        row = self._session.row(_VERSION)
-        assert row is not None
-        return int(row[0])
+        return self._session.number(_VERSION)
 
     def of_kind(self, kind: str, version: int | None = None) -> list[Definition]:
         """The definitions of one kind, in their order, as of a version (by default the newest)."""

@@ -90,9 +90,7 @@ class Epochs:
 
     def count(self, flowing: Flowing) -> int:
         """How many messages have yet to flow."""
-        row = self._session.row(_COUNT, (flowing.queue, flowing.since, flowing.end))
-        assert row is not None
-        return int(row[0])
+        return self._session.number(_COUNT, (flowing.queue, flowing.since, flowing.end))
 
     def forget(self) -> None:
         """Drop what no message needs any more. All queues whose messages flow must be locked: nobody publishes now."""

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from postroom.limits import SEARCH_ROWS
 from postroom.model.message import Stored
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.message_rows import columns, record
+from postroom.store.kernel.session import Session
+from postroom.store.kernel.statement import Statement
 
 _OF_TYPE = "SELECT id, type, field, kind, ready FROM filings WHERE type = ? ORDER BY id"
 _ALL = "SELECT id, type, field, kind, ready FROM filings ORDER BY id"
@@ -23,16 +25,18 @@ _EMPTY = "DELETE FROM filed WHERE filing = ?"
 _FILE = "INSERT INTO filed (queue, filing, value, message) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UNFILE = "DELETE FROM filed WHERE queue = ? AND filing = ? AND value = ? AND message = ?"
 
-_FOUND = """
-SELECT f.value, m.key, m.created, m.processed, m.type, m.format, m.body, m.hash, m.properties, m.cause, m.position,
-       m.number, coalesce(m.last, m.position)
+_FOUND = f"""
+SELECT {columns(queue="CAST(? AS TEXT)")}, f.value
 FROM filed f JOIN messages m ON m.key = f.message
 WHERE f.queue = ? AND f.filing = ? AND (f.value, f.message) > (?, ?) AND f.value <= ?
     AND m.queue = f.queue AND m.state = 1 AND m.position <= ?"""
 _ORDER = " ORDER BY f.value, f.message LIMIT ?"
 # The tests of other fields. An empty field passes none, and a body that was damaged all: it is to be told of.
-_TEXT = "CASE WHEN json_valid(m.body) THEN m.body/*json*/ ->> ? /*bytes*/ BETWEEN ? AND ? ELSE 1 = 1 END"
-_NUMBER = "CASE WHEN json_valid(m.body) THEN m.body ->> ? BETWEEN ? AND ? ELSE 1 = 1 END"
+_TEXT = Statement(
+    "CASE WHEN json_valid(m.body) THEN m.body ->> ? BETWEEN ? AND ? ELSE 1 = 1 END",
+    'm.body::jsonb ->> ? COLLATE "C" BETWEEN ? AND ?',
+)
+_NUMBER = "CASE WHEN json_valid(m.body) THEN m.body ->> ? BETWEEN ? AND ? ELSE 1 = 1 END"  # where numbers compare
 
 
 class Filing(NamedTuple):
@@ -87,9 +91,8 @@ class Filings:
         return [Filing(*row) for row in self._session.rows(_ALL)]
 
     def declare(self, type: str, field: str, kind: str, *, ready: bool) -> Filing:
-        row = self._session.row(_DECLARE, (type, field, kind, int(ready)))
-        assert row is not None
-        return Filing(row[0], type, field, kind, int(ready))
+        id = self._session.number(_DECLARE, (type, field, kind, int(ready)))
+        return Filing(id, type, field, kind, int(ready))
 
     def set_ready(self, filing: Filing) -> None:
         self._session.run(_READY, (filing.id,))
@@ -121,10 +124,11 @@ class Filings:
         (id, name), after, last = queue, span.low, -1
         while True:
             size = SEARCH_ROWS if limit is None else min(limit, SEARCH_ROWS)
-            rows = self._session.rows(statement, (id, span.filing, after, last, span.high, until, *values, size))
+            rows = self._session.rows(statement, (name, id, span.filing, after, last, span.high, until, *values, size))
             if rows:
-                yield [_stored(row, name) for row in rows]
-                after, last = rows[-1][0], rows[-1][1]
+                page = [record(row[:-1]) for row in rows]
+                yield page
+                after, last = rows[-1][-1], page[-1].key
             if limit is not None:
                 limit -= len(rows)
             if len(rows) < size or limit == 0:
@@ -139,12 +143,12 @@ class Filings:
 @cache
 def _statement(shape: tuple[tuple[bool, ...], ...]) -> str:
     """The search with so many tests, each of texts or numbers: constant pieces, and parameters for all that is said."""
-    any_of = [" OR ".join(_NUMBER if numeric else _TEXT for numeric in some) for some in shape]
-    return _FOUND + "".join(" AND (" + tests + ")" for tests in any_of) + _ORDER
-
-
-def _stored(row: Row, queue: str) -> Stored:
-    return tuple.__new__(Stored, (row[1], queue, *row[2:]))  # the constructor's half cost counts here
+    statement = _FOUND
+    for tests in shape:
+        for place, numeric in enumerate(tests):
+            statement += (" OR " if place else " AND (") + (_NUMBER if numeric else _TEXT)
+        statement += ")"
+    return statement + _ORDER
 
 
 def key_value(key: int) -> str:

@@ -12,36 +12,24 @@ from typing import NamedTuple
 from postroom.limits import HANDOUT_SECONDS
 from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
-from postroom.store.kernel.counts import Counts
-from postroom.store.kernel.journal import RETURN, Journal
+from postroom.store.kernel.message_rows import columns, new_row, record
+from postroom.store.kernel.messages import Messages
 from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.queues import Queue, Queues
 from postroom.store.kernel.session import Session
 
 _ADD = """
 INSERT INTO handouts
-    (message, queue, owner, expires, position, number, created, body, format, type, properties, hash, cause)
+    (message, queue, position, number, created, body, format, type, properties, hash, cause, owner, expires)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _CONFIRM = "DELETE FROM handouts WHERE message = ? AND owner = ?"
 _FORGET = "DELETE FROM handouts WHERE message = ?"
 _OPEN = "SELECT message, queue, owner, expires FROM handouts ORDER BY queue, position"
 _OF_QUEUE = "SELECT message, queue, owner, expires FROM handouts WHERE queue = ? ORDER BY position"
-_COPY = """
-SELECT h.message, q.name, h.created, NULL, h.type, h.format, h.body, h.hash, h.properties, h.cause, h.position,
-       h.number, h.position FROM handouts h JOIN queues q ON q.id = h.queue WHERE h.message = ?
-"""
-_TAKEN = "SELECT coalesce(last, position) FROM messages WHERE key = ? AND queue = ? AND state = 0"
-_DEPARTED = "SELECT last FROM departed WHERE key = ?"
-_RETURN = """
-UPDATE messages SET state = 1, position = ?, number = ?, last = ?, processed = NULL
-WHERE key = ? AND queue = ? AND state = 0
-"""
-_UNSPEND = "DELETE FROM spent WHERE message = ?"
-_ARRIVE = "DELETE FROM departed WHERE key = ?"
-_INSERT = """
-INSERT INTO messages (key, queue, position, number, last, created, body, format, type, properties, hash, cause)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_COPY = f"""
+SELECT {columns("h", key="h.message", queue="q.name", processed="NULL", last="h.position")}
+FROM handouts h JOIN queues q ON q.id = h.queue WHERE h.message = ?
 """
 
 
@@ -60,18 +48,15 @@ class Handout(NamedTuple):
 
 
 class Handouts:
-    def __init__(self, session: Session, journal: Journal, queues: Queues, counts: Counts) -> None:
+    def __init__(self, session: Session, queues: Queues, messages: Messages) -> None:
         self._session = session
-        self._journal = journal
         self._queues = queues
-        self._counts = counts
+        self._messages = messages
 
     def add(self, queue: Queue, stored: Stored, owner: str) -> None:
         """Note a message that is taken by this transaction and not yet confirmed."""
         expires = self._session.now + in_microseconds(HANDOUT_SECONDS)
-        key, _, created, _, type, form, body, hash, properties, cause, position, number, _ = stored
-        about = (key, queue.id, owner, expires, position, number, created, body, form, type, properties, hash, cause)
-        self._session.run(_ADD, about)
+        self._session.run(_ADD, (*new_row(queue.id, stored), owner, expires))
 
     def confirm(self, message: int, owner: str) -> bool:
         """The message has arrived; False if it was given back meanwhile."""
@@ -84,7 +69,7 @@ class Handouts:
 
     def over(self, queue: Queue | None = None) -> list[Handout]:
         """Those that nobody will confirm any more."""
-        return [each for each in self.all(queue) if each.is_over(self._session.now)]
+        return [handout for handout in self.all(queue) if handout.is_over(self._session.now)]
 
     def give_back(self, handout: Handout, why: str) -> bool:
         """Put a message back whose output failed or whose process ended; False if someone else has done so."""
@@ -97,25 +82,8 @@ class Handouts:
     def copy(self, message: int) -> Stored | None:
         """A message that is not confirmed, as it was in its place."""
         row = self._session.row(_COPY, (message,))
-        return None if row is None else Stored(*row)
+        return None if row is None else record(row)
 
     def put_back(self, queue: int, stored: Stored, why: str) -> bool:
         """Put a message that was taken into its place again, as it was before; False if it is not among the taken."""
-        source, key = self._queues.locked(queue), stored.key
-        taken = self._session.row(_TAKEN, (key, queue))
-        prior = taken or self._session.row(_DEPARTED, (key,))
-        if prior is None:
-            return False
-        about = {"position": stored.position, "number": stored.number, "why": why}
-        at = source.id if taken else None
-        seq = self._journal.add(RETURN, message=key, prior=prior[0], source=at, target=queue, detail=about)
-        if taken:
-            self._session.run(_RETURN, (stored.position, stored.number, seq, key, queue))
-            self._session.run(_UNSPEND, (key,))
-        else:
-            self._session.run(_ARRIVE, (key,))
-            _, _, created, _, type, form, body, hash, properties, cause, position, number, _ = stored
-            row = (key, queue, position, number, seq, created, body, form, type, properties, hash, cause)
-            self._session.run(_INSERT, row)
-        self._counts.depart(source, stored.number, -1, kept=bool(taken))
-        return True
+        return self._messages.untake(self._queues.locked(queue), stored, why)

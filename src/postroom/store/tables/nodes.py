@@ -57,8 +57,7 @@ class Nodes:
         return {row[0]: row[1] for row in self._session.rows(_STATIONS)}
 
     def home(self, station: str) -> str | None:
-        row = self._session.row(_HOME, (station,))
-        return None if row is None else row[0]
+        return self._session.value(_HOME, (station,))
 
     def add_station(self, name: str, node: str) -> None:
         self._session.run(_ADD_STATION, (name, node))

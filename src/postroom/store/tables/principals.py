@@ -23,8 +23,7 @@ class Principals:
         self._journal = journal
 
     def secret(self, kind: str, name: str) -> str | None:
-        row = self._session.row(_FIND, (kind, name))
-        return None if row is None else row[0]
+        return self._session.value(_FIND, (kind, name))
 
     def secrets(self, kind: str) -> dict[str, str]:
         return {row[0]: row[1] for row in self._session.rows(_OF_KIND, (kind,))}

@@ -42,9 +42,7 @@ class Afar:
 
     def reach(self, sphere: str) -> bool:
         """A sphere has come here, and nobody undoes it before this transaction ends; True if it has failed."""
-        row = self._session.row(_REACH, (sphere,))
-        assert row is not None
-        return bool(row[0])
+        return bool(self._session.number(_REACH, (sphere,)))
 
     def fail(self, sphere: str) -> None:
         """From now on, what is made here of a sphere's messages disappears at once."""

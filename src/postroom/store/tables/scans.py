@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from postroom.errors import JournalArchived
 from postroom.model.message import Stored
-from postroom.store.kernel.columns import STORED
+from postroom.store.kernel.message_rows import STORED, record
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.session import Row, Session
 from postroom.store.upkeep.archives import Archives
@@ -38,7 +38,7 @@ class Found(NamedTuple):
     stored: Stored
 
 
-_COLUMNS = "SELECT m.position, m.state, " + STORED + " FROM messages m JOIN queues q ON q.id = m.queue "  # noqa: S608  # constants alone
+_COLUMNS = f"SELECT {STORED}, m.position, m.state FROM messages m JOIN queues q ON q.id = m.queue "
 _WANTED = " AND m.key >= ? AND m.key <= ? AND m.created >= ? AND m.created <= ? AND (? = 0 OR m.type = ?)"
 # Messages that were set aside (2) are delivered to nobody.
 _PAGE = _COLUMNS + "WHERE m.queue = ? AND m.state = ? AND m.position > ?" + _WANTED + " ORDER BY m.position LIMIT ?"
@@ -67,15 +67,12 @@ SELECT max(a.seq) FROM (
         AND (j.source IS NULL OR j.source <> j.target)
 ) a GROUP BY a.part ORDER BY a.part
 """
-_ARRIVALS = (
-    "SELECT j.seq, m.state, "
-    + STORED
-    + """
+_ARRIVALS = f"""
+SELECT {STORED}, j.seq, m.state
 FROM journal j JOIN messages m ON m.key = j.message AND m.queue = j.target AND m.state <= 1
      JOIN queues q ON q.id = m.queue
 WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND (j.source IS NULL OR j.source <> j.target) ORDER BY j.seq LIMIT ?
 """
-)
 
 
 class Scans:
@@ -86,7 +83,7 @@ class Scans:
     # --- what is there ---
 
     def count(self, queue: Queue) -> int:
-        return self._number(_COUNT, (queue.id,)) or 0
+        return self._session.number(_COUNT, (queue.id,))
 
     def key_bounds(self, queue: Queue, parts: int) -> list[int]:
         """The highest key of each part, if the queue is cut into parts of like size."""
@@ -106,7 +103,7 @@ class Scans:
 
     def last_arrival(self, queue: Queue, after: int, until: int, limit: int) -> int | None:
         """The journal number of the newest of the next ``limit`` arrivals."""
-        return self._number(_LAST, (after, until, queue.id, limit))
+        return self._session.value(_LAST, (after, until, queue.id, limit))
 
     def check_unarchived(self, queue: Queue, after: int) -> int:
         """Refuse to go on behind a number if what came next was archived; answers with the end of the archive."""
@@ -116,7 +113,7 @@ class Scans:
         return end
 
     def count_arrivals(self, queue: Queue, after: int, until: int) -> int:
-        return self._number(_COUNT_ARRIVALS, (after, until, queue.id)) or 0
+        return self._session.number(_COUNT_ARRIVALS, (after, until, queue.id))
 
     def arrival_bounds(self, queue: Queue, after: int, until: int, parts: int) -> list[int]:
         """The highest journal number of each part, if the arrivals are cut into parts of like size."""
@@ -127,11 +124,6 @@ class Scans:
         values = (after, until, queue.id, limit)
         return [_found(row) for row in self._session.rows(_ARRIVALS, values)]
 
-    def _number(self, statement: str, values: tuple[int, ...]) -> int | None:
-        row = self._session.row(statement, values)
-        return None if row is None or row[0] is None else int(row[0])
-
 
 def _found(row: Row) -> Found:
-    after, state, *columns = row
-    return Found(after, state, Stored(*columns))
+    return Found(row[-2], row[-1], record(row[:-2]))

@@ -226,8 +226,7 @@ class Spheres:
 
     def beaten(self, owner: str) -> int:
         """How often an owner has beaten."""
-        row = self._session.row(_BEATEN, (owner,))
-        return 0 if row is None else int(row[0])
+        return self._session.value(_BEATEN, (owner,)) or 0
 
     def still(self, owner: str) -> None:
         """An owner beats no more."""
@@ -238,8 +237,7 @@ class Spheres:
         self._session.run(_CHECK, ("compensation" if binding else "one check", microseconds))
 
     def announced(self) -> int | None:
-        row = self._session.row(_CHECKED)
-        return None if row is None else int(row[0])
+        return self._session.value(_CHECKED)
 
     def overdue(self, moment: int) -> list[str]:
         """Spheres whose commit should have ended before."""
@@ -249,9 +247,7 @@ class Spheres:
 
     def next_send(self, id: str, count: int = 1) -> int:
         """The number of a sphere's next send, which is counted by that, or of the next so many."""
-        row = self._session.row(_NUMBER, (count, id, count))
-        assert row is not None, id
-        return int(row[0])
+        return self._session.number(_NUMBER, (count, id, count))
 
     def remember(self, *sends: Send) -> None:
         """Note new sends."""
@@ -345,8 +341,7 @@ class Spheres:
         return [Doubt(*row) for row in self._session.rows(_IN_DOUBT)]
 
     def sphere_of(self, branch: str) -> str | None:
-        row = self._session.row(_SPHERE_OF, (branch,))
-        return None if row is None else row[0]
+        return self._session.value(_SPHERE_OF, (branch,))
 
     def forget_branch(self, branch: str) -> None:
         self._session.run(_FORGET_BRANCH, (branch,))

@@ -47,5 +47,4 @@ class Staging:
     @property
     def parts(self) -> int:
         """How many parts of answers there are."""
-        row = self._session.row(_COUNT)
-        return 0 if row is None else int(row[0])
+        return self._session.number(_COUNT)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from postroom.limits import PAGE_ROWS
 from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.statement import FOR_UPDATE
 
 _ADD = "INSERT INTO tokens (machine, entity, message) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_LOCK = "SELECT message FROM tokens WHERE machine = ? AND entity = ? /*for update*/"
+_LOCK = "SELECT message FROM tokens WHERE machine = ? AND entity = ?" + FOR_UPDATE
 _FIND = """
 SELECT t.entity, t.message, q.name FROM tokens t JOIN messages m ON m.key = t.message JOIN queues q ON q.id = m.queue
 WHERE t.machine = ? AND t.entity = ?

@@ -13,16 +13,18 @@ from postroom.errors import QueryExpired, QueryOvertaken
 from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
 from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.message_rows import columns, image, record
 from postroom.store.kernel.owner import is_alive
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.session import Session
+from postroom.store.kernel.statement import Statement
 
 STATIONS, MAILBOXES = "stations", "mailboxes"  # the two places of a store; only the control node has mailboxes
 _NUMBERED = "numbered"  # at the control node: a query that has its number and is being opened elsewhere
 _DONE = {STATIONS: "done stations", MAILBOXES: "done mailboxes"}
 
 # A queue of those who wait, so that whoever opens a query is not passed by ever more writers. SQLite has one writer.
-_WITH_OTHERS = "SELECT pg_advisory_xact_lock_shared(hashtext(current_schema() || ' ' || ?))"
-_ALONE = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' ' || ?))"
+_WITH_OTHERS = Statement("", "SELECT pg_advisory_xact_lock_shared(hashtext(current_schema() || ' ' || ?))")
+_ALONE = Statement("", "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' ' || ?))")
 _LAST = "SELECT value FROM counters WHERE name = ?"
 _SET_DONE = "UPDATE counters SET value = ? WHERE name = ?"
 _NUMBER = "UPDATE counters SET value = value + 1 WHERE name = 'queries' RETURNING value"
@@ -39,9 +41,10 @@ _SHOW = """
 INSERT INTO shown (station, seen, until, since, key, created, type, format, body, hash, properties, cause)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_SHOWN = """
-SELECT station, key, created, type, format, body, hash, properties, cause FROM shown
-WHERE seen < ? AND until > ? AND since <= ? ORDER BY id
+_NOWHERE = {"processed": "NULL", "position": "0", "number": "0", "last": "0"}  # an image stands in no queue
+_SHOWN = f"""
+SELECT {columns("s", queue="s.station", **_NOWHERE)} FROM shown s
+WHERE s.seen < ? AND s.until > ? AND s.since <= ? ORDER BY s.id
 """
 _FORGET_SHOWN = """
 DELETE FROM shown WHERE NOT EXISTS (
@@ -59,9 +62,8 @@ _GHOST = """
 INSERT INTO ghosts (place, queue, came, gone, seen, key, created, type, format, body, hash, properties, cause)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_GHOSTS = """
-SELECT q.name, g.key, g.created, g.type, g.format, g.body, g.hash, g.properties, g.cause
-FROM ghosts g JOIN queues q ON q.id = g.queue
+_GHOSTS = f"""
+SELECT {columns("g", queue="q.name", **_NOWHERE)} FROM ghosts g JOIN queues q ON q.id = g.queue
 WHERE g.place = ? AND g.came <= ? AND g.gone > ? AND g.seen < ? ORDER BY g.id
 """
 _FORGET_GHOSTS = "DELETE FROM ghosts WHERE place = ? AND gone <= ?"
@@ -84,10 +86,9 @@ class Tracking:
     def number(self, owner: str, seconds: float) -> int:
         """The next query's number; from the control node's store, which knows of it until it is closed."""
         self._clean(0)
-        row = self._session.row(_NUMBER)
-        assert row is not None
-        self._session.run(_OPEN, (row[0], _NUMBERED, 0, owner, self._session.now + in_microseconds(seconds)))
-        return int(row[0])
+        number = self._session.number(_NUMBER)
+        self._session.run(_OPEN, (number, _NUMBERED, 0, owner, self._session.now + in_microseconds(seconds)))
+        return number
 
     def latest(self) -> int:
         """The last number that was given."""
@@ -109,9 +110,7 @@ class Tracking:
         return self._last(_DONE[place])
 
     def _last(self, counter: str) -> int:
-        row = self._session.row(_LAST, (counter,))
-        assert row is not None
-        return int(row[0])
+        return self._session.number(_LAST, (counter,))
 
     def exclude(self) -> None:
         """Wait until nobody changes what is at either place, and keep everyone from it until this commit."""
@@ -131,11 +130,11 @@ class Tracking:
         ``stored`` is what it was before.
         """
         done = self.enter(place)
-        hidden = self._session.row(_HIDDEN, (place, stored.key))
-        seen = -1 if hidden is None else int(hidden[0])
+        hidden = self._session.value(_HIDDEN, (place, stored.key))
+        seen = -1 if hidden is None else hidden
         if self._is_read(place):
             columns = (place, queue, stored.position, gone, seen)
-            self._session.run(_GHOST, (*columns, *_image(stored)))
+            self._session.run(_GHOST, (*columns, *image(stored)))
         if hidden is not None and not stays:
             self._session.run(_UNHIDE, (place, stored.key))
         return max(done, seen)
@@ -150,13 +149,13 @@ class Tracking:
     def show(self, stored: Stored, station: str, seen: int, done: int, since: int) -> None:
         """A message has left the mailboxes for a node: queries that have been there already find it here."""
         if done > seen:
-            self._session.run(_SHOW, (station, seen, done + 1, since, *_image(stored)))
+            self._session.run(_SHOW, (station, seen, done + 1, since, *image(stored)))
 
     def _is_read(self, place: str) -> bool:
-        row = self._session.row(_LATEST, (place,))
-        if row is None or row[0] is None:
+        latest = self._session.value(_LATEST, (place,))
+        if latest is None:
             return False
-        if row[0] >= self._session.now:
+        if latest >= self._session.now:
             return True
         self._clean(0)
         return False
@@ -191,11 +190,11 @@ class Tracking:
 
     def ghosts(self, number: int, place: str, opened: int) -> list[Stored]:
         """What was at a place when a query was opened and is not any more; each with its queue of then."""
-        return [_stored(row) for row in self._session.rows(_GHOSTS, (place, opened, opened, number))]
+        return list(map(record, self._session.rows(_GHOSTS, (place, opened, opened, number))))
 
     def shown(self, number: int, opened: int) -> list[Stored]:
         """What has left the mailboxes for nodes where a query had been; ``queue`` is the station."""
-        return [_stored(row) for row in self._session.rows(_SHOWN, (number, number, opened))]
+        return list(map(record, self._session.rows(_SHOWN, (number, number, opened))))
 
     def close(self, number: int) -> None:
         """A query has been read, or was given up: what was kept for it alone goes."""
@@ -208,9 +207,9 @@ class Tracking:
     def _clean(self, number: int) -> None:
         """Close queries that have run out of time, or whose process has ended."""
         changed = self._session.run(_EXPIRED, (self._session.now,))
-        for each in self.running():
-            if each.number != number and is_alive(each.owner) is False:
-                changed += self._session.run(_CLOSE, (each.number,))
+        for query in self.running():
+            if query.number != number and is_alive(query.owner) is False:
+                changed += self._session.run(_CLOSE, (query.number,))
         if changed:
             self._tidy()
 
@@ -226,13 +225,3 @@ class Tracking:
                 self._session.run(_FORGET_GHOSTS, (place, opened))
                 self._session.run(_FORGET_HIDDEN, (place, first))
         self._session.run(_FORGET_SHOWN)
-
-
-def _image(stored: Stored) -> Row:
-    key, _, created, _, type, form, body, hash, properties, cause, *_ = stored
-    return (key, created, type, form, body, hash, properties, cause)
-
-
-def _stored(row: Row) -> Stored:
-    queue, key, created, type, form, body, hash, properties, cause = row
-    return Stored(key, queue, created, None, type, form, body, hash, properties, cause, 0, 0, 0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from postroom.limits import CANDIDATE_ROWS
 from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.statement import TEXTS
 
 _ALL = "SELECT id, station, edition, turn, own, mail FROM desks ORDER BY id"
 _NAMED = "SELECT id, station, edition, turn, own, mail FROM desks WHERE station = ?"
@@ -40,12 +41,14 @@ SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, 
 FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
 WHERE c.desk = ? AND c.slot = ? AND c.value = ? AND c.turn > ? ORDER BY c.turn, c.message LIMIT ?
 """
-_LOOK_UP_ALL = """
+_LOOK_UP_ALL = (
+    """
 SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
 FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
-WHERE c.desk = ? AND c.slot = ? AND c.value IN (SELECT value FROM json_each(?)) ORDER BY c.value, c.turn, c.message
-LIMIT ?
-"""
+WHERE c.desk = ? AND c.slot = ? AND c.value IN """
+    + TEXTS
+    + " ORDER BY c.value, c.turn, c.message LIMIT ?"
+)
 _OF_DESK = """
 SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
 FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
@@ -112,9 +115,7 @@ class Desks:
         return None if row is None else Reached(*row)
 
     def open(self, station: str, edition: str) -> Reached:
-        row = self._session.row(_OPEN, (station, edition))
-        assert row is not None
-        return Reached(row[0], station, edition, 0, 0, 0)
+        return Reached(self._session.number(_OPEN, (station, edition)), station, edition, 0, 0, 0)
 
     def begin(self, desk: Reached, edition: str) -> Reached:
         """Its procedures are others now: everything is looked at again."""
@@ -145,8 +146,7 @@ class Desks:
 
     def count_news(self, queue: str, after: int) -> int:
         """How many messages of a queue lie behind a position."""
-        row = self._session.row(_COUNT_NEWS, (after, queue))
-        return 0 if row is None else int(row[0])
+        return self._session.number(_COUNT_NEWS, (after, queue))
 
     # --- candidates ---
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
+from postroom.store.kernel.message_rows import MessageRows
 from postroom.store.kernel.session import Row, Session
 from postroom.store.upkeep.archive_folder import DEPARTED_COLUMNS, Manifest, Shelf
 
@@ -18,13 +19,12 @@ INSERT INTO archives (folder, first, last, until, lines, departed, digest, state
 _FORGET_STATES = "UPDATE archives SET state = NULL WHERE state IS NOT NULL"
 _MOVED = "UPDATE archives SET folder = ? WHERE id = ?"
 _REMOVE_LINES = "DELETE FROM journal WHERE seq <= ?"
-REMOVE_DEPARTED = "DELETE FROM departed WHERE key = ?"
 _FIRST_SINCE = "SELECT seq FROM journal WHERE at >= ? ORDER BY seq LIMIT 1"
 _FIRST = "SELECT min(seq) FROM journal"
 _NEWEST = "SELECT max(seq) FROM journal"
 _TIME = "SELECT max(at) FROM journal WHERE seq <= ?"
 _COUNT = "SELECT count(*) FROM journal WHERE seq <= ?"
-_DEPARTED = "SELECT " + ", ".join(DEPARTED_COLUMNS) + " FROM departed WHERE key > ? ORDER BY key LIMIT ?"  # noqa: S608
+_DEPARTED = "SELECT " + ", ".join(DEPARTED_COLUMNS) + " FROM departed WHERE key > ? ORDER BY key LIMIT ?"
 # A sphere that has not ended looks at where its messages came from.
 _UNSETTLED = """
 SELECT s.id, s.started FROM spheres s JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
@@ -64,8 +64,7 @@ class Archives:
 
     def end(self) -> int:
         """The number of the newest archived line; 0 if there is none."""
-        row = self._session.row(_END)
-        return 0 if row is None else int(row[0])
+        return self._session.number(_END)
 
     def state(self) -> bytes | None:
         """What the archived lines come to."""
@@ -105,22 +104,18 @@ class Archives:
 
     def cut(self, before: int) -> int | None:
         """The last number before the first line that is not older than a moment; None if there are no older lines."""
-        row = self._session.row(_FIRST_SINCE, (before,))
-        newest = self._session.row(_NEWEST)
-        last = row[0] - 1 if row is not None else newest[0] if newest is not None else None
+        first = self._session.value(_FIRST_SINCE, (before,))
+        last = self._session.value(_NEWEST) if first is None else first - 1
         return last if last is not None and self.count(last) else None
 
     def first(self) -> int:
-        row = self._session.row(_FIRST)
-        return 0 if row is None or row[0] is None else int(row[0])
+        return self._session.value(_FIRST) or 0
 
     def count(self, last: int) -> int:
-        row = self._session.row(_COUNT, (last,))
-        return 0 if row is None else int(row[0])
+        return self._session.number(_COUNT, (last,))
 
     def time_at(self, last: int) -> int:
-        row = self._session.row(_TIME, (last,))
-        return 0 if row is None or row[0] is None else int(row[0])
+        return self._session.value(_TIME, (last,)) or 0
 
     def unsettled(self) -> tuple[str, int] | None:
         """The oldest sphere that has not ended, and when it began."""
@@ -128,16 +123,13 @@ class Archives:
         return None if row is None else (row[0], row[1])
 
     def departed_rows(self, limit: int) -> Iterator[Row]:
-        after = 0
-        while page := self._session.rows(_DEPARTED, (after, limit)):
-            yield from page
-            after = page[-1][0]
+        return self._session.pages(_DEPARTED, limit)
 
     def record(self, folder: str, manifest: Manifest, state: bytes, gone: list[int]) -> bool:
         """Note an archive and remove what it holds; False if the journal has other lines there than were archived."""
         if self._session.run(_REMOVE_LINES, (manifest.last,)) != manifest.lines:
             return False
-        if gone and self._session.many(REMOVE_DEPARTED, [(key,) for key in gone]) != len(gone):
+        if MessageRows(self._session).forget_departed(gone) != len(gone):
             return False
         self._session.run(_FORGET_STATES)
         about = (manifest.first, manifest.last, manifest.until, manifest.lines, manifest.departed, manifest.digest)

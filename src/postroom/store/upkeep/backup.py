@@ -29,7 +29,8 @@ from postroom.store.kernel.base import Progress, Store
 from postroom.store.kernel.owner import described, is_alive, process_token
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified, verified
-from postroom.store.sqlite import SqliteStore, copy_file
+from postroom.store.sqlite.connection import copy_file
+from postroom.store.sqlite.store import SqliteStore
 
 _LINES = "SELECT 1 FROM journal LIMIT 1"
 _NEWEST = "SELECT coalesce(max(at), 0) FROM journal"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from postroom.store.kernel.journal import FORGET, Journal, line_digest
+from postroom.store.kernel.journal import FORGET, Journal, numbered
 from postroom.store.kernel.messages import Messages
 from postroom.store.kernel.queues import ALIVE, META_SPACE, Queues
 from postroom.store.kernel.session import Row, Session
@@ -99,16 +99,11 @@ FROM journal WHERE seq > ? AND message IS NOT NULL AND (source = ? OR target = ?
 """
 _PRIOR = "SELECT prior FROM journal WHERE seq = ?"
 _HEARTS = "SELECT key, position, number FROM messages WHERE queue = ? AND state = 1 AND position <= ? ORDER BY key"
-_STILLED = """
-DELETE FROM departed WHERE key IN (
-    SELECT message FROM journal WHERE seq <= ? AND source = ? AND target IS NULL AND message IS NOT NULL
-)
-"""
+_STILLED = "SELECT message FROM journal WHERE seq <= ? AND source = ? AND target IS NULL AND message IS NOT NULL"
 _REMOVE_BEATS = """
 DELETE FROM journal WHERE seq >= ? AND seq <= ? AND (source = ? OR target = ?)
     AND (message IS NOT NULL OR verb = 'beats')
 """
-_BEATS_LINE = "INSERT INTO journal (seq, at, verb, source, actor, detail, digest) VALUES (?, ?, 'beats', ?, ?, ?, ?)"
 _DIGEST = "SELECT digest FROM journal WHERE seq = ?"
 
 _ROWS = {
@@ -200,8 +195,8 @@ class Upkeep:
 
     def _settled_before(self, before: int) -> int:
         """A sphere that has not ended may have to do with all that have ended since it began."""
-        row = self._session.row(_OLDEST_UNSETTLED)
-        return before if row is None or row[0] is None else min(before, int(row[0]))
+        oldest = self._session.value(_OLDEST_UNSETTLED)
+        return before if oldest is None else min(before, oldest)
 
     def _sweep_spheres(self, before: int, limit: int) -> int:
         found = self._session.rows(_ENDED_SPHERES, (self._settled_before(before), limit))
@@ -287,22 +282,20 @@ class Upkeep:
         }
         at = self._journal.time_of(last) or 0
         covered = self._session.row(_DIGEST, (last,)) not in (None, (None,))
-        self._session.run(_STILLED, (last, alive.id))
+        self._messages.forget_departed(row[0] for row in self._session.rows(_STILLED, (last, alive.id)))
         self._session.run(_REMOVE_BEATS, (self._beats_done(), last, alive.id, alive.id))
-        actor, said = self._journal.actor, self._journal.spoken(about)
-        digest = line_digest(at, "beats", None, None, alive.id, None, actor, said) if covered else None
-        self._session.run(_BEATS_LINE, (last, at, alive.id, actor, said, digest))
+        actor, detail = self._journal.actor, self._journal.spoken(about)
+        line = numbered(last, at, "beats", None, None, alive.id, None, actor, detail)
+        self._journal.add_lines([line if covered else (*line[:-1], None)])
         self._session.run(_SET_BEATS_DONE, (last,))
         return count
 
     def _last_beat(self, alive: int, before: int) -> int | None:
-        row = self._session.row(_LAST_BEAT, (self._beats_done(), before, alive, alive))
-        return None if row is None or row[0] is None else int(row[0])
+        return self._session.value(_LAST_BEAT, (self._beats_done(), before, alive, alive))
 
     def _beats_done(self) -> int:
         """The number of the line that stands for all before it."""
         return self._number(_BEATS_DONE)
 
     def _number(self, statement: str, *values: int) -> int:
-        row = self._session.row(statement, values)
-        return 0 if row is None or row[0] is None else int(row[0])
+        return self._session.value(statement, values) or 0

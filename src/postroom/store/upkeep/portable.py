@@ -18,7 +18,7 @@ from postroom.errors import StoreCorrupt
 from postroom.limits import BACKUP_ROWS
 from postroom.store.kernel.base import Progress
 from postroom.store.kernel.session import Row
-from postroom.store.sqlite import SqliteStore
+from postroom.store.sqlite.store import SqliteStore
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 _COLUMNS = "SELECT name, type FROM pragma_table_info(?) ORDER BY cid"
@@ -50,16 +50,16 @@ class Table(NamedTuple):
 
     def insert(self) -> str:
         marks = ", ".join("?" * len(self.columns))
-        return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"  # noqa: S608  # of our own schema
+        return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"
 
     def select(self) -> str:
-        return f"SELECT {', '.join(self.columns)} FROM {self.name}"  # noqa: S608  # of our own schema
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}"
 
     def delete(self) -> str:
-        return f"DELETE FROM {self.name}"  # noqa: S608  # of our own schema
+        return f"DELETE FROM {self.name}"
 
     def counted(self) -> str:
-        return f"SELECT count(*) FROM {self.name}"  # noqa: S608  # of our own schema
+        return f"SELECT count(*) FROM {self.name}"
 
 
 def write(connection: psycopg.Connection[Row], file: Path, progress: Progress) -> None:

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from postroom.store.kernel.counts import Counts
 from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.messages import Messages
 from postroom.store.kernel.queues import Queue, Queues
 from postroom.store.kernel.session import Session
 
@@ -28,11 +29,6 @@ SELECT count(*) FROM messages m WHERE m.queue = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
     AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key)
 """
-_DEPART = """
-INSERT INTO departed (key, last, cause, type)
-SELECT key, coalesce(last, position), cause, type FROM messages WHERE key = ?
-"""
-_DELETE = "DELETE FROM messages WHERE key = ?"
 _FORGET = "DELETE FROM entries WHERE message = ?"
 _UNSPEND = "DELETE FROM spent WHERE message = ?"
 _STALE = "DELETE FROM spent WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.key = spent.message AND m.state = 0)"
@@ -40,11 +36,12 @@ _ALL_PROCESSED = "SELECT key FROM messages WHERE queue = ? AND state = 0"
 
 
 class Retention:
-    def __init__(self, session: Session, journal: Journal, queues: Queues, counts: Counts) -> None:
+    def __init__(self, session: Session, journal: Journal, queues: Queues, counts: Counts, messages: Messages) -> None:
         self._session = session
         self._journal = journal
         self._queues = queues
         self._counts = counts
+        self._messages = messages
 
     def sweep(self, unsliced: Sequence[Queue], limit: int) -> int:
         """Remove up to ``limit`` messages that are processed and held by no slice; the journal still answers trace.
@@ -67,17 +64,16 @@ class Retention:
 
     def sweepable(self, unsliced: Sequence[Queue]) -> int:
         """How many messages a sweep would remove."""
-        counts = [self._session.row(_COUNT_SPENT)]
-        counts += [self._session.row(_COUNT_PROCESSED, (queue.id,)) for queue in unsliced]
-        return sum(int(row[0]) for row in counts if row is not None)
+        counts = (self._session.number(_COUNT_PROCESSED, (queue.id,)) for queue in unsliced)
+        return self._session.number(_COUNT_SPENT) + sum(counts)
 
     def remove(self, found: Sequence[tuple[int, int]]) -> None:
         """Remove processed messages: of each the key, and its queue."""
         if not found:
             return
         keys = [(key,) for key, _ in found]
-        self._session.many(_DEPART, keys)
-        for statement in (_DELETE, _FORGET, _UNSPEND):
+        self._messages.sweep(key for key, _ in found)
+        for statement in (_FORGET, _UNSPEND):
             self._session.many(statement, keys)
         gone: dict[int, list[int]] = {}
         for key, queue in found:

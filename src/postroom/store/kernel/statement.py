@@ -1,0 +1,42 @@
+"""A statement that the two databases say in different words, with both of them beside each other.
+
+Most statements are the same for both and are plain strings, in which ``?`` marks a parameter. One that differs is a
+``Statement``, or has a piece that is one: what they are added to keeps both.
+"""
+
+from __future__ import annotations
+
+
+class Statement(str):
+    """SQLite's words, and with them PostgreSQL's. A database that never runs it has none.
+
+    ``setwise`` is the same work for many rows at once, on PostgreSQL: each parameter is a list.
+    """
+
+    postgres: str
+    setwise: str | None
+
+    def __new__(cls, sqlite: str, postgres: str | None = None, setwise: str | None = None) -> Statement:
+        statement = super().__new__(cls, sqlite)
+        statement.postgres = sqlite if postgres is None else postgres
+        statement.setwise = setwise
+        return statement
+
+    def __add__(self, other: str) -> Statement:
+        return Statement(str.__add__(self, other), self.postgres + postgres_words(other))
+
+    def __radd__(self, other: str) -> Statement:
+        return Statement(str.__add__(other, self), postgres_words(other) + self.postgres)
+
+
+def postgres_words(statement: str) -> str:
+    return statement.postgres if isinstance(statement, Statement) else statement
+
+
+#: Behind a SELECT whose row is locked. SQLite has one writer at a time.
+FOR_UPDATE = Statement("", " FOR NO KEY UPDATE")
+#: The highest of some values in one row.
+GREATEST = Statement("max", "greatest")
+#: Whatever stands in a parameter that is a JSON list.
+TEXTS = Statement("(SELECT value FROM json_each(?))", "(SELECT json_array_elements_text(?::json))")
+NUMBERS = Statement("(SELECT value FROM json_each(?))", "(SELECT json_array_elements_text(?::json)::bigint)")

@@ -1,0 +1,104 @@
+"""SQLite inside one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from postroom.model.moment import Clock
+from postroom.store.kernel.session import About, Row, Session
+from postroom.store.proof.schema import misdescribed
+from postroom.store.sqlite.connection import LAST_NUMBER, version
+
+
+class SqliteSession(Session):
+    compares_json_numbers = True
+    numbers_without_gaps = True
+
+    def __init__(self, connection: apsw.Connection, clock: Clock, place: str) -> None:
+        self.connection = connection
+        self.place = place
+        self.execute = connection.cursor().execute  # one cursor for all: every answer is read to its end at once
+        self.clock = clock
+        self.now = 0
+
+    def lock(self, statement: str, *values: Any) -> bool:
+        return True  # BEGIN IMMEDIATE has locked everything
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        self.execute(statement, values)
+        return self.connection.changes()
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        try:
+            return self.execute(statement, values).fetchall()
+        except UnicodeDecodeError:
+            return self._readable(statement, values)
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        found = self.rows(statement, values)
+        return found[0] if found else None
+
+    def _readable(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        """The same rows, of which some text is no text any more: bytes that are none become characters that are none.
+
+        SQLite looks at no byte of a text. What such a character is in does not match its hash, and is not believed.
+        """
+        names: list[str] = []
+
+        def look(cursor: apsw.Cursor, *_: Any) -> bool:
+            names.extend(f"c{number}" for number in range(len(cursor.get_description())))
+            return False  # it is not run
+
+        looking = self.connection.cursor()
+        looking.exec_trace = look
+        with contextlib.suppress(apsw.ExecTraceAbort):
+            looking.execute(statement, values)
+        rows: list[Any] = self.execute(_as_bytes(names, statement), values).fetchall()
+        return [tuple(map(_text, row[::2], row[1::2])) for row in rows]
+
+    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
+        before = self.connection.total_changes()
+        self.connection.executemany(statement, values)
+        return self.connection.total_changes() - before
+
+    def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
+        return [self.rows(statement, each) for each in values]
+
+    def append(self, statement: str, values: Sequence[Any]) -> int:
+        # An INTEGER PRIMARY KEY that is not given is the highest one plus one.
+        self.execute(statement, values)
+        return self.connection.last_insert_rowid()
+
+    def about(self) -> About:
+        settings = {"journal_mode": self.rows("PRAGMA journal_mode"), "synchronous": self.rows("PRAGMA synchronous")}
+        said = {name: str(rows[0][0]) for name, rows in settings.items()}
+        return About("SQLite", apsw.sqlite_lib_version(), version(self.connection), said)
+
+    def damage(self) -> list[str]:
+        found = [row[0] for row in self.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
+        return [*found, *misdescribed(self.connection)]
+
+    def rebuild_indexes(self) -> None:
+        self.execute("REINDEX")
+
+    def journal_numbers(self, count: int) -> Sequence[int]:
+        # There is one writer at a time, so the numbers after the highest are ours.
+        (last,) = self.rows(LAST_NUMBER)[0]
+        first = last + 1
+        return range(first, first + count)
+
+
+def _as_bytes(names: list[str], statement: str) -> str:
+    """A statement whose texts come as bytes, each behind the name of its type."""
+    each = ", ".join(
+        f"typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
+    )
+    return f"WITH r ({', '.join(names)}) AS ({statement}) SELECT {each} FROM r"
+
+
+def _text(type: str, value: Any) -> Any:
+    return value.decode(errors="surrogateescape") if type == "text" else value
