@@ -140,6 +140,8 @@ class PostgresSession(Session):
 
     def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
         rows = values if isinstance(values, list) else list(values)
+        if not rows:
+            return 0
         with self.connection.cursor() as cursor:
             into = _PLAIN_INSERT.match(statement) if len(rows) >= _BULK_ROWS else None
             if into is not None:

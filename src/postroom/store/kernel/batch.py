@@ -9,7 +9,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from operator import itemgetter
 from typing import NamedTuple
 
 from postroom.errors import StoreCorrupt
@@ -208,7 +207,7 @@ class Batch:
             rows.append((key, id, seq, next(numbers[id]), now, body, form, type, properties, hash, cause))
         self._tx.messages.insert(self._insert_passed(rows) if self._passed else rows)
         self._journal += [numbered(put[0], now, "put", key, None, None, put[1], put[7]) for key, put in keyed]
-        self._journal.sort(key=_seq)
+        self._journal.sort()  # by their numbers, which differ
         self._tx.journal.add_lines(self._journal)
 
     def _insert_passed(self, rows: list[Row]) -> list[Row]:
@@ -219,7 +218,7 @@ class Batch:
             key, id, seq, number, now, *rest = rows[place]
             queue = self._queues[id]
             if queue.keep:
-                kept.append((key, id, taken, number, now, *rest, now))
+                kept.append((key, id, taken, number, now, *rest, now, 0))
             else:
                 gone.append((key, taken, self._puts[place][6], self._puts[place][4]))
             self._tx.counts.depart(queue, number, kept=bool(queue.keep))
@@ -228,6 +227,3 @@ class Batch:
         self._tx.messages.insert_processed(kept)
         self._tx.messages.depart(gone)
         return [row for place, row in enumerate(rows) if place not in self._passed]
-
-
-_seq = itemgetter(0)

@@ -43,19 +43,15 @@ _ARRIVED = Statement(
     "",
 )
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal"
-_SELECT = """
-SELECT j.seq, j.at, j.verb, j.message, j.prior, j.source, j.target, j.detail, j.actor, j.digest, s.name, t.name
-FROM journal j LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
-"""
-_CHAIN = """
+_EVENT = "SELECT " + ", ".join(f"j.{name}" for name in JOURNAL) + ", s.name, t.name "
+_QUEUES = " LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target "
+_SELECT = _EVENT + "FROM journal j" + _QUEUES
+_CHAIN = f"""
 WITH RECURSIVE chain (seq, prior) AS (
     SELECT seq, prior FROM journal WHERE seq = ?
     UNION ALL SELECT older.seq, older.prior FROM journal older JOIN chain ON older.seq = chain.prior
 )
-SELECT j.seq, j.at, j.verb, j.message, j.prior, j.source, j.target, j.detail, j.actor, j.digest, s.name, t.name
-FROM chain JOIN journal j ON j.seq = chain.seq
-     LEFT JOIN queues s ON s.id = j.source LEFT JOIN queues t ON t.id = j.target
-ORDER BY chain.seq
+{_EVENT} FROM chain JOIN journal j ON j.seq = chain.seq {_QUEUES} ORDER BY chain.seq
 """
 # All that one commit did has one time. Whoever acts for the engine is called by its kind and its name.
 _STEPS = """
@@ -88,6 +84,9 @@ NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
 RETURN = "return"
 
 
+Id = int | None  # of a message, a line or a queue, if there is one
+
+
 class Line(NamedTuple):
     """One line as it is written, with the numbers of queues and messages."""
 
@@ -118,14 +117,7 @@ _line: Callable[[Row], Line] = partial(tuple.__new__, Line)  # the constructor's
 
 
 def line_digest(
-    at: int,
-    verb: str,
-    message: int | None,
-    prior: int | None,
-    source: int | None,
-    target: int | None,
-    actor: str,
-    detail: str | None = None,
+    at: int, verb: str, message: Id, prior: Id, source: Id, target: Id, actor: str, detail: str | None = None
 ) -> bytes:
     """All that a line says, in 8 bytes. Its number is not among it: the database chooses that last."""
     digest = _fresh()
@@ -144,15 +136,7 @@ _fresh = blake2b(digest_size=8).copy  # a copy of an empty one takes half the ti
 
 
 def numbered(
-    seq: int,
-    at: int,
-    verb: str,
-    message: int | None,
-    prior: int | None,
-    source: int | None,
-    target: int | None,
-    actor: str,
-    detail: str | None = None,
+    seq: int, at: int, verb: str, message: Id, prior: Id, source: Id, target: Id, actor: str, detail: str | None = None
 ) -> Row:
     """The values of one line whose number was reserved, for ``add_lines``."""
     digest = line_digest(at, verb, message, prior, source, target, actor, detail)
@@ -287,13 +271,12 @@ class Journal:
 
     def time_of(self, seq: int) -> int | None:
         """When an event was, by its number; of one that was archived, when it was at the latest."""
-        row = self._session.row(_TIME_OF, (seq,))
-        return self.archives.time_of(seq) if row is None else int(row[0])
+        at = self._session.value(_TIME_OF, (seq,))
+        return self.archives.time_of(seq) if at is None else at
 
     def actor_of(self, seq: int) -> str | None:
         """Whose event it was, by its number."""
-        row = self._session.row(_ACTOR_OF, (seq,))
-        return None if row is None else str(row[0])
+        return self._session.value(_ACTOR_OF, (seq,))
 
     def newest(self) -> int:
         """The highest number so far; what comes to a queue that is locked now will have a higher one."""
@@ -312,8 +295,7 @@ class Journal:
 
     def gapless(self) -> int | None:
         """The number behind which each line has the one after that of the line before; None if the store skips some."""
-        row = self._session.row(_GAPS) if self._session.numbers_without_gaps else None
-        return None if row is None else int(row[0])
+        return self._session.number(_GAPS) if self._session.numbers_without_gaps else None
 
     def page(self, after: int, last: int, limit: int) -> list[Row]:
         """The next lines up to a number, every column of them."""

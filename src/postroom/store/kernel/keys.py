@@ -54,11 +54,11 @@ class Keys:
             size = max(count, self._block)
             # Else what is said of the end of the block may be older than the counter.
             self._session.lock_counter("keys")
-            left = self._session.row(_LEFT)
+            left = self._session.value(_LEFT)
             if left is not None:
-                if left[0] < count:
+                if left < count:
                     raise KeysExhausted(count=count)
-                size = min(size, left[0])
+                size = min(size, left)
             self._stop = self._session.number(_RESERVE, (size,))
             first = self._stop - size
             self._block = min(self._block * 2, KEY_RESERVE_MAX)
@@ -75,8 +75,8 @@ class Keys:
     def use_block(self, head: int, needed: int = KEY_TAIL) -> None:
         """Give out the keys of a block from now on, and no others; unless someone has seen to it already."""
         self._session.lock_counter("keys")
-        present = self._session.row(_LEFT)
-        if present is not None and present[0] >= needed:
+        left = self._session.value(_LEFT)
+        if left is not None and left >= needed:
             return
         self._session.run(_SET, ("keys", head * KEY_TAIL + 1))
         self._session.run(_SET, ("keys until", (head + 1) * KEY_TAIL))
@@ -85,8 +85,7 @@ class Keys:
     @property
     def used(self) -> bool:
         """Whether this store has ever given out a key."""
-        row = self._session.row(_USED)
-        return row is not None and row[0] != FIRST
+        return self._session.value(_USED) not in (None, FIRST)
 
     @property
     def lent(self) -> bool:

@@ -164,8 +164,8 @@ class MessageRows:
         self._session.many(INSERT, rows)
 
     def insert_processed(self, rows: Iterable[Row]) -> None:
-        """New messages that are processed already, each with the time, too."""
-        self._session.many(_INSERT_PROCESSED, [(*row, int(State.PROCESSED)) for row in rows])
+        """New messages that are processed already, each with the time, too, and its state."""
+        self._session.many(_INSERT_PROCESSED, rows)
 
     def mark(self, rows: Sequence[Row]) -> bool:
         """Make messages processed: position, time, key and queue of each; False if one is not there."""
@@ -180,10 +180,7 @@ class MessageRows:
         self._session.many(DEPART, rows)
 
     def rewrite(self, rows: Sequence[Row]) -> bool:
-        """Write and move messages: queue, position, number, body, properties and hash of each, and whose they are.
-
-        That is its key, queue and position so far; False if one is not there.
-        """
+        """Write and move messages: the values of ``REWRITE`` of each; False if one is not where it was."""
         return not rows or self._session.many(REWRITE, rows) == len(rows)
 
     def keep_editions(self, rows: Iterable[Row]) -> None:

@@ -34,7 +34,7 @@ WHERE m.key = (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 OR
 _IS_IN_STATE = "SELECT 1 FROM messages WHERE key = ? AND state = ?"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FROM = "FROM messages m JOIN queues q ON q.id = m.queue "
-_SELECT = f"SELECT {STORED} {_FROM}"  # constants alone
+_SELECT = f"SELECT {STORED} {_FROM}"
 _FIND = _SELECT + "WHERE m.key = ?"
 _FIND_MANY = _SELECT + "WHERE m.key IN " + NUMBERS
 _PAGE = _SELECT + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
@@ -43,7 +43,7 @@ SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 AND m.positi
 """
 _SPAN = "WHERE m.queue = ? AND m.state = 1 AND m.position > ? AND m.position <= ? ORDER BY m.position"
 _BETWEEN = _SELECT + _SPAN
-_OUTLINES = f"SELECT {rows.OUTLINE}, octet_length(m.body) {_FROM}{_SPAN}"  # constants alone
+_OUTLINES = f"SELECT {rows.OUTLINE}, octet_length(m.body) {_FROM}{_SPAN}"
 _NEXT_OF = _SELECT + "WHERE q.name = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?"
 
 
@@ -260,8 +260,7 @@ class Messages(MessageRows):
         return stored
 
     def find(self, key: int) -> Stored | None:
-        row = self._session.row(_FIND, (key,))
-        return None if row is None else record(row)
+        return self._session.one(record, _FIND, (key,))
 
     def find_many(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Those of these keys that are there."""

@@ -15,16 +15,15 @@ _INSERT = """
 INSERT INTO outbox (kind, payload, created, due, attempts, state, note, destination)
 VALUES (?, ?, ?, ?, 0, 'pending', NULL, ?) RETURNING id
 """
-_COLUMNS = "SELECT id, kind, payload, created, due, attempts, state, note FROM outbox "
-_DUE = """
-SELECT o.id, o.kind, o.payload, o.created, o.due, o.attempts, o.state, o.note FROM outbox o
+_COLUMNS = "SELECT o.id, o.kind, o.payload, o.created, o.due, o.attempts, o.state, o.note FROM outbox o "
+_DUE = f"""{_COLUMNS}
 WHERE o.state = 'pending' AND o.due <= ? AND NOT EXISTS (
     SELECT 1 FROM outbox b WHERE b.destination = o.destination AND b.state = 'pending' AND b.id < o.id
 ) ORDER BY o.due, o.id LIMIT ?
 """
 _NEXT = "SELECT min(due) FROM outbox WHERE state = 'pending'"
-_FIND = _COLUMNS + "WHERE id = ?"
-_ALL = _COLUMNS + "ORDER BY id"
+_FIND = _COLUMNS + "WHERE o.id = ?"
+_ALL = _COLUMNS + "ORDER BY o.id"
 _ATTEMPT = "UPDATE outbox SET attempts = attempts + 1 WHERE id = ?"
 _RETRY = "UPDATE outbox SET due = ?, state = ?, note = ? WHERE id = ?"
 _REVIVE = "UPDATE outbox SET due = ?, state = 'pending', attempts = 0, payload = ? WHERE id = ?"
@@ -79,8 +78,7 @@ class Outbox:
         return self._session.value(_NEXT)
 
     def find(self, id: int) -> Effect | None:
-        row = self._session.row(_FIND, (id,))
-        return None if row is None else _effect(row)
+        return self._session.one(_effect, _FIND, (id,))
 
     def all(self) -> list[Effect]:
         return [_effect(row) for row in self._session.rows(_ALL)]

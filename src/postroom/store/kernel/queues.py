@@ -279,8 +279,7 @@ class Queues:
 
     def has_own(self, names: Sequence[str], kind: str) -> bool:
         """Whether all of these are there already."""
-        row = self._session.row(_OWN, (json.dumps(names, ensure_ascii=False), kind))
-        return row is not None and row[0] == len(names)
+        return self._session.number(_OWN, (json.dumps(names, ensure_ascii=False), kind)) == len(names)
 
     def evolve(
         self, queue: Queue, *, path: str, ordinal: int, command: str | None, command_seconds: int | None = None

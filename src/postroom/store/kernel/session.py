@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from postroom.model.moment import Clock
 from postroom.store.kernel.statement import FOR_UPDATE
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 _LOCK_COUNTER = "SELECT value FROM counters WHERE name = ?" + FOR_UPDATE
 
@@ -57,6 +58,11 @@ class Session(ABC):
     @abstractmethod
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None: ...
 
+    def one(self, make: Callable[[Row], T], statement: str, values: Sequence[Any] = ()) -> T | None:
+        """What is made of the row that a statement answers with; None if there is no row."""
+        row = self.row(statement, values)
+        return None if row is None else make(row)
+
     def value(self, statement: str, values: Sequence[Any] = ()) -> Any | None:
         """The first column of the row that a statement answers with; None if there is no row."""
         row = self.row(statement, values)
@@ -66,10 +72,9 @@ class Session(ABC):
         """The same of a statement that always answers with a number."""
         return int(self.rows(statement, values)[0][0])
 
-    def pages(self, statement: str, size: int) -> Iterator[Row]:
+    def pages(self, statement: str, size: int, *values: Any, after: int = 0) -> Iterator[Row]:
         """All rows of a statement that answers with the next so many behind a number, their first column."""
-        after = 0
-        while page := self.rows(statement, (after, size)):
+        while page := self.rows(statement, (*values, after, size)):
             yield from page
             after = page[-1][0]
 

@@ -27,12 +27,9 @@ FROM entries s JOIN messages m ON m.key = s.message JOIN queues q ON q.id = m.qu
 WHERE s.source = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
 """
 _QUEUE = " FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state < 2 ORDER BY m.number"
-_SLICES, _ENTRIES, _QUEUES = (f"SELECT {STORED}{part}" for part in (_SLICE, _ENTRY, _QUEUE))  # constants
+_SLICES, _ENTRIES, _QUEUES = (f"SELECT {STORED}{part}" for part in (_SLICE, _ENTRY, _QUEUE))
 # The same without the bodies.
-_SLICE_OUTLINES, _ENTRY_OUTLINES, _QUEUE_OUTLINES = (
-    f"SELECT {OUTLINE}{part}"  # constants alone
-    for part in (_SLICE, _ENTRY, _QUEUE)
-)
+_SLICE_OUTLINES, _ENTRY_OUTLINES, _QUEUE_OUTLINES = (f"SELECT {OUTLINE}{part}" for part in (_SLICE, _ENTRY, _QUEUE))
 _VALUES = "SELECT source, value FROM entries WHERE message = ? ORDER BY source, value"
 _HOLDS = "SELECT t.name, s.value FROM slices s JOIN sets t ON t.id = s.slicing WHERE s.message = ? ORDER BY 1, 2"
 _HELD = """

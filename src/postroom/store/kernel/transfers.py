@@ -52,18 +52,11 @@ class Transfers:
         self._messages = messages
 
     def depart(
-        self,
-        stored: Stored,
-        queue: Queue,
-        verb: str,
-        source: str,
-        target: str,
-        seen: int,
-        properties: str | None = None,
+        self, stored: Stored, queue: Queue, verb: str, source: str, target: str, seen: int, marks: str | None = None
     ) -> Parcel:
-        """The first commit: take a message out of its queue, for a station whose store is another."""
+        """The first commit: take a message out of its queue for another store's station; ``marks`` are its properties."""
         leaving = self._leaving()
-        here = self._messages.move(stored, queue, leaving, verb, {"from": source, "to": target}, properties)
+        here = self._messages.move(stored, queue, leaving, verb, {"from": source, "to": target}, marks)
         hop, came = self._session.row(_LAST_VISIT, (stored.key,)) or (0, 0)
         self._session.run(_HAND_OVER, (stored.key, hop + 1, verb, source, target, seen, came))
         return Parcel(hop + 1, verb, source, target, seen, came, here)
@@ -97,8 +90,7 @@ class Transfers:
 
     def still_leaving(self, message: int) -> Parcel | None:
         """A message that has gone and come back before anyone has let it go here."""
-        row = self._session.row(_PARCEL, (message,))
-        return None if row is None else _parcel(row)
+        return self._session.one(_parcel, _PARCEL, (message,))
 
     def _leaving(self) -> Queue:
         return self._queues.made(LEAVING, LEAVING)

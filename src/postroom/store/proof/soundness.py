@@ -67,11 +67,11 @@ class Soundness:
 
     def unsound(self, sample: int | None, limit: int) -> tuple[int, list[Place]]:
         """How many messages were read, and those that no longer say what was sent; ``sample`` takes the newest only."""
-        after, looked, found = self._behind(sample), 0, []
-        while page := list(map(record, self._session.rows(_PAGE, (after, PAGE_ROWS)))):
-            looked += len(page)
-            found += [Place(stored.key, stored.queue) for stored in page if not stored.sound]
-            after = page[-1].key
+        looked, found = 0, []
+        for stored in map(record, self._session.pages(_PAGE, PAGE_ROWS, after=self._behind(sample))):
+            looked += 1
+            if not stored.sound:
+                found.append(Place(stored.key, stored.queue))
         return looked, found[:limit]
 
     def set_aside(self, limit: int) -> list[Place]:

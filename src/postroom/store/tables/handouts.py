@@ -81,8 +81,7 @@ class Handouts:
 
     def copy(self, message: int) -> Stored | None:
         """A message that is not confirmed, as it was in its place."""
-        row = self._session.row(_COPY, (message,))
-        return None if row is None else record(row)
+        return self._session.one(record, _COPY, (message,))
 
     def put_back(self, queue: int, stored: Stored, why: str) -> bool:
         """Put a message that was taken into its place again, as it was before; False if it is not among the taken."""

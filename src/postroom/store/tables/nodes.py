@@ -71,8 +71,7 @@ class Nodes:
 
     def membership(self) -> tuple[str, str] | None:
         """The mark and the name that this store has as a node."""
-        row = self._session.row(_MEMBER)
-        return None if row is None else (row[0], row[1])
+        return self._session.one(lambda row: (row[0], row[1]), _MEMBER)
 
     def join(self, mark: str, name: str) -> None:
         self._session.run(_JOIN, (mark, name))

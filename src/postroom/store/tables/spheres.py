@@ -189,8 +189,7 @@ class Spheres:
         self._session.run(_ADD, (token, id, owner, heartbeat, self._session.now))
 
     def find(self, id: str) -> Kept | None:
-        row = self._session.row(_FIND, (id,))
-        return None if row is None else Kept(*row)
+        return self._session.one(Kept._make, _FIND, (id,))
 
     def in_state(self, state: str, after: int, limit: int) -> list[Kept]:
         """Those in a state, from behind a number of the journal, in the order in which they came into it."""
@@ -210,8 +209,7 @@ class Spheres:
 
     def slowest(self, state: str) -> tuple[str, int] | None:
         """The sphere in a state that has the slowest heartbeat, and this."""
-        row = self._session.row(_SLOWEST, (state,))
-        return None if row is None else (row[0], row[1])
+        return self._session.one(lambda row: (row[0], row[1]), _SLOWEST, (state,))
 
     def owned(self, state: str, owner: str) -> list[str]:
         return [row[0] for row in self._session.rows(_OWNED, (state, owner))]
@@ -266,13 +264,11 @@ class Spheres:
 
     def sent(self, message: int) -> Send | None:
         """The send by which a message came, if a sphere has sent it."""
-        row = self._session.row(_SENT, (message,))
-        return None if row is None else Send(*row)
+        return self._session.one(Send._make, _SENT, (message,))
 
     def origin(self, message: int) -> Send | None:
         """The send that a message came by, or whose compensation it is."""
-        row = self._session.row(_ORIGIN, (message, message))
-        return None if row is None else Send(*row)
+        return self._session.one(Send._make, _ORIGIN, (message, message))
 
     def delivered_as(self, send: Send, key: int) -> None:
         """What was remembered went to its queue as another message."""

@@ -90,8 +90,7 @@ class Tokens:
         return None if token is None else token.state
 
     def _find(self, machine: str, entity: str) -> Token | None:
-        row = self._session.row(_FIND, (machine, entity))
-        return None if row is None else Token(*row)
+        return self._session.one(Token._make, _FIND, (machine, entity))
 
     def every(self, machine: str, state: str) -> Iterator[Entity]:
         """All whose token is in a queue, in the order in which they came there."""
@@ -125,10 +124,7 @@ class Tokens:
 
     def waiting(self, state: str) -> Iterator[Come]:
         """What is in a state, in the order in which it came."""
-        after = 0
-        while page := [_come(row) for row in self._session.rows(_WAITING, (state, after, PAGE_ROWS))]:
-            yield from page
-            after = page[-1].seq
+        return map(_come, self._session.pages(_WAITING, PAGE_ROWS, state))
 
 
 def _come(row: Row) -> Come:

@@ -36,24 +36,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _REMOVE = "DELETE FROM candidates WHERE desk = ? AND slot = ? AND value = ? AND turn = ? AND message = ?"
 _REMOVE_REMOTE = "DELETE FROM candidates WHERE desk = ? AND message = ? AND mail = 1"
-_LOOK_UP = """
+_CANDIDATES = """
 SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
-FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
-WHERE c.desk = ? AND c.slot = ? AND c.value = ? AND c.turn > ? ORDER BY c.turn, c.message LIMIT ?
-"""
-_LOOK_UP_ALL = (
-    """
-SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
-FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
-WHERE c.desk = ? AND c.slot = ? AND c.value IN """
-    + TEXTS
-    + " ORDER BY c.value, c.turn, c.message LIMIT ?"
-)
-_OF_DESK = """
-SELECT c.slot, c.value, c.turn, c.message, c.position, c.mail, c.since, c.said, m.position
-FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1
-WHERE c.desk = ? AND (c.turn, c.message) > (?, ?) ORDER BY c.turn, c.message, c.slot LIMIT ?
-"""
+FROM candidates c LEFT JOIN messages m ON m.key = c.message AND m.state = 1 WHERE c.desk = ? AND """
+_OF_SLOT = _CANDIDATES + "c.slot = ? AND c.value "
+_LOOK_UP = _OF_SLOT + "= ? AND c.turn > ? ORDER BY c.turn, c.message LIMIT ?"
+_LOOK_UP_ALL = _OF_SLOT + "IN " + TEXTS + " ORDER BY c.value, c.turn, c.message LIMIT ?"
+_OF_DESK = _CANDIDATES + "(c.turn, c.message) > (?, ?) ORDER BY c.turn, c.message, c.slot LIMIT ?"
 _WITHDRAW = """
 INSERT INTO withdrawn (desk, message, procedure, position) VALUES (?, ?, ?, ?)
 ON CONFLICT (desk, message, procedure) DO UPDATE SET position = excluded.position
@@ -111,8 +100,7 @@ class Desks:
         return [Reached(*row) for row in self._session.rows(_ALL)]
 
     def named(self, station: str) -> Reached | None:
-        row = self._session.row(_NAMED, (station,))
-        return None if row is None else Reached(*row)
+        return self._session.one(Reached._make, _NAMED, (station,))
 
     def open(self, station: str, edition: str) -> Reached:
         return Reached(self._session.number(_OPEN, (station, edition)), station, edition, 0, 0, 0)

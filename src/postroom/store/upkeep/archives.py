@@ -119,8 +119,7 @@ class Archives:
 
     def unsettled(self) -> tuple[str, int] | None:
         """The oldest sphere that has not ended, and when it began."""
-        row = self._session.row(_UNSETTLED)
-        return None if row is None else (row[0], row[1])
+        return self._session.one(lambda row: (row[0], row[1]), _UNSETTLED)
 
     def departed_rows(self, limit: int) -> Iterator[Row]:
         return self._session.pages(_DEPARTED, limit)

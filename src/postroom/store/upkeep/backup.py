@@ -117,7 +117,7 @@ def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verifie
         damage = copy.read(lambda tx: tx.session.damage())
         if damage:
             raise BackupInvalid(file=str(file), why=damage[0])
-        at = copy.read(lambda tx: tx.session.row(_NEWEST) or (0,))[0]
+        at = copy.read(lambda tx: tx.session.number(_NEWEST))
         if prepare:
             copy.transact("restore", _prepared)
         found = copy.read(verified)
@@ -139,14 +139,14 @@ def _opened(file: Path) -> Iterator[SqliteStore]:
 
 def _prepared(tx: Transaction) -> None:
     """What was under way belongs to processes that do not know this copy; keys that were given since stay unused."""
-    row = tx.session.row(_NEWEST)
+    newest = tx.session.number(_NEWEST)
     tx.session.run(_FREE_LEASES)
     tx.session.run(_NO_QUERIES)
     if tx.keys.lent:
         tx.session.run(_SPEND_BLOCK)  # the control node gives a new one
     else:
         tx.keys.give_block()
-    tx.journal.add("restore", detail={"until": to_iso(to_datetime(0 if row is None else row[0]))})
+    tx.journal.add("restore", detail={"until": to_iso(to_datetime(newest))})
 
 
 @contextmanager

@@ -272,16 +272,16 @@ class Upkeep:
         later = self._session.rows(_LATER, (last, alive.id, alive.id))
         hearts = [list(row) for row in self._session.rows(_HEARTS, (alive.id, last))]
         for message, first, _, _ in later:
-            prior = self._session.row(_PRIOR, (first,))
-            if prior is not None and prior[0] is not None:  # it lived already; its next line gives it a new number
-                hearts.append([message, prior[0], 0])
+            prior = self._session.value(_PRIOR, (first,))
+            if prior is not None:  # it lived already; its next line gives it a new number
+                hearts.append([message, prior, 0])
         about: dict[str, Any] = {
             "hearts": sorted(hearts),
             "arrivals": alive.arrivals - sum(int(row[2]) for row in later),
             "departed": alive.departed - sum(int(row[3]) for row in later),
         }
         at = self._journal.time_of(last) or 0
-        covered = self._session.row(_DIGEST, (last,)) not in (None, (None,))
+        covered = self._session.value(_DIGEST, (last,)) is not None
         self._messages.forget_departed(row[0] for row in self._session.rows(_STILLED, (last, alive.id)))
         self._session.run(_REMOVE_BEATS, (self._beats_done(), last, alive.id, alive.id))
         actor, detail = self._journal.actor, self._journal.spoken(about)
