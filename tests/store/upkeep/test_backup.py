@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conformance.life import live
+from tests.store.life import live
 
 import postroom
 from postroom import faults

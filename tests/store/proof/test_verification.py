@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conformance.life import live
+from tests.store.life import live
 
 from postroom.errors import JournalTooOld, PostroomError
 from postroom.model.message import Draft

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
-from tests.conformance.life import live
-from tests.conformance.test_verification import ROWS, after
+from tests.store.life import live
+from tests.store.proof.test_verification import ROWS, after
 from tests.faults.upkeep_workload import write_here
 
 import postroom
