@@ -11,9 +11,9 @@ import pytest
 from tests.simulation.simulator import SimulatedStore, World, Wrong, run
 
 from postroom.queues.verbs import Verbs
-from postroom.store import sqlite
 from postroom.store.kernel import receipts
 from postroom.store.kernel.messages import Messages
+from postroom.store.sqlite import express
 from postroom.store.sqlite.store import SqliteStore
 
 SLICE = range(40)
@@ -76,11 +76,11 @@ def _wakes_nobody(patch: pytest.MonkeyPatch) -> None:
 
 def _gives_the_newest_first(patch: pytest.MonkeyPatch) -> None:
     """In the express lane alone."""
-    newest = sqlite._RECEIVE_ONE
+    newest = express._RECEIVE
     for old, new in (("i.position LIMIT 1", "i.position DESC LIMIT 1"), ("AND m.number <= q.departed + 1", "")):
         assert old in newest
         newest = newest.replace(old, new)
-    patch.setattr(sqlite, "_RECEIVE_ONE", newest)
+    patch.setattr(express, "_RECEIVE", newest)
 
 
 def _gives_it_to_two(patch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ def test_moves_and_new_messages_are_made_in_their_order(tx: Transaction) -> None
     here, there = queue(tx, "here"), queue(tx, "there")
     old, kept = put(tx, here, "old"), put(tx, here, "kept")
     key = tx.keys.next()
-    changes = [
+    changes: list[Move | New] = [
         Move(old, here, there, "move", "new", '{"a":1}', "procedure p", '{"why":"w"}'),
         New(key, there, "T", "{}", "{}", old.key, "procedure p", "{}"),
         Move(kept, here, here, "modify", "kept", "{}", "procedure p", "{}"),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 
 import pytest
+from tests.store import places
 
 import postroom
 from postroom import faults
-from postroom.errors import CommitUnknown, RoomForked, StoreStopped
+from postroom.errors import CommitUnknown, RoomForked, StoreCorrupt, StoreStopped
 from postroom.model.key import key_number
 from postroom.model.message import Draft, Stored
 from postroom.room import Postroom
 from postroom.store.kernel.message_rows import State
-from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.queues import Keep, Queue
 from postroom.store.kernel.transaction import Transaction
 
 
@@ -226,3 +227,71 @@ def test_a_room_says_so_when_it_is_used_in_a_forked_child(url: str) -> None:
         with pytest.raises(RoomForked):
             room.send("q", "from a child")
         room.store._unusable = None
+
+
+# --- the verbs themselves: each is a row, a line and a change of counts ---
+
+
+def test_what_is_created_edited_moved_and_let_go_is_told_and_counted(tx: Transaction) -> None:
+    here, there = places.queue(tx, "here"), places.queue(tx, "there")
+    first, second = tx.messages.create(here, [(key, "NOTE", "{}", "{}") for key in tx.keys.take(2)], cause=None)
+    assert (first, second) == (places.found(tx, first.key), places.found(tx, second.key))
+    assert tx.messages.create(here, []) == []
+    edited = tx.messages.edit(here, first, '{"a":1}', '{"p":1}', {"fields": ["a"]})
+    assert edited == places.found(tx, first.key)
+    assert edited.sound
+    assert edited.number == 3, "the newest of its queue"
+    assert tx.messages.editions(first.key) == [(edited.position, "{}", "{}")]
+    moved = tx.messages.move(edited, here, there, "ship", {"to": "there"}, '{"p":2}')
+    assert moved == places.found(tx, first.key)
+    assert moved.sound
+    tx.messages.let_go(there, moved, "handed-over")
+    assert tx.messages.find(first.key) is None
+    assert [event.verb for event in tx.journal.trace(first.key)] == ["create", "modify", "ship", "handed-over"]
+    now = places.again(tx, here)
+    assert (now.arrivals, now.unprocessed) == (3, 1)
+    assert places.again(tx, there).unprocessed == 0
+
+
+@pytest.mark.parametrize("keep", list(Keep))
+def test_a_reserved_message_keeps_its_place_until_it_is_taken_or_given_back(tx: Transaction, keep: Keep) -> None:
+    place = places.queue(tx, "q", keep=keep)
+    first, other = places.put(tx, place, "a"), places.put(tx, place, "b")
+    tx.messages.reserve(place, first)
+    assert tx.messages.is_reserved(first.key)
+    assert tx.messages.between(place, 0, 2**62) == [other]
+    tx.messages.give_back(place, places.found(tx, first.key))
+    assert [message.key for message in tx.messages.between(place, 0, 2**62)] == [first.key, other.key]
+    tx.messages.reserve(place, places.found(tx, first.key))
+    tx.messages.take_reserved(place, places.found(tx, first.key))
+    assert tx.messages.is_reserved(first.key) is False
+    assert (tx.messages.find(first.key) is not None) == bool(keep)
+    now = places.again(tx, place)
+    assert (now.unprocessed, now.processed) == (1, int(bool(keep)))
+
+
+def test_outlines_have_sizes_for_bodies_and_pages_go_on_behind_a_position(tx: Transaction) -> None:
+    place = places.queue(tx, "q")
+    some = [places.put(tx, place, body) for body in ("a", "é", "xyz")]
+    outlines = tx.messages.outlines(place, 0, 2**62)
+    assert [(outline.body, size) for outline, size in outlines] == [("", 1), ("", 2), ("", 3)]
+    assert [outline.key for outline, _ in outlines] == [message.key for message in some]
+    assert tx.messages.page(place, State.UNPROCESSED, some[0].position, 1) == [some[1]]
+    assert tx.messages.next_of("q", some[1].position, 9) == [some[2]]
+    assert tx.messages.next_of("none", 0, 9) == []
+    assert tx.messages.positions(place, 0, 2) == [message.position for message in some[:2]]
+    assert tx.messages.find_many([some[0].key, 999_999_999]) == {some[0].key: some[0]}
+    assert tx.messages.find_many([]) == {}
+
+
+def test_a_row_that_says_otherwise_than_its_index_is_damage(tx: Transaction) -> None:
+    place = places.queue(tx, "q")
+    message = places.put(tx, place)
+    tx.session.run("UPDATE messages SET processed = 1 WHERE key = ?", (message.key,))
+    with pytest.raises(StoreCorrupt, match="is processed"):
+        tx.messages.between(place, 0, 2**62)
+    with pytest.raises(StoreCorrupt, match="is processed"):
+        tx.messages.next_of("q", 0, 9)
+    tx.session.run("UPDATE messages SET processed = NULL, number = 9 WHERE key = ?", (message.key,))
+    with pytest.raises(StoreCorrupt, match="the order of q"):
+        tx.messages.head(place)

@@ -23,7 +23,8 @@ def test_a_queue_is_found_by_its_name_and_by_what_it_is_below(tx: Transaction) -
     assert names(tx.queues.of_kind("tree")) == ["q0", "q1", "q2", "q3"], "retired ones too"
     assert set(tx.queues.locked_all(["q1", "q2", "none"])) == {"q1", "q2"}
     assert tx.queues.kind("q1") == "tree"
-    assert tx.queues.kind("none") is tx.queues.named("none") is None
+    assert tx.queues.kind("none") is None
+    assert tx.queues.named("none") is None
     assert ("q1", "A/C") in tx.queues.names()
     with pytest.raises(StoreCorrupt, match="is missing"):
         tx.queues.locked(999_999)

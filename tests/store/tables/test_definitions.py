@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import postroom
 from postroom.model.definitions import Definition, Position
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
@@ -44,3 +45,16 @@ def test_one_definition_can_be_added_or_replaced_alone(room: Postroom) -> None:
     assert version == 2
     found = {one.name: one.body["n"] for one in room.store.read(lambda tx: tx.definitions.of_kind("thing"))}
     assert found == {"a": "new", "b": "b"}
+
+
+def test_all_definitions_and_versions_are_told_in_their_order(url: str) -> None:
+    with postroom.open(url, actor="first") as room:
+        room.store.transact("load", lambda tx: tx.definitions.define(Definition("x", "a"), {}))
+        room.store.transact("load", lambda tx: tx.definitions.define(Definition("y", "b"), {}))
+    with postroom.open(url, actor="second") as room:
+        room.store.transact("load", lambda tx: tx.definitions.define(Definition("x", "a", {"n": 1}), {}))
+        found = room.store.read(lambda tx: tx.definitions.all())
+        versions = room.store.read(lambda tx: tx.definitions.versions())
+    assert [(each.kind, each.name, each.since) for each in found] == [("y", "b", 2), ("x", "a", 3)]
+    assert [(number, actor) for number, _, actor in versions] == [(1, "first"), (2, "first"), (3, "second")]
+    assert sorted(at for _, at, _ in versions) == [at for _, at, _ in versions]

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from tests.faults.upkeep_workload import write_here
 from tests.store.life import live
 from tests.store.proof.test_verification import ROWS, after
-from tests.faults.upkeep_workload import write_here
 
 import postroom
 from postroom import faults

@@ -54,7 +54,7 @@ class Transfers:
     def depart(
         self, stored: Stored, queue: Queue, verb: str, source: str, target: str, seen: int, marks: str | None = None
     ) -> Parcel:
-        """The first commit: take a message out of its queue for another store's station; ``marks`` are its properties."""
+        """The first commit: take a message out of its queue, for a station whose store is another."""
         leaving = self._leaving()
         here = self._messages.move(stored, queue, leaving, verb, {"from": source, "to": target}, marks)
         hop, came = self._session.row(_LAST_VISIT, (stored.key,)) or (0, 0)

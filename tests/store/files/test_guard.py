@@ -1,0 +1,52 @@
+"""Locks that keep a log from being removed, and pictures that tell whether a reader was overtaken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import postroom
+from postroom.errors import StoreReplaced
+from postroom.store.files import guard
+from postroom.store.files.guard import Picture
+from postroom.store.sqlite.store import SqliteStore
+
+
+def test_rooms_of_one_process_share_the_guard_of_their_file(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as first, postroom.open(sqlite_url) as second:
+        assert isinstance(first.store, SqliteStore)
+        assert isinstance(second.store, SqliteStore)
+        held = first.store._files.guard
+        assert held is second.store._files.guard
+        assert (held.users, held.has_log, held.replaced) == (2, True, False)
+        assert held.check_files() >= 0
+        seen = held.begin_reading()
+        assert held.end_reading(seen)
+    assert not Path(sqlite_url + "-wal").exists(), "the last one tidies up"
+
+
+def test_files_that_are_others_by_now_are_noticed(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room:
+        assert isinstance(room.store, SqliteStore)
+        held = room.store._files.guard
+        Path(sqlite_url).rename(sqlite_url + "-away")
+        assert held.replaced
+        with pytest.raises(StoreReplaced):
+            held.check_files()
+
+
+def test_a_picture_lasts_until_its_pages_may_be_written_over() -> None:
+    seen = Picture(10, b"salt", 5, 5)
+    assert seen.lasts(Picture(20, b"salt", 10, 10))
+    assert not seen.lasts(Picture(20, b"salt", 5, 11))
+    assert not seen.lasts(Picture(1, b"new", 0, 0))
+
+
+def test_a_turn_may_be_ended_twice(tmp_path: Path) -> None:
+    with (tmp_path / "turn").open("w+b") as file:
+        guard.take_turn(file.fileno())
+        guard.end_turn(file.fileno())
+        guard.end_turn(file.fileno())
+        guard.take_turn(file.fileno())
+        assert file.tell() == 0
