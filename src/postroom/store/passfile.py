@@ -10,14 +10,14 @@ from postroom.errors import ArgumentInvalid
 from postroom.store.urls import Parted
 
 
-def add(found: Parted) -> Path:
+def add(database: Parted) -> Path:
     """Enter the password of a database, in front of all others: the first line that fits is the one that counts."""
     from psycopg.conninfo import conninfo_to_dict
 
-    said = {name: str(value) for name, value in conninfo_to_dict(found.url).items() if value is not None}
-    file = Path(said.get("passfile") or os.environ.get("PGPASSFILE") or Path.home() / ".pgpass")
-    fields = [said.get(name) or "*" for name in ("host", "port", "dbname", "user")]
-    line = ":".join(_escaped(field) for field in (*fields, found.secrets["password"]))
+    parameters = {name: str(value) for name, value in conninfo_to_dict(database.url).items() if value is not None}
+    file = Path(parameters.get("passfile") or os.environ.get("PGPASSFILE") or Path.home() / ".pgpass")
+    fields = [parameters.get(name) or "*" for name in ("host", "port", "dbname", "user")]
+    line = ":".join(_escaped(field) for field in (*fields, database.secrets["password"]))
     try:
         _prepend(file, line)
     except OSError as error:

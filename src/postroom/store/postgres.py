@@ -110,10 +110,10 @@ def _with_marks(words: str) -> sql.SQL:
     return sql.SQL(words.replace("?", "%s"))
 
 
-def _misled(queue: int, state: int, count: int, places: int, found: int, found_places: int) -> str:
+def _misled(queue: int, state: int, count: int, places: int, indexed: int, indexed_places: int) -> str:
     """How the index of messages differs from the table, for the messages of a queue in a state."""
-    what = f"of {count} message(s) of queue {queue} in state {state}, index messages_chain leads to {found}"
-    return what if count != found else f"{what}, at other places ({found_places}, not {places}, in sum)"
+    what = f"of {count} message(s) of queue {queue} in state {state}, index messages_chain leads to {indexed}"
+    return what if count != indexed else f"{what}, at other places ({indexed_places}, not {places}, in sum)"
 
 
 class PostgresSession(Session):
@@ -185,8 +185,8 @@ class PostgresSession(Session):
         groups = sorted({*by_rows, *unprocessed})
         by_index = {group: self.connection.execute(_GROUP, group).fetchall()[0] for group in groups}
         self.connection.execute(_AS_EVER)
-        pairs = [(group, by_rows.get(group, (0, 0)), found) for group, found in by_index.items()]
-        return wrong + [_misled(*group, *told, *found) for group, told, found in pairs if told != found]
+        pairs = [(group, by_rows.get(group, (0, 0)), indexed) for group, indexed in by_index.items()]
+        return wrong + [_misled(*group, *told, *indexed) for group, told, indexed in pairs if told != indexed]
 
     def rebuild_indexes(self) -> None:
         self.connection.execute(_REBUILD)
@@ -304,9 +304,6 @@ class PostgresStore(Store):
 
     def _wake_with_commit(self) -> None:
         self.session.connection.execute("SELECT pg_notify('postroom', '')")
-
-    def _wake_after_commit(self) -> None:
-        pass
 
 
 class ListenWaiter:

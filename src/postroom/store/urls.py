@@ -38,13 +38,13 @@ def parted(url: str) -> Parted:
         rest = (user if password else user + colon) + rest[at.start() :]
     place, mark, parameters = rest.partition("?")
     kept = []
-    for each in parameters.split("&") if mark else []:
-        name, _, value = each.partition("=")
+    for parameter in parameters.split("&") if mark else []:
+        name, _, value = parameter.partition("=")
         if _SECRET_PARAMETER.search(_unescaped(name)):
             if value:
                 secrets[_unescaped(name)] = _unescaped(value)
         else:
-            kept.append(each)
+            kept.append(parameter)
     return Parted(f"{scheme}://{place}{'?' if kept else ''}{'&'.join(kept)}", secrets)
 
 
@@ -57,15 +57,15 @@ def public_url(url: str) -> str:
     user = re.split(r"[:/?#]", login)[0]
     hosts, slash, name = re.split(r"[?#]", host)[0].partition("/")
     # What stands for a port and is none may be the password of someone who forgot a part of the URL.
-    places = [found[0] for each in hosts.split(",") if (found := _HOST.match(each))]
+    places = [match[0] for place in hosts.split(",") if (match := _HOST.match(place))]
     return f"{scheme}://{user}{at}{','.join(places)}{slash}{name}"
 
 
 def pieces(url: str) -> list[str]:
     """Every part of a URL that may be a part of a secret, however the URL is to be read."""
     login = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    found = {*parted(url).secrets.values(), login, *re.split(r"[@:/?#&=]", login)}
-    return [text for each in found if len(each) > 2 for text in {each, _unescaped(each)}]
+    secrets = {*parted(url).secrets.values(), login, *re.split(r"[@:/?#&=]", login)}
+    return [text for secret in secrets if len(secret) > 2 for text in {secret, _unescaped(secret)}]
 
 
 def variable(node: str) -> str:
@@ -83,5 +83,6 @@ def with_password(node: str, url: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    said = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text.encode(errors="surrogateescape").decode("latin-1"))
-    return said.encode("latin-1").decode(errors="surrogateescape")
+    letters = text.encode(errors="surrogateescape").decode("latin-1")
+    plain = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), letters)
+    return plain.encode("latin-1").decode(errors="surrogateescape")

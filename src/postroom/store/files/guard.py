@@ -274,10 +274,10 @@ def _reopened(handle: int, name: str) -> int:
 
 def _identity(file: str | int) -> Identity | None:
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except OSError:
         return None
-    return Identity(found.st_dev, found.st_ino)
+    return Identity(status.st_dev, status.st_ino)
 
 
 _registry = threading.RLock()

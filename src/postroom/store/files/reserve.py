@@ -60,9 +60,9 @@ class Reserve:
             now = time.monotonic()
             if now - self._looked > LOOK_SECONDS:
                 self._looked = now
-                found = os.fstat(self._handle)
-                self._size = found.st_size
-                if found.st_nlink == 0:  # somebody removed it: take turns on the one that is there
+                status = os.fstat(self._handle)
+                self._size = status.st_size
+                if status.st_nlink == 0:  # somebody removed it: take turns on the one that is there
                     self.close()
                     self.open(create=True)
                     self.take_turn()

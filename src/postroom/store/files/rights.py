@@ -35,11 +35,11 @@ def remove_files(file: Path) -> None:
 
 def unsafe(folder: Path) -> str:
     """Why others could replace what lies in a folder; empty if they cannot."""
-    found = folder.stat()
-    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+    status = folder.stat()
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         return "everybody may replace files there"
-    if os.geteuid() != 0 and found.st_uid not in (0, os.geteuid()):
-        return f"it belongs to another user ({found.st_uid}), who may replace files there"
+    if os.geteuid() != 0 and status.st_uid not in (0, os.geteuid()):
+        return f"it belongs to another user ({status.st_uid}), who may replace files there"
     return ""
 
 

@@ -113,5 +113,5 @@ def _wake_one(name: str, folder: int) -> None:
     os.close(writer)
 
 
-def _is_pipe_of_ours(found: os.stat_result) -> bool:
-    return stat.S_ISFIFO(found.st_mode) and found.st_uid == os.geteuid()
+def _is_pipe_of_ours(status: os.stat_result) -> bool:
+    return stat.S_ISFIFO(status.st_mode) and status.st_uid == os.geteuid()

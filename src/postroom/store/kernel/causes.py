@@ -42,5 +42,5 @@ class Causes:
 
     def effects(self, message: int, limit: int) -> list[int]:
         """The first messages that were made for one, in the order of their keys."""
-        found = [row[0] for row in self._session.rows(_EFFECTS, (message, message, limit))]
-        return sorted({*found, *self._archives.effects(message)})[:limit]
+        here = [row[0] for row in self._session.rows(_EFFECTS, (message, message, limit))]
+        return sorted({*here, *self._archives.effects(message)})[:limit]

@@ -58,8 +58,8 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
         if type(change) is Move:
             old, source, target, verb, body, properties, actor, detail = change
             key, here, there, number = old.key, source.id, target.id, next(numbers[target.id])
-            said = (body, old.format, old.type, properties)
-            new = arrived(key, target.name, old.created, said, old.cause, seq, number)
+            draft = (body, old.format, old.type, properties)
+            new = arrived(key, target.name, old.created, draft, old.cause, seq, number)
             rewritten.append((there, seq, number, body, properties, new.hash, key, here, old.position))
             lines.append(numbered(seq, now, verb, key, old.last, here, there, actor, detail))
             if body != old.body:
@@ -67,8 +67,8 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
         else:
             assert type(change) is New
             key, queue, kind, properties, body, cause, actor, detail = change
-            said = (body, "json", kind, properties)
-            new = arrived(key, queue.name, now, said, cause, seq, next(numbers[queue.id]))
+            draft = (body, "json", kind, properties)
+            new = arrived(key, queue.name, now, draft, cause, seq, next(numbers[queue.id]))
             fresh.append(new_row(queue.id, new))
             lines.append(numbered(seq, now, "create", key, None, None, queue.id, actor, detail))
         made.append(new)

@@ -200,8 +200,8 @@ class Journal:
     ) -> int:
         """Append one event; its number is also the position of a message that arrived by it."""
         session = self._session
-        said = None if detail is None else self.spoken(detail)
-        about = (session.now, verb, message, prior, source, target, self.actor, said)
+        written = None if detail is None else self.spoken(detail)
+        about = (session.now, verb, message, prior, source, target, self.actor, written)
         return session.append(APPEND, (*about, line_digest(*about)))
 
     @staticmethod
@@ -324,5 +324,5 @@ def _event(row: Row) -> Event:
 
 def _damaged(line: Line) -> Event:
     """What can be shown of a line that no longer says what was written: nothing that a program might believe."""
-    said = {"was": ascii((line.at, line.verb, line.message, line.source, line.target, line.actor, line.detail))}
-    return Event(line.seq, to_datetime(0), "damaged", None, None, None, "", said, damaged=True)
+    detail = {"was": ascii((line.at, line.verb, line.message, line.source, line.target, line.actor, line.detail))}
+    return Event(line.seq, to_datetime(0), "damaged", None, None, None, "", detail, damaged=True)

@@ -44,8 +44,7 @@ OUTLINE = columns(body="''")
 #: From a row with the columns of ``Stored``; the constructor's half cost counts here.
 record: Callable[[Row], Stored] = partial(tuple.__new__, Stored)
 #: What a message says and is, wherever it stands.
-IMAGE = ("key", "created", "type", "format", "body", "hash", "properties", "cause")
-image: Callable[[Stored], Row] = attrgetter(*IMAGE)
+image: Callable[[Stored], Row] = attrgetter("key", "created", "type", "format", "body", "hash", "properties", "cause")
 
 
 # --- writing ---
@@ -133,10 +132,16 @@ LAST_OF_DEPARTED = "SELECT last FROM departed WHERE key = ?"
 
 
 def arrived(
-    key: int, queue: str, created: int, said: tuple[str, str, str | None, str], cause: int | None, seq: int, number: int
+    key: int,
+    queue: str,
+    created: int,
+    draft: tuple[str, str, str | None, str],
+    cause: int | None,
+    seq: int,
+    number: int,
 ) -> Stored:
-    """A message as it is by the event that has brought it to the end of a queue; ``said`` is as a ``Draft``."""
-    body, form, type, properties = said
+    """A message as it is by the event that has brought it to the end of a queue; ``draft`` is as a ``Draft``."""
+    body, form, type, properties = draft
     hash = message_hash(key, created, cause, body, form, type, properties)
     return record((key, queue, created, None, type, form, body, hash, properties, cause, seq, number, seq))
 

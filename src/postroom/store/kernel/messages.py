@@ -192,8 +192,8 @@ class Messages(MessageRows):
         Answers with the message as it is there.
         """
         if properties is not None and properties != stored.properties:
-            said = (stored.created, stored.cause, stored.body, stored.format, stored.type, properties)
-            stored = stored._replace(properties=properties, hash=message_hash(stored.key, *said))
+            hashed = (stored.created, stored.cause, stored.body, stored.format, stored.type, properties)
+            stored = stored._replace(properties=properties, hash=message_hash(stored.key, *hashed))
         seq = self._line(verb, stored, source, target, detail)
         number = self._counts.arrive(target, 1)
         values = (target.id, seq, number, stored.properties, stored.hash, stored.key, source.id)
@@ -264,8 +264,8 @@ class Messages(MessageRows):
 
     def find_many(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Those of these keys that are there."""
-        found = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
-        return {row[0]: record(row) for row in found}
+        selected = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
+        return {row[0]: record(row) for row in selected}
 
     def is_reserved(self, key: int) -> bool:
         return self._session.row(_IS_IN_STATE, (key, int(State.RESERVED))) is not None
@@ -292,9 +292,9 @@ class Messages(MessageRows):
 
     def outlines(self, queue: Queue, after: int, last: int) -> list[tuple[Stored, int]]:
         """As ``between``, without the bodies: instead of each the number of its bytes."""
-        found = self._session.rows(_OUTLINES, (queue.id, after, last))
-        sizes = [row[-1] for row in found]
-        return list(zip(_unprocessed([record(row[:-1]) for row in found]), sizes, strict=True))
+        outlines = self._session.rows(_OUTLINES, (queue.id, after, last))
+        sizes = [row[-1] for row in outlines]
+        return list(zip(_unprocessed([record(row[:-1]) for row in outlines]), sizes, strict=True))
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""
@@ -307,10 +307,10 @@ def _is_next(stored: Stored, queue: Queue) -> bool:
     return isinstance(number, int) and number <= queue.departed + 1
 
 
-def _unprocessed(found: list[Stored]) -> list[Stored]:
+def _unprocessed(messages: list[Stored]) -> list[Stored]:
     """Messages that the index calls unprocessed; what a row itself says wins."""
-    for stored in found:
+    for stored in messages:
         if stored.processed is not None:
             why = f"message {key_text(stored.key)} is processed, and an index has it otherwise. {MEND}"
             raise StoreCorrupt(why=why)
-    return found
+    return messages

@@ -86,14 +86,14 @@ class Outbox:
     def ran_since(self, seq: int) -> set[tuple[int, str]]:
         """The effects behind a number of the journal that were tried: when they were noted, and for which queue."""
         noted: dict[int, tuple[int, str]] = {}
-        found: set[tuple[int, str]] = set()
+        tried: set[tuple[int, str]] = set()
         for at, verb, detail in self._session.rows(_HAPPENED, (seq,)):
-            said = json.loads(detail)
+            told = json.loads(detail)
             if verb == "effect":
-                noted[said["outbox"]] = (at, said.get("queue", ""))
-            elif said["outbox"] in noted:
-                found.add(noted[said["outbox"]])
-        return found
+                noted[told["outbox"]] = (at, told.get("queue", ""))
+            elif told["outbox"] in noted:
+                tried.add(noted[told["outbox"]])
+        return tried
 
     def attempt(self, effect: Effect) -> None:
         """Recorded before the act: after a crash the row says that it may have been done."""

@@ -52,10 +52,10 @@ def is_alive(token: str) -> bool | None:
     if machine != _machine() or not pid.isdigit():
         return None
     if start != "-":
-        found = _start(int(pid))
-        if _other_clock(found, start):
+        present = _start(int(pid))
+        if _other_clock(present, start):
             return None
-        return found.partition("@")[0] == start.partition("@")[0] and _thread_lives(int(pid), token)
+        return present.partition("@")[0] == start.partition("@")[0] and _thread_lives(int(pid), token)
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
@@ -84,9 +84,9 @@ def _start(pid: int, thread: int | None = None) -> str:
     return "-" if seen is None else seen.start
 
 
-def _other_clock(found: str, start: str) -> bool:
+def _other_clock(present: str, start: str) -> bool:
     """Whether two starts were read before and after a change of the clock, or of the machine's start; not on Linux."""
-    now, then = found.partition("@")[2], start.partition("@")[2]
+    now, then = present.partition("@")[2], start.partition("@")[2]
     return bool(now and then) and abs(int(now) - int(then)) >= _CLOCK_SECONDS
 
 

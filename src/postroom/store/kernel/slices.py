@@ -107,8 +107,8 @@ class Slices:
 
     def values(self, messages: Sequence[int]) -> list[list[tuple[int, str]]]:
         """For each message, where it stands in indexes."""
-        found = self._session.each(_VALUES, [(key,) for key in messages])
-        return [[(row[0], row[1]) for row in rows] for rows in found]
+        answers = self._session.each(_VALUES, [(key,) for key in messages])
+        return [[(row[0], row[1]) for row in rows] for rows in answers]
 
     def holds(self, message: int) -> list[tuple[str, str]]:
         """The slices (slicing and value) that hold a message."""
@@ -158,5 +158,5 @@ class Slices:
         self._session.run(_EMPTY_ENTRIES, (index,))
 
 
-def _stored(found: list[list[Row]]) -> list[list[Stored]]:
-    return [list(map(record, rows)) for rows in found]
+def _stored(answers: list[list[Row]]) -> list[list[Stored]]:
+    return [list(map(record, rows)) for rows in answers]

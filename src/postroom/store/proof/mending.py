@@ -39,7 +39,7 @@ class Mended:
             "queues": self.queues,
             "places": self.places,
             "set_aside": list(self.set_aside),
-            "left": [each.as_dict() for each in self.left],
+            "left": [difference.as_dict() for difference in self.left],
         }
 
 
@@ -66,12 +66,12 @@ def mend(tx: Transaction) -> Mended:
 
 def _set_queues(tx: Transaction, known: Told) -> int:
     changed = 0
-    for id, arrived, *found in tx.session.rows(_QUEUES):
+    for id, arrived, *stored in tx.session.rows(_QUEUES):
         if id not in known.queues:
             continue
         settings, counts = known.queues[id], known.counts[id]
         fits = isinstance(arrived, int) and arrived <= counts.arrivals  # sends do not touch it
-        if not fits or tuple(found) != (*settings, counts.departed, counts.processed):
+        if not fits or tuple(stored) != (*settings, counts.departed, counts.processed):
             changed += tx.session.run(_SET_QUEUE, (*settings, *counts, id))
     return changed
 
@@ -79,9 +79,9 @@ def _set_queues(tx: Transaction, known: Told) -> int:
 def _set_places(tx: Transaction, known: Told) -> int:
     """Each message that the journal has elsewhere or otherwise; one that it does not know is left as it is."""
     wrong = []
-    for key, *found in tx.session.pages(PLACES, JOURNAL_PAGE_ROWS):
+    for key, *stored in tx.session.pages(PLACES, JOURNAL_PAGE_ROWS):
         place = known.messages.get(key)
-        if place is not None and tuple(found) != tuple(place):
+        if place is not None and tuple(stored) != tuple(place):
             queue, state, position, number, last, processed = place
             wrong.append((queue, int(state), position, number, None if last == position else last, processed, key))
     tx.messages.set_places(wrong)

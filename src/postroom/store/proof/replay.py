@@ -153,7 +153,7 @@ class Replay:
                 return
             heard = self._of_room.get(line.verb)
             if heard is not None:
-                heard(line, _said(line))
+                heard(line, _detail(line))
         except KeyError as missing:  # it speaks of what is not there, or does not say what it must
             self._break(line, f"{line.verb!a} without {missing}")
         except (ValueError, TypeError, AssertionError, StopIteration) as nonsense:
@@ -202,9 +202,9 @@ class Replay:
         if line.verb == HANDED_OVER:
             self.told.handed.add(key)
         elif line.verb == FORGET and line.detail is not None:
-            said = _said(line)
-            machine = said["machine"] if (said["machine"], said["entity"]) in self.told.tokens else ""
-            self.told.tokens.pop((machine, said["entity"]), None)  # lines of earlier versions did not say the machine
+            detail = _detail(line)
+            machine = detail["machine"] if (detail["machine"], detail["entity"]) in self.told.tokens else ""
+            self.told.tokens.pop((machine, detail["entity"]), None)  # lines of earlier versions did not say the machine
 
     def _arrive(self, line: Line, key: int, queue: int) -> None:
         told = self.told
@@ -216,13 +216,13 @@ class Replay:
             self._arrive_saying(line, key, queue)
 
     def _arrive_saying(self, line: Line, key: int, queue: int) -> None:
-        said = _said(line)
-        if "dossier" in said:
-            self.told.dossiers.setdefault(key, set()).add((queue, said["dossier"]))
-        if line.verb == "put" and "entity" in said:
+        detail = _detail(line)
+        if "dossier" in detail:
+            self.told.dossiers.setdefault(key, set()).add((queue, detail["dossier"]))
+        if line.verb == "put" and "entity" in detail:
             stored = None if self._tables is None else self._tables.tokens.get(key)
-            machine = said["machine"] if "machine" in said else stored[0] if stored is not None else ""
-            self.told.tokens[machine, said["entity"]] = key
+            machine = detail["machine"] if "machine" in detail else stored[0] if stored is not None else ""
+            self.told.tokens[machine, detail["entity"]] = key
 
     def _move(self, line: Line, place: Place) -> None:
         assert line.message is not None
@@ -272,12 +272,12 @@ class Replay:
 
     def _return(self, line: Line, key: int, place: Place | None) -> None:
         """It was taken, and is in its place again."""
-        told, said, queue = self.told, _said(line), _queue(line.target)
+        told, detail, queue = self.told, _detail(line), _queue(line.target)
         if place is None and told.departed.pop(key, None) is None:
             self._break(line, f"{line.verb} of {key_text(key)}, which was never there")
         if place is not None and (place.state != State.PROCESSED or place.queue != queue):
             self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {queue}")
-        told.messages[key] = Place(queue, State.UNPROCESSED, said["position"], said["number"], line.seq, None)
+        told.messages[key] = Place(queue, State.UNPROCESSED, detail["position"], detail["number"], line.seq, None)
         counts = told.counts.get(queue, Counts())
         kept = counts.processed - (place is not None)
         told.counts[queue] = counts._replace(departed=counts.departed - 1, processed=kept)
@@ -285,36 +285,36 @@ class Replay:
     def _note(self, line: Line, place: Place) -> None:
         """It stays where it is."""
         assert line.message is not None
-        key, said = line.message, _said(line)
+        key, detail = line.message, _detail(line)
         self.told.messages[key] = place._replace(last=line.seq)
         if line.verb == "segment":
-            self.told.locks[place.queue] = (key, said["segment"])
+            self.told.locks[place.queue] = (key, detail["segment"])
         elif line.verb == "unlock":
             self.told.locks.pop(place.queue, None)
         elif line.verb == "dossier":
-            self.told.dossiers.setdefault(key, set()).add((place.queue, said["dossier"]))
+            self.told.dossiers.setdefault(key, set()).add((place.queue, detail["dossier"]))
         elif line.verb == "remove-dossier":
-            self.told.dossiers.get(key, set()).discard((place.queue, said["dossier"]))
+            self.told.dossiers.get(key, set()).discard((place.queue, detail["dossier"]))
 
     # --- processed messages that nobody keeps ---
 
-    def _purge(self, line: Line, said: dict[str, Any]) -> None:
-        found = self.told.messages.items()
-        gone = [key for key, place in found if place.queue == line.source and place.state == State.PROCESSED]
-        self._forget(line, said, gone)
+    def _purge(self, line: Line, detail: dict[str, Any]) -> None:
+        places = self.told.messages.items()
+        gone = [key for key, place in places if place.queue == line.source and place.state == State.PROCESSED]
+        self._forget(line, detail, gone)
 
-    def _sweep(self, line: Line, said: dict[str, Any]) -> None:
-        if "keys" in said:
-            gone = [key for first, last in said["keys"] for key in range(first, last + 1)]
+    def _sweep(self, line: Line, detail: dict[str, Any]) -> None:
+        if "keys" in detail:
+            gone = [key for first, last in detail["keys"] for key in range(first, last + 1)]
         else:
             departed = self._fill_in(line, lambda tables: tables.departed())
-            found = [(place.position, key) for key, place in self.told.messages.items() if place.queue == line.source]
-            gone = [key for _, key in sorted(found) if departed.get(key) == self.told.messages[key].last]
-        self._forget(line, said, gone[: said["messages"]])
+            placed = [(place.position, key) for key, place in self.told.messages.items() if place.queue == line.source]
+            gone = [key for _, key in sorted(placed) if departed.get(key) == self.told.messages[key].last]
+        self._forget(line, detail, gone[: detail["messages"]])
 
-    def _forget(self, line: Line, said: dict[str, Any], gone: list[int]) -> None:
-        if len(gone) != said["messages"]:
-            self._break(line, f"{line.verb} of {said['messages']} messages, which were {len(gone)}")
+    def _forget(self, line: Line, detail: dict[str, Any], gone: list[int]) -> None:
+        if len(gone) != detail["messages"]:
+            self._break(line, f"{line.verb} of {detail['messages']} messages, which were {len(gone)}")
         for key in gone:
             place = self.told.messages.get(key)
             if place is None or place.queue != line.source or place.state != State.PROCESSED:
@@ -325,21 +325,21 @@ class Replay:
             counts = self.told.counts[place.queue]
             self.told.counts[place.queue] = counts._replace(processed=counts.processed - 1)
 
-    def _beats(self, line: Line, said: dict[str, Any]) -> None:
+    def _beats(self, line: Line, detail: dict[str, Any]) -> None:
         """All that was told of a queue of heartbeats before, in one line."""
         told, queue = self.told, _queue(line.source)
         for key in [key for key, place in told.messages.items() if place.queue == queue]:
             del told.messages[key]
-        for key, last, number in said["hearts"]:
+        for key, last, number in detail["hearts"]:
             told.messages[key] = Place(queue, State.UNPROCESSED, last, number, last, None)
-        told.counts[queue] = Counts(said["arrivals"], said["departed"], 0)
+        told.counts[queue] = Counts(detail["arrivals"], detail["departed"], 0)
 
     # --- queues ---
 
-    def _create_queue(self, line: Line, said: dict[str, Any]) -> None:
+    def _create_queue(self, line: Line, detail: dict[str, Any]) -> None:
         names = ("name", "kind", "path", "ordinal", "keep", "command")
-        if "name" in said:
-            settings = Settings(*(said[name] for name in names))._replace(command_seconds=said.get("command_seconds"))
+        if "name" in detail:
+            settings = Settings(*(detail[name] for name in names), detail.get("command_seconds"))
         else:
             stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
             settings = stored._replace(hold=Hold.NONE, retired=0)
@@ -349,94 +349,94 @@ class Replay:
     def _fill_in(self, line: Line, look: Callable[[Tables], T | None]) -> T:
         """What a line of an earlier version did not say, as it is stored."""
         self.told.older.append(line.seq)
-        found = None if self._tables is None else look(self._tables)
-        if found is None:
+        stored = None if self._tables is None else look(self._tables)
+        if stored is None:
             self.told.unknown = self.told.unknown or line.seq
             raise KeyError("what it did not say")
-        return found
+        return stored
 
     def _set(self, queue: int | None, **changed: Any) -> None:
         self.told.queues[_queue(queue)] = self.told.queues[_queue(queue)]._replace(**changed)
 
-    def _change_queue(self, line: Line, said: dict[str, Any]) -> None:
-        if "ordinal" not in said:
+    def _change_queue(self, line: Line, detail: dict[str, Any]) -> None:
+        if "ordinal" not in detail:
             stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
-            said = {"path": stored.path, "ordinal": stored.ordinal, "command": stored.command, **said}
-        self._set(line.target, path=said["path"], ordinal=said["ordinal"], command=said["command"], retired=0)
-        self._set(line.target, command_seconds=said.get("command_seconds"))
+            detail = {"path": stored.path, "ordinal": stored.ordinal, "command": stored.command, **detail}
+        self._set(line.target, path=detail["path"], ordinal=detail["ordinal"], command=detail["command"], retired=0)
+        self._set(line.target, command_seconds=detail.get("command_seconds"))
 
-    def _retire_queue(self, line: Line, said: dict[str, Any]) -> None:
+    def _retire_queue(self, line: Line, detail: dict[str, Any]) -> None:
         self._set(line.source, retired=1, command=None, command_seconds=None)
 
-    def _hold(self, line: Line, said: dict[str, Any]) -> None:
-        self._set(line.target, hold=next(hold for hold in Hold if hold.label == said.get("hold", "")))
+    def _hold(self, line: Line, detail: dict[str, Any]) -> None:
+        self._set(line.target, hold=next(hold for hold in Hold if hold.label == detail.get("hold", "")))
 
-    def _mode(self, line: Line, said: dict[str, Any]) -> None:
-        self._set(line.target, keep=int(said["processed"] == "keep"))
+    def _mode(self, line: Line, detail: dict[str, Any]) -> None:
+        self._set(line.target, keep=int(detail["processed"] == "keep"))
 
-    def _door(self, line: Line, said: dict[str, Any]) -> None:
-        self._set(line.target, door=said["doors"])
+    def _door(self, line: Line, detail: dict[str, Any]) -> None:
+        self._set(line.target, door=detail["doors"])
 
-    def _unlock(self, line: Line, said: dict[str, Any]) -> None:
+    def _unlock(self, line: Line, detail: dict[str, Any]) -> None:
         self.told.locks.pop(_queue(line.source), None)
 
     # --- the rest of the room ---
 
-    def _timer(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.timers[said["timer"]] = (said["kind"], said["due"])
+    def _timer(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.timers[detail["timer"]] = (detail["kind"], detail["due"])
 
-    def _timer_done(self, line: Line, said: dict[str, Any]) -> None:
-        del self.told.timers[said["timer"]]
+    def _timer_done(self, line: Line, detail: dict[str, Any]) -> None:
+        del self.told.timers[detail["timer"]]
 
-    def _effect(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.outbox[said["outbox"]] = ("pending", 0)
+    def _effect(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.outbox[detail["outbox"]] = ("pending", 0)
 
-    def _attempt(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.outbox[said["outbox"]] = (self.told.outbox[said["outbox"]][0], said["attempt"])
+    def _attempt(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.outbox[detail["outbox"]] = (self.told.outbox[detail["outbox"]][0], detail["attempt"])
 
-    def _failed(self, line: Line, said: dict[str, Any]) -> None:
-        state = "pending" if said["retry"] else "failed"
-        self.told.outbox[said["outbox"]] = (state, self.told.outbox[said["outbox"]][1])
+    def _failed(self, line: Line, detail: dict[str, Any]) -> None:
+        state = "pending" if detail["retry"] else "failed"
+        self.told.outbox[detail["outbox"]] = (state, self.told.outbox[detail["outbox"]][1])
 
-    def _effect_gone(self, line: Line, said: dict[str, Any]) -> None:
-        del self.told.outbox[said["outbox"]]
+    def _effect_gone(self, line: Line, detail: dict[str, Any]) -> None:
+        del self.told.outbox[detail["outbox"]]
 
-    def _add_node(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.nodes.add(said["node"])
+    def _add_node(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.nodes.add(detail["node"])
 
-    def _remove_node(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.nodes.remove(said["node"])
+    def _remove_node(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.nodes.remove(detail["node"])
 
-    def _add_station(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.stations[said["station"]] = said["node"]
+    def _add_station(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.stations[detail["station"]] = detail["node"]
 
-    def _remove_station(self, line: Line, said: dict[str, Any]) -> None:
-        del self.told.stations[said["station"]]
+    def _remove_station(self, line: Line, detail: dict[str, Any]) -> None:
+        del self.told.stations[detail["station"]]
 
-    def _password(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.principals.add((said["kind"], said["name"]))
+    def _password(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.principals.add((detail["kind"], detail["name"]))
 
-    def _remove_password(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.principals.remove((said["kind"], said["name"]))
+    def _remove_password(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.principals.remove((detail["kind"], detail["name"]))
 
-    def _load(self, line: Line, said: dict[str, Any]) -> None:
-        if said["version"] != self.told.version + 1:
-            self._break(line, f"version {said['version']} was loaded after {self.told.version}")
-        self.told.version = said["version"]
+    def _load(self, line: Line, detail: dict[str, Any]) -> None:
+        if detail["version"] != self.told.version + 1:
+            self._break(line, f"version {detail['version']} was loaded after {self.told.version}")
+        self.told.version = detail["version"]
 
-    def _archive(self, line: Line, said: dict[str, Any]) -> None:
-        self.told.archives[said["last"]] = said["digest"]
+    def _archive(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.archives[detail["last"]] = detail["digest"]
 
-    def _retention(self, line: Line, said: dict[str, Any]) -> None:
-        if said["microseconds"] is None:
-            self.told.retentions.pop(said["kind"], None)
+    def _retention(self, line: Line, detail: dict[str, Any]) -> None:
+        if detail["microseconds"] is None:
+            self.told.retentions.pop(detail["kind"], None)
         else:
-            self.told.retentions[said["kind"]] = said["microseconds"]
+            self.told.retentions[detail["kind"]] = detail["microseconds"]
 
 
-def _said(line: Line) -> dict[str, Any]:
-    found: dict[str, Any] = {} if line.detail is None else json.loads(line.detail)
-    return found
+def _detail(line: Line) -> dict[str, Any]:
+    detail: dict[str, Any] = {} if line.detail is None else json.loads(line.detail)
+    return detail
 
 
 def _queue(number: int | None) -> int:

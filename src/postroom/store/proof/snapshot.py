@@ -23,7 +23,7 @@ def written(told: Told) -> bytes:
         "counts": sorted((id, *counts) for id, counts in told.counts.items()),
         "locks": sorted((queue, *lock) for queue, lock in told.locks.items()),
         "tokens": sorted((*names, message) for names, message in told.tokens.items()),
-        "dossiers": sorted((message, *each) for message, some in told.dossiers.items() for each in some),
+        "dossiers": sorted((message, *dossier) for message, some in told.dossiers.items() for dossier in some),
         "timers": sorted((id, *timer) for id, timer in told.timers.items()),
         "outbox": sorted((id, *effect) for id, effect in told.outbox.items()),
         "nodes": sorted(told.nodes),

@@ -67,12 +67,12 @@ class Soundness:
 
     def unsound(self, sample: int | None, limit: int) -> tuple[int, list[Place]]:
         """How many messages were read, and those that no longer say what was sent; ``sample`` takes the newest only."""
-        looked, found = 0, []
+        looked, unsound = 0, []
         for stored in map(record, self._session.pages(_PAGE, PAGE_ROWS, after=self._behind(sample))):
             looked += 1
             if not stored.sound:
-                found.append(Place(stored.key, stored.queue))
-        return looked, found[:limit]
+                unsound.append(Place(stored.key, stored.queue))
+        return looked, unsound[:limit]
 
     def set_aside(self, limit: int) -> list[Place]:
         """Messages that were found damaged before, and are kept where nobody receives them."""

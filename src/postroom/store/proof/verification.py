@@ -69,7 +69,7 @@ class Verified:
             "message_count": self.messages,
             "departed": self.departed,
             "queue_count": self.queues,
-            "differences": [each.as_dict() for each in self.differences],
+            "differences": [difference.as_dict() for difference in self.differences],
             "archived": self.archived,
             "older": self.older,
             "uncovered": self.uncovered,
@@ -86,8 +86,8 @@ def verified(tx: Transaction, *, archives: bool = False) -> Verified:
     known = told(audit.of(tx.journal.lines()), begin, tables(tx))
     if audit.broken:  # then it is the damage that an old line seems to lack something
         known.unknown = None
-    found = compared(tx, known, chain(reading.differences, _of_lines(audit.broken), _unsound(tx)))
-    return replace(found, uncovered=audit.uncovered)
+    outcome = compared(tx, known, chain(reading.differences, _of_lines(audit.broken), _unsound(tx)))
+    return replace(outcome, uncovered=audit.uncovered)
 
 
 def tables(tx: Transaction) -> Tables:
@@ -152,7 +152,7 @@ class _Reading:
 
 def damaged(tx: Transaction) -> tuple[Difference, ...]:
     """What the database finds wrong with its own files, indexes among them."""
-    return tuple(Difference("the file", None, said) for said in tx.session.damage())
+    return tuple(Difference("the file", None, damage) for damage in tx.session.damage())
 
 
 def _of_lines(broken: Iterable[Broken]) -> Iterator[Difference]:
@@ -177,7 +177,7 @@ def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     yield from _compared("departed message", known.departed, tx.session.pages(_DEPARTED, JOURNAL_PAGE_ROWS), key_text)
     yield from _compared("lock of queue", known.locks, ((row[0], row[1:]) for row in session.rows(_LOCKS)))
     yield from _compared("token", known.tokens, ((row[:2], row[2]) for row in session.rows(_TOKENS)))
-    dossiers = {(message, *each): True for message, some in known.dossiers.items() for each in some}
+    dossiers = {(message, *dossier): True for message, some in known.dossiers.items() for dossier in some}
     yield from _compared("dossier", dossiers, ((row, True) for row in session.rows(_DOSSIERS)))
     yield from _compared("timer", known.timers, ((row[0], row[1:]) for row in session.rows(_TIMERS)))
     yield from _compared("effect", known.outbox, ((row[0], row[1:]) for row in session.rows(_OUTBOX)))
@@ -189,8 +189,8 @@ def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     archives = ((row[0], row[1]) for row in session.rows(_ARCHIVES))
     yield from _compared("archive that ends with line", known.archives, archives)
     yield from _compared("retention of", known.retentions, session.rows(_RETENTIONS))
-    found = session.row(_VERSION) or (0, 0)
-    yield from _compared("versions", versions, zip(("highest", "count"), found, strict=True))
+    counted = session.row(_VERSION) or (0, 0)
+    yield from _compared("versions", versions, zip(("highest", "count"), counted, strict=True))
 
 
 def _compared(

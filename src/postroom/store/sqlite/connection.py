@@ -68,21 +68,21 @@ def _check_ours(connection: apsw.Connection, file: Path) -> None:
 
 
 def migrate(connection: apsw.Connection, name: str, create: bool) -> None:
-    found = version(connection)
-    if found > len(MIGRATIONS):
-        raise StoreNewer(found=found, known=len(MIGRATIONS))
-    if found == 0 and not create:
+    present = version(connection)
+    if present > len(MIGRATIONS):
+        raise StoreNewer(found=present, known=len(MIGRATIONS))
+    if present == 0 and not create:
         raise RoomMissing(url=name)
-    while found < len(MIGRATIONS):
+    while present < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            found = version(connection)  # another process may have been first
-            if found < len(MIGRATIONS):
-                for statement in map(for_sqlite, MIGRATIONS[found]):
+            present = version(connection)  # another process may have been first
+            if present < len(MIGRATIONS):
+                for statement in map(for_sqlite, MIGRATIONS[present]):
                     faults.reach("migrate.statement")
                     connection.execute(statement)
-                found += 1
-                connection.execute(VERSION_STATEMENTS[found])
+                present += 1
+                connection.execute(VERSION_STATEMENTS[present])
                 connection.execute(APPLICATION_STATEMENT)
                 faults.reach("migrate.statement")
             connection.execute("COMMIT")

@@ -23,8 +23,7 @@ def translated(error: BaseException, file: Path | None = None) -> BaseException:
         return StoreFull(why=why)
     if isinstance(error, apsw.NotADBError) and file is not None:
         return UrlInvalid(url=str(file), why="the file is not a SQLite database, or its head is damaged")
-    if isinstance(error, apsw.NotADBError):
-        return StoreCorrupt(why=why)
-    if isinstance(error, (apsw.CorruptError, apsw.SQLError)):  # statements are constants: it is the schema that is not
+    # Statements are constants: if one is refused, it is the schema that is not what it was.
+    if isinstance(error, (apsw.NotADBError, apsw.CorruptError, apsw.SQLError)):
         return StoreCorrupt(why=why)
     return StoreUnavailable(why=f"{why} ({type(error).__name__})")

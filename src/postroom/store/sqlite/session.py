@@ -39,8 +39,8 @@ class SqliteSession(Session):
             return self._readable(statement, values)
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
-        found = self.rows(statement, values)
-        return found[0] if found else None
+        rows = self.rows(statement, values)
+        return rows[0] if rows else None
 
     def _readable(self, statement: str, values: Sequence[Any]) -> list[Row]:
         """The same rows, of which some text is no text any more: bytes that are none become characters that are none.
@@ -66,7 +66,7 @@ class SqliteSession(Session):
         return self.connection.total_changes() - before
 
     def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
-        return [self.rows(statement, each) for each in values]
+        return [self.rows(statement, row) for row in values]
 
     def append(self, statement: str, values: Sequence[Any]) -> int:
         # An INTEGER PRIMARY KEY that is not given is the highest one plus one.
@@ -75,12 +75,12 @@ class SqliteSession(Session):
 
     def about(self) -> About:
         settings = {"journal_mode": self.rows("PRAGMA journal_mode"), "synchronous": self.rows("PRAGMA synchronous")}
-        said = {name: str(rows[0][0]) for name, rows in settings.items()}
-        return About("SQLite", apsw.sqlite_lib_version(), version(self.connection), said)
+        words = {name: str(rows[0][0]) for name, rows in settings.items()}
+        return About("SQLite", apsw.sqlite_lib_version(), version(self.connection), words)
 
     def damage(self) -> list[str]:
-        found = [row[0] for row in self.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
-        return [*found, *misdescribed(self.connection)]
+        damage = [row[0] for row in self.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
+        return [*damage, *misdescribed(self.connection)]
 
     def rebuild_indexes(self) -> None:
         self.execute("REINDEX")
@@ -94,10 +94,10 @@ class SqliteSession(Session):
 
 def _as_bytes(names: list[str], statement: str) -> str:
     """A statement whose texts come as bytes, each behind the name of its type."""
-    each = ", ".join(
+    columns = ", ".join(
         f"typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
     )
-    return f"WITH r ({', '.join(names)}) AS ({statement}) SELECT {each} FROM r"
+    return f"WITH r ({', '.join(names)}) AS ({statement}) SELECT {columns} FROM r"
 
 
 def _text(type: str, value: Any) -> Any:

@@ -196,8 +196,5 @@ class SqliteStore(ExpressLane):
         self.session.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._files.check()
 
-    def _wake_with_commit(self) -> None:
-        pass
-
     def _wake_after_commit(self) -> None:
         wakeup.wake(self._wake_directory)

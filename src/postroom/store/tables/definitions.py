@@ -81,8 +81,8 @@ class Definitions:
     def change(self, kind: str, ended: Sequence[str], begun: Sequence[Definition], note: Mapping[str, Any]) -> int:
         """End some definitions of a kind and begin others, under a new version; the rest stays as it is."""
         names = dict.fromkeys([*ended, *(definition.name for definition in begun)])
-        found = self._session.each(_NAMED, [(kind, name) for name in names])
-        return self._change(kind, [_read(row) for rows in found for row in rows], begun, note)
+        answers = self._session.each(_NAMED, [(kind, name) for name in names])
+        return self._change(kind, [_read(row) for rows in answers for row in rows], begun, note)
 
     def _change(
         self,
@@ -97,8 +97,8 @@ class Definitions:
             return version
         version += 1
         self.changing = True
-        said = json.dumps(note, ensure_ascii=False)
-        self._session.run(_NEW_VERSION, (version, self._session.now, self._journal.actor, said))
+        detail = json.dumps(note, ensure_ascii=False)
+        self._session.run(_NEW_VERSION, (version, self._session.now, self._journal.actor, detail))
         self._session.many(_END, [(version, id) for id, _ in present])
         born = {(old.kind, old.name, json.dumps(old.body, sort_keys=True)): old.since for _, old in present}
         self._session.many(_INSERT, [_row(definition, version, born) for definition in wanted])
@@ -114,14 +114,14 @@ def _is_sound(row: Row) -> bool:
     """Whether a definition still says what was loaded; one from before digests cannot tell."""
     _, kind, name, body, file, line, column, born, since, digest = row
     try:
-        said = _digest(kind, name, body, file, line, column, since, born)
+        expected = _digest(kind, name, body, file, line, column, since, born)
     except UnicodeEncodeError:
         return False
-    return digest is None or (isinstance(digest, bytes) and digest == said)
+    return digest is None or (isinstance(digest, bytes) and digest == expected)
 
 
-def _digest(*said: Any) -> bytes:
-    return blake2b("\0".join(map(str, said)).encode(), digest_size=8).digest()
+def _digest(*parts: Any) -> bytes:
+    return blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest()
 
 
 def _read(row: Row) -> tuple[int, Definition]:
@@ -145,7 +145,7 @@ def _public(place: Position) -> Position:
 def _row(definition: Definition, version: int, born: Mapping[tuple[str, str, str], int]) -> tuple[Any, ...]:
     place = definition.position and _public(definition.position)
     same = (definition.kind, definition.name, json.dumps(definition.body, sort_keys=True))
-    said = (
+    values = (
         definition.kind,
         definition.name,
         json.dumps(definition.body, ensure_ascii=False, sort_keys=True),
@@ -155,4 +155,4 @@ def _row(definition: Definition, version: int, born: Mapping[tuple[str, str, str
         version,
         born.get(same, version),
     )
-    return (*said, _digest(*said))
+    return (*values, _digest(*values))

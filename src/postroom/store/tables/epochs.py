@@ -75,7 +75,7 @@ class Epochs:
 
     def skip(self, queue: int, first: int, last: int) -> None:
         """What has come into a queue between two numbers, these included, stays there; what comes later flows again."""
-        if any(each.queue == queue and each.until is None for each in self.flowing()):
+        if any(flowing.queue == queue and flowing.until is None for flowing in self.flowing()):
             self.close(queue, first)
             self.open(queue, last)
 
@@ -95,12 +95,12 @@ class Epochs:
     def forget(self) -> None:
         """Drop what no message needs any more. All queues whose messages flow must be locked: nobody publishes now."""
         oldest = END
-        for each in self.flowing():
-            first = self.first(each)
+        for flowing in self.flowing():
+            first = self.first(flowing)
             if first is not None:
                 oldest = min(oldest, first)
-            elif each.until is not None:
-                self._session.run(_DROP, (each.queue, each.since))
+            elif flowing.until is not None:
+                self._session.run(_DROP, (flowing.queue, flowing.since))
         needed = self._session.row(_AT, (oldest,))
         if needed is not None:
             self._session.run(_FORGET, (needed[0],))

@@ -56,7 +56,7 @@ class Albums:
         """Begin a table, in the place of one of its name."""
         self.drop(station, name)
         self._session.run(_BEGIN, (station, name, type, form, query, self._session.now))
-        rows = [(station, name, each.key, each.place, each.form, each.body) for each in images]
+        rows = [(station, name, image.key, image.place, image.form, image.body) for image in images]
         self._session.many(_KEEP, rows)
 
     def drop(self, station: int, name: str) -> bool:
@@ -69,10 +69,5 @@ class Albums:
         self._session.run(_FORGET, (station,))
 
     def images(self, station: int, type: str, name: str) -> Iterator[KeptImage]:
-        after = -1
-        while True:
-            rows = self._session.rows(_PAGE, (station, name, after, SEARCH_ROWS))
-            yield from (KeptImage(key, place, type, form, body) for key, place, form, body in rows)
-            if len(rows) < SEARCH_ROWS:
-                return
-            after = rows[-1][0]
+        rows = self._session.pages(_PAGE, SEARCH_ROWS, station, name, after=-1)
+        return (KeptImage(key, place, type, form, body) for key, place, form, body in rows)

@@ -106,14 +106,14 @@ class Registry:
 
     def admits(self, name: str, token: str) -> bool:
         """Whether a token stands for a name, and still does."""
-        id, _, said = token.partition(".")
+        id, _, shown = token.partition(".")
 
         def work(tx: Transaction) -> bool:
             secret, known = tx.principals.secret(LOGIN, f"{name}/{id}"), tx.principals.secret(KIND, name)
             if secret is None or known is None:
                 return False
             expires, _, digest = secret.partition(":")
-            return compare_digest(digest, _digest(said, known)) and int(expires) >= tx.now
+            return compare_digest(digest, _digest(shown, known)) and int(expires) >= tx.now
 
         return is_text(name + token) and self._store.read(work)
 

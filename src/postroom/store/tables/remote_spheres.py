@@ -49,7 +49,7 @@ class Afar:
         self._session.run(_FAIL, (sphere,))
 
     def note(self, made: Iterable[MadeAfar]) -> None:
-        self._session.many(_NOTE, [each[:4] for each in made])
+        self._session.many(_NOTE, [message[:4] for message in made])
 
     def made(self, sphere: str) -> list[MadeAfar]:
         return [MadeAfar(*row) for row in self._session.rows(_MADE, (sphere,))]

@@ -301,8 +301,8 @@ class Spheres:
     # --- conditions ---
 
     def require(self, id: str, recipients: Sequence[str], processing: bool, enough: int, within: int) -> None:
-        said = json.dumps(list(recipients), ensure_ascii=False)
-        self._session.run(_REQUIRE, (id, said, int(processing), enough, self._session.now, within, id))
+        names = json.dumps(list(recipients), ensure_ascii=False)
+        self._session.run(_REQUIRE, (id, names, int(processing), enough, self._session.now, within, id))
 
     def requirements(self, id: str) -> list[Requirement]:
         rows = self._session.rows(_REQUIREMENTS, (id,))

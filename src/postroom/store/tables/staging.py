@@ -25,20 +25,20 @@ class Staging:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def add(self, fence: int, step: int, job: int, chunk: int, said: bytes) -> bool:
+    def add(self, fence: int, step: int, job: int, chunk: int, answer: bytes) -> bool:
         """Keep an answer; False if the same chunk was answered before, by an attempt that was quicker."""
-        first, *more = [said[at : at + STAGED_PART_BYTES] for at in range(0, max(len(said), 1), STAGED_PART_BYTES)]
+        first, *more = [answer[at : at + STAGED_PART_BYTES] for at in range(0, max(len(answer), 1), STAGED_PART_BYTES)]
         if self._session.run(_FIRST, (fence, step, job, chunk, first)) == 0:
             return False
-        self._session.many(_MORE, [(fence, step, job, chunk, part, each) for part, each in enumerate(more, 1)])
+        self._session.many(_MORE, [(fence, step, job, chunk, part, piece) for part, piece in enumerate(more, 1)])
         return True
 
     def answers(self, fence: int, step: int, job: int) -> dict[int, bytes]:
         """The answers of a job by chunk."""
-        found: defaultdict[int, list[bytes]] = defaultdict(list)
-        for chunk, said in self._session.rows(_FIND, (fence, step, job)):
-            found[chunk].append(said)
-        return {chunk: b"".join(parts) for chunk, parts in found.items()}
+        answers: defaultdict[int, list[bytes]] = defaultdict(list)
+        for chunk, part in self._session.rows(_FIND, (fence, step, job)):
+            answers[chunk].append(part)
+        return {chunk: b"".join(parts) for chunk, parts in answers.items()}
 
     def clear(self, fence: int, step: int, before: int) -> None:
         """Forget the answers of a step, of all steps before another one, and of engines before this one."""

@@ -129,5 +129,5 @@ class Tokens:
 
 def _come(row: Row) -> Come:
     seq, token, entity, state, before, detail, reason = row  # why a sphere failed is said when that was decided
-    said = reason if detail is None else json.loads(detail).get("reason", reason)
-    return Come(seq, token, entity, state, before, said)
+    why = reason if detail is None else json.loads(detail).get("reason", reason)
+    return Come(seq, token, entity, state, before, why)

@@ -51,5 +51,5 @@ def _type(definition: Definition) -> MessageType:
     fields = definition.body["fields"]
     return MessageType(
         definition.name,
-        tuple(Field(each["name"], Kind(each["kind"]), each["many"], each["required"]) for each in fields),
+        tuple(Field(field["name"], Kind(field["kind"]), field["many"], field["required"]) for field in fields),
     )

@@ -139,11 +139,11 @@ class Desks:
     # --- candidates ---
 
     def add(self, desk: int, candidates: Iterable[Candidate]) -> None:
-        self._session.many(_ADD, [(desk, *each[:7], APART.join(each.values)) for each in candidates])
+        self._session.many(_ADD, [(desk, *candidate[:7], APART.join(candidate.values)) for candidate in candidates])
 
     def remove(self, desk: int, candidates: Iterable[tuple[str, str, int, int]]) -> None:
         """By slot, value, turn and message."""
-        self._session.many(_REMOVE, [(desk, *each) for each in candidates])
+        self._session.many(_REMOVE, [(desk, *candidate) for candidate in candidates])
 
     def remove_remote(self, desk: int, messages: Iterable[int]) -> None:
         """Mail of another store that was fetched from there, or is gone."""
@@ -151,18 +151,18 @@ class Desks:
 
     def look_up(self, desk: int, wanted: Sequence[tuple[str, str, int]]) -> list[list[Candidate]]:
         """The next candidates of each slot and value, from behind a turn; there may be more behind a full page."""
-        found = self._session.each(_LOOK_UP, [(desk, *each, CANDIDATE_ROWS) for each in wanted])
-        return [[_candidate(row) for row in rows] for rows in found]
+        answers = self._session.each(_LOOK_UP, [(desk, *slot, CANDIDATE_ROWS) for slot in wanted])
+        return [[_candidate(row) for row in rows] for rows in answers]
 
     def look_up_all(self, desk: int, slot: str, values: Sequence[str], limit: int) -> dict[str, list[Candidate]] | None:
         """All candidates of a slot with any of these values, by value; None if there are more than so many."""
         rows = self._session.rows(_LOOK_UP_ALL, (desk, slot, json.dumps(values), limit + 1))
         if len(rows) > limit:
             return None
-        found: dict[str, list[Candidate]] = {}
+        by_value: dict[str, list[Candidate]] = {}
         for row in rows:
-            found.setdefault(row[1], []).append(_candidate(row))
-        return found
+            by_value.setdefault(row[1], []).append(_candidate(row))
+        return by_value
 
     def candidates(self, desk: int, after: tuple[int, int], limit: int) -> list[Candidate]:
         """The candidates of a station, the oldest first."""
@@ -178,8 +178,8 @@ class Desks:
         """By procedure and message: the position at which it was withdrawn."""
         if not self.any_withdrawn(desk):
             return {}
-        found = self._session.each(_WITHDRAWN, [(desk, key) for key in messages])
-        return {(row[0], key): row[1] for key, rows in zip(messages, found, strict=True) for row in rows}
+        answers = self._session.each(_WITHDRAWN, [(desk, key) for key in messages])
+        return {(row[0], key): row[1] for key, rows in zip(messages, answers, strict=True) for row in rows}
 
     def any_withdrawn(self, desk: int) -> bool:
         return self._session.row(_ANY_WITHDRAWN, (desk,)) is not None
@@ -196,7 +196,7 @@ class Desks:
 
 
 def _candidate(row: Row) -> Candidate:
-    slot, value, turn, message, position, remote, since, said, there = row
-    values = tuple(said.split(APART)) if said else ()
+    slot, value, turn, message, position, remote, since, text, there = row
+    values = tuple(text.split(APART)) if text else ()
     is_there = bool(remote) or there == position
     return Candidate(slot, value, turn, message, position, remote, since, values, is_there)

@@ -86,8 +86,8 @@ class Digest:
 
     def add(self, rows: Sequence[Row]) -> None:
         """However many come at a time, all together have one digest."""
-        said = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), default=bytes.hex)
-        self._hash.update(said.encode()[1:-1])
+        text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), default=bytes.hex)
+        self._hash.update(text.encode()[1:-1])
         self._hash.update(b"," if rows else b"")
 
     def text(self) -> str:
@@ -134,8 +134,8 @@ class Shelf:
 
     def departed(self, message: int) -> Row | None:
         """What is known of a message that was gone by then: the number of its last line, its cause and its type."""
-        found = self._select("departed", lambda part: part.low <= message <= part.high, "key", message)
-        return found[0][1:] if found else None
+        rows = self._select("departed", lambda part: part.low <= message <= part.high, "key", message)
+        return rows[0][1:] if rows else None
 
     def effects(self, cause: int) -> list[int]:
         """Messages that were gone by then and were made for one."""
@@ -160,12 +160,12 @@ class Shelf:
         return self.manifest.columns if kind == "lines" else DEPARTED_COLUMNS
 
     def _select(self, kind: str, fits: Callable[[Part], bool], column: str, value: int) -> list[Row]:
-        found: list[Row] = []
+        rows: list[Row] = []
         for part in self.manifest.parts:
             if part.kind == kind and fits(part):
                 table = self._guarded(partial(_read, self.folder / part.name, [(column, "=", value)]))
-                found += rows_of(table, self._columns(kind))
-        return found
+                rows += rows_of(table, self._columns(kind))
+        return rows
 
     def _guarded(self, read: Callable[[], Any]) -> Any:
         import pyarrow
@@ -182,10 +182,10 @@ class Shelf:
 
 @lru_cache(maxsize=64)
 def _noted(folder: str, digest: str, _changed: int) -> Manifest:
-    found = read_manifest(Path(folder))
-    if found.digest != digest:
+    manifest = read_manifest(Path(folder))
+    if manifest.digest != digest:
         raise ArchiveDamaged(folder=folder, why="it is not the archive that the room has noted")
-    return found
+    return manifest
 
 
 def _manifest(folder: str, digest: str) -> Manifest:

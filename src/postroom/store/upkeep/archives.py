@@ -84,9 +84,9 @@ class Archives:
     def departed(self, message: int) -> Row | None:
         """Last line, cause and type of a message that is gone."""
         for archive in reversed(self.all()):
-            found = archive.shelf().departed(message)
-            if found is not None:
-                return found
+            departed = archive.shelf().departed(message)
+            if departed is not None:
+                return departed
         return None
 
     def effects(self, cause: int) -> list[int]:

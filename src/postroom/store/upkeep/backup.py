@@ -65,11 +65,11 @@ def backup(
     with _beside(file) as making:
         store.copy_to(making, progress or _silent)
         faults.reach("backup.copied")
-        found, at = _checked(making, check)
+        outcome, at = _checked(making, check)
         size = making.stat().st_size
         _sync(making)
         _named(making, file, replace)
-    return BackedUp(str(file), size, found.lines, found.messages, to_iso(to_datetime(at)))
+    return BackedUp(str(file), size, outcome.lines, outcome.messages, to_iso(to_datetime(at)))
 
 
 def restore(store: Store, file: Path, *, replace: bool = False, progress: Progress | None = None) -> Verified:
@@ -81,14 +81,14 @@ def restore(store: Store, file: Path, *, replace: bool = False, progress: Progre
     with _beside(folder / "restore") as making:
         try:
             copy_file(file, making, progress or _silent)
-            found, _ = _checked(making, True, prepare=True)
+            outcome, _ = _checked(making, True, prepare=True)
         except StoreNewer:
             raise
         except PostroomError as error:
             raise BackupInvalid(file=str(file), why=str(error)) from error
         faults.reach("backup.copied")
         store.copy_from(making, progress or _silent)
-    return found
+    return outcome
 
 
 def _silent(done: int, total: int) -> None:
@@ -120,12 +120,12 @@ def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verifie
         at = copy.read(lambda tx: tx.session.number(_NEWEST))
         if prepare:
             copy.transact("restore", _prepared)
-        found = copy.read(verified)
-        if found.differences and check:
+        outcome = copy.read(verified)
+        if outcome.differences and check:
             raise BackupInvalid(
-                file=str(file), why=f"{len(found.differences)} difference(s) between it and its journal"
+                file=str(file), why=f"{len(outcome.differences)} difference(s) between it and its journal"
             )
-    return found, at
+    return outcome, at
 
 
 @contextmanager

@@ -199,9 +199,9 @@ class Upkeep:
         return before if oldest is None else min(before, oldest)
 
     def _sweep_spheres(self, before: int, limit: int) -> int:
-        found = self._session.rows(_ENDED_SPHERES, (self._settled_before(before), limit))
-        queues = self._queues.locked_all({*(row[2] for row in found), "COMP.Q"})
-        for id, token, state in found:
+        ended = self._session.rows(_ENDED_SPHERES, (self._settled_before(before), limit))
+        queues = self._queues.locked_all({*(row[2] for row in ended), "COMP.Q"})
+        for id, token, state in ended:
             for (key,) in self._session.rows(_LEFT_OF, (id,)):
                 left = self._messages.find(key)
                 if left is not None:
@@ -212,28 +212,28 @@ class Upkeep:
             self._messages.remove(queues[state], stored, FORGET, about)
             for statement in _FORGET_SPHERE:
                 self._session.run(statement, (id,))
-        return len(found)
+        return len(ended)
 
     def _sweep_receipts(self, before: int, limit: int) -> int:
-        found = self._session.rows(_RECEIPTS, (before, limit))
-        return self._session.many(_FORGET_RECEIPT, found) if found else 0
+        receipts = self._session.rows(_RECEIPTS, (before, limit))
+        return self._session.many(_FORGET_RECEIPT, receipts) if receipts else 0
 
     def _sweep_meta(self, before: int, limit: int) -> int:
-        found = self._session.rows(_META_EVENTS, (before, limit))
-        queues = self._queues.locked_all({row[1] for row in found})
-        for key, name, state in found:
+        events = self._session.rows(_META_EVENTS, (before, limit))
+        queues = self._queues.locked_all({row[1] for row in events})
+        for key, name, state in events:
             stored = self._messages.find(key) if state else None
             if stored is not None and queues[name].kind == META_SPACE:
                 self._messages.remove(queues[name], stored, FORGET)
-        self._retention.remove([(key, queues[name].id) for key, name, state in found if not state])
-        return len(found)
+        self._retention.remove([(key, queues[name].id) for key, name, state in events if not state])
+        return len(events)
 
     def _visits(self, before: int, pending: Collection[int]) -> list[Row]:
         return [row for row in self._session.rows(_GONE_VISITS, (before,)) if row[0] not in pending]
 
     def _sweep_visits(self, before: int, limit: int, pending: Collection[int]) -> int:
-        found = self._visits(before, pending)[:limit]
-        return self._session.many(_FORGET_VISIT, found) if found else 0
+        visits = self._visits(before, pending)[:limit]
+        return self._session.many(_FORGET_VISIT, visits) if visits else 0
 
     # --- heartbeats ---
 

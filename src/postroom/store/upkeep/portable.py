@@ -108,14 +108,14 @@ def read(connection: psycopg.Connection[Row], file: Path, progress: Progress) ->
 
 
 def _tables(room: apsw.Connection) -> list[Table]:
-    found = []
+    tables = []
     for (name,) in room.execute(_TABLES).fetchall():
         if name != _PASSING:
             columns = [(str(column), str(type)) for column, type in room.execute(_COLUMNS, (name,))]
             types = tuple(_PG_TYPES[type] for _, type in columns)
             numbered = bool(room.execute(_NUMBERED, (name,)).get)
-            found.append(Table(str(name), tuple(column for column, _ in columns), types, numbered))
-    return found
+            tables.append(Table(str(name), tuple(column for column, _ in columns), types, numbered))
+    return tables
 
 
 def _counted(connection: psycopg.Connection[Row], table: Table) -> int:

@@ -49,14 +49,14 @@ class Retention:
         Messages of sliced queues were noted when they became free; of the other queues every processed one is free,
         noted (because someone received it) or not.
         """
-        found = self._session.rows(_SPENT, (limit,))
+        free = self._session.rows(_SPENT, (limit,))
         for queue in unsliced:
-            if len(found) < limit:
-                found += self._session.rows(_PROCESSED, (queue.id, limit - len(found)))
-        self.remove(found)
-        if not found:
+            if len(free) < limit:
+                free += self._session.rows(_PROCESSED, (queue.id, limit - len(free)))
+        self.remove(free)
+        if not free:
             self._session.run(_STALE)
-        return len(found)
+        return len(free)
 
     def processed(self, queue: Queue) -> Iterable[int]:
         """The keys of a queue's processed messages."""
@@ -67,16 +67,16 @@ class Retention:
         counts = (self._session.number(_COUNT_PROCESSED, (queue.id,)) for queue in unsliced)
         return self._session.number(_COUNT_SPENT) + sum(counts)
 
-    def remove(self, found: Sequence[tuple[int, int]]) -> None:
+    def remove(self, messages: Sequence[tuple[int, int]]) -> None:
         """Remove processed messages: of each the key, and its queue."""
-        if not found:
+        if not messages:
             return
-        keys = [(key,) for key, _ in found]
-        self._messages.sweep(key for key, _ in found)
+        keys = [(key,) for key, _ in messages]
+        self._messages.sweep(key for key, _ in messages)
         for statement in (_FORGET, _UNSPEND):
             self._session.many(statement, keys)
         gone: dict[int, list[int]] = {}
-        for key, queue in found:
+        for key, queue in messages:
             gone.setdefault(queue, []).append(key)
         for id, some in sorted(gone.items()):
             self._journal.add("sweep", source=id, detail={"messages": len(some), "keys": list(_runs(some))})
