@@ -11,7 +11,7 @@ from tests.faults.here import evaluate_here
 
 import postroom
 
-from .conftest import Run
+from ..conftest import Run
 
 GRAPH = """domain trading
 allow operator : disableArc

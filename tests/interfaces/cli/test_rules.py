@@ -9,7 +9,7 @@ from tests.rules.conftest import without_spark
 
 import postroom
 
-from .conftest import Run
+from ..conftest import Run
 
 PROGRAM = """create queue a kind basic mode persistent
 create queue b kind basic mode persistent
