@@ -21,4 +21,5 @@ def test_an_album_takes_the_place_of_one_of_its_name(tx: Transaction, monkeypatc
     assert not tx.albums.drop(1, "old")
     assert tx.albums.all(2) == []
     tx.albums.forget(1)
-    assert tx.albums.all(1) == list(tx.albums.images(1, "NOTE", "saved")) == []
+    assert tx.albums.all(1) == []
+    assert list(tx.albums.images(1, "NOTE", "saved")) == []
