@@ -5,7 +5,7 @@ A message that is not where it was any more spoils the whole: then the step has 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
@@ -54,6 +54,8 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
     rewritten: list[Row] = []
     fresh: list[Row] = []
     editions: list[Row] = []
+    gone: defaultdict[int, list[int]] = defaultdict(list)  # the numbers of those that leave a queue
+    used: list[int] = []
     for seq, change in zip(seqs, changes, strict=True):
         if type(change) is Move:
             old, source, target, verb, body, properties, actor, detail = change
@@ -62,36 +64,28 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
             new = arrived(key, target.name, old.created, draft, old.cause, seq, number)
             rewritten.append((there, seq, number, body, properties, new.hash, key, here, old.position))
             lines.append(numbered(seq, now, verb, key, old.last, here, there, actor, detail))
+            gone[here].append(old.number)
             if body != old.body:
                 editions.append((key, seq, old.body, old.properties))
+            if IN_SPHERE in old.properties:
+                used.append(key)
         else:
             assert type(change) is New
             key, queue, kind, properties, body, cause, actor, detail = change
-            draft = (body, "json", kind, properties)
-            new = arrived(key, queue.name, now, draft, cause, seq, next(numbers[queue.id]))
+            new = arrived(key, queue.name, now, (body, "json", kind, properties), cause, seq, next(numbers[queue.id]))
             fresh.append(new_row(queue.id, new))
             lines.append(numbered(seq, now, "create", key, None, None, queue.id, actor, detail))
         made.append(new)
-    moves = [change for change in changes if type(change) is Move]
-    _depart(tx.counts, moves)
+    for queue in {change.source.id: change.source for change in changes if type(change) is Move}.values():
+        tx.counts.depart(queue, max(gone[queue.id]), len(gone[queue.id]), kept=False)
     if not tx.messages.rewrite(rewritten):
         raise Stale
     tx.messages.insert(fresh)
     tx.journal.add_lines(lines)
     tx.messages.keep_editions(editions)
-    used = [move.stored.key for move in moves if IN_SPHERE in move.stored.properties]
     if used:  # a procedure that handles a message is done with it
         tx.spheres.processed(used)
     return made
-
-
-def _depart(counts: Counts, moves: Sequence[Move]) -> None:
-    """Count who has left each queue."""
-    gone: dict[int, tuple[Queue, list[int]]] = {}
-    for move in moves:
-        gone.setdefault(move.source.id, (move.source, []))[1].append(move.stored.number)
-    for queue, numbers in gone.values():
-        counts.depart(queue, max(numbers), len(numbers), kept=False)
 
 
 def _numbers(counts: Counts, changes: Sequence[Move | New]) -> dict[int, count[int]]:
