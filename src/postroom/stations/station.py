@@ -18,8 +18,8 @@ from postroom.model.place import place_of
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling import Given, asks_functions, copied, created, modified
 from postroom.stations.mail import mail
-from postroom.stations.mail.mail import Shipped, own, queue_of
-from postroom.stations.places import indexing as filing
+from postroom.stations.mail.mail import Shipped, own
+from postroom.stations.places import desk
 from postroom.stations.places.names import database, is_dossier, mailbox
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import Marks, touched
@@ -34,7 +34,6 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.field_index import Span, key_value
 from postroom.store.tables.images import Album, KeptImage
 from postroom.store.tables.scans import END
-from postroom.store.tables.tracking import STATIONS
 
 if TYPE_CHECKING:
     from postroom.stations.queries.query import Question, Spark
@@ -125,14 +124,11 @@ class Station:
     def _put_made(
         self, tx: Transaction, edition: Edition, keys: Sequence[int], bodies: Sequence[str], cause: int | None = None
     ) -> list[str]:
-        tx.tracking.enter(STATIONS)
-        queue = self._queue(tx)
         properties = properties_of(Marks(edition.version))
-        for said in bodies:
-            check_text(said)
-        made = [(key, edition.form.name, properties, said) for key, said in zip(keys, bodies, strict=True)]
-        filing.file(tx, queue, tx.transfers.create(queue, made, cause))
-        tx.wake()
+        for body in bodies:
+            check_text(body)
+        made = [(key, edition.form.name, properties, body) for key, body in zip(keys, bodies, strict=True)]
+        desk.put(tx, desk.database_of(tx, self.name), made, cause)
         return [key_text(key) for key in keys]
 
     def _with_keys(self, work: Callable[[Transaction], list[str]]) -> list[str]:
@@ -162,20 +158,14 @@ class Station:
         self, key: str, given: Given, before: Stored, ready: tuple[str, list[str]] | None, tx: Transaction
     ) -> Stored | None:
         """Write into a message; None if it is another one than what was worked out is for."""
-        tx.tracking.enter(STATIONS)
-        queue, stored = self._queue(tx), self._own(tx, key)
+        queue, stored = desk.database_of(tx, self.name), self._own(tx, key)
         if ready is not None and stored.position != before.position:
             return None
         body, changed = ready or modified(self._made_with(stored, tx).form, stored.body, given)
         check_text(body)
         if not changed:
             return stored
-        filing.unfile(tx, queue, [stored])
-        after = tx.transfers.edit(queue, stored, body, touched(stored.properties), {"fields": changed})
-        tx.tracking.leave(STATIONS, stored, queue.id, after.position, stays=True)
-        filing.file(tx, queue, [after])
-        tx.wake()
-        return after
+        return desk.edit(tx, queue, stored, body, touched(stored.properties), changed)
 
     def show(self, key: str) -> Image:
         """A message of this station."""
@@ -445,7 +435,7 @@ class Station:
         return self._network.filing_store(self.node)
 
     def _queue(self, tx: Transaction) -> Queue:
-        return queue_of(tx, database(self.name), STATION)
+        return desk.queue_of(tx, database(self.name), STATION)
 
     def _own(self, tx: Transaction, key: str) -> Stored:
         queue = tx.queues.named_to_read(database(self.name))

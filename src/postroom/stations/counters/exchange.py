@@ -33,7 +33,7 @@ from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling import asks_functions, created
 from postroom.stations.forms.form import Form, Rule
 from postroom.stations.mail import mail
-from postroom.stations.places import indexing as filing
+from postroom.stations.places import desk
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import Marks, properties
 from postroom.store.kernel.base import Store
@@ -319,7 +319,7 @@ class _Handover:
 
     def _queues(self) -> dict[str, Queue]:
         """All that is taken from or put into, locked in the order of numbers."""
-        self._tx.tracking.enter(MAILBOXES)
+        desk.enter(self._tx, MAILBOXES)
         return self._tx.queues.locked_all([self._kept.source, self._kept.goal, SYSTEM_ERRORS])
 
     def _next(self, source: Queue) -> list[Stored]:
@@ -400,21 +400,16 @@ class _Handover:
 
     def _write(self, source: Queue, goal: Queue, taken: Sequence[Stored]) -> None:
         tx = self._tx
-        if source.kind == MAILBOX:
-            filing.unfile(tx, source, taken)
         keys = iter(Batch(tx).write(self._changes, 0))
         put = [(next(keys), each) for each in self._changes if isinstance(each, Put)]
         found = [(key, each.cause) for key, each in put if each.queue.id == goal.id]  # an error message stays
         found += [(each.key, each.cause) for each in self._new]
         bound = self._bound
         made = [Made(bound[cause], key, goal, self._actor) for key, cause in found if cause in bound]
-        if source.kind == MAILBOX and not tx.tracking.calm():
-            for stored in taken:
-                tx.tracking.leave(MAILBOXES, stored, source.id, tx.journal.newest())
-        if self._new:
-            filing.file(tx, goal, tx.handling.apply(self._new))
-            tx.wake()
-        self._fates.bind(made, mail.take_back if goal.kind == MAILBOX else plainly)
+        if source.kind == MAILBOX:
+            desk.release(tx, source, taken)
+        desk.apply(tx, self._new)
+        self._fates.bind(made, desk.remove if goal.kind == MAILBOX else plainly)
 
 
 def _is_closed(tx: Transaction, queue: Queue) -> bool:

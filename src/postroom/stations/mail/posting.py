@@ -13,13 +13,10 @@ from postroom.model.definitions import nearest
 from postroom.model.message import Draft
 from postroom.stations.forms.catalog import Forms
 from postroom.stations.forms.filling import created
-from postroom.stations.mail.mail import queue_of
-from postroom.stations.places import indexing as filing
-from postroom.stations.places.names import mailbox
+from postroom.stations.places import desk
 from postroom.stations.places.postmarks import Marks, properties
-from postroom.store.kernel.queues import MAILBOX, Queue
+from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.tracking import MAILBOXES
 
 WRITER = "sender"
 
@@ -28,8 +25,7 @@ def box(tx: Transaction, station: str) -> Queue:
     """The mailbox of a station, locked."""
     if tx.nodes.home(station) is None:
         raise StationUnknown(station=station, nearest=nearest(station, tx.nodes.stations()))
-    tx.tracking.enter(MAILBOXES)
-    return queue_of(tx, mailbox(station), MAILBOX)
+    return desk.mailbox_of(tx, station)
 
 
 def check(tx: Transaction, forms: Forms, draft: Draft) -> None:
@@ -45,9 +41,7 @@ def post(tx: Transaction, forms: Forms, target: Queue, draft: Draft, cause: int 
     said = json.loads(draft.properties)
     edition = forms.named(tx, draft.type or "")
     marks = properties(Marks(edition.version, said.get(WRITER), sphere=said.get("sphere")))
-    made = tx.transfers.create(target, [(key, edition.form.name, marks, body)], cause)
-    filing.file(tx, target, made)
-    tx.wake()
+    desk.put(tx, target, [(key, edition.form.name, marks, body)], cause)
     return key
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from postroom.errors import NodeDown, NodeUnknown
 from postroom.limits import NODE_SECONDS
-from postroom.stations.mail.mail import recover, take_back
+from postroom.stations.mail.mail import recover
+from postroom.stations.places import desk
 from postroom.stations.places.network import Network
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.remote_spheres import MadeAfar
@@ -33,7 +34,7 @@ def recall(network: Network, sphere: str, node: str) -> list[MadeAfar] | str:
 def _withdrawn(tx: Transaction, sphere: str) -> list[MadeAfar]:
     tx.afar.fail(sphere)
     made = tx.afar.made(sphere)
-    tx.tracking.enter(STATIONS)
+    desk.enter(tx, STATIONS)
     queues = tx.queues.locked_all({each.queue for each in made})
     found: list[MadeAfar] = []
     for each in made:
@@ -42,7 +43,7 @@ def _withdrawn(tx: Transaction, sphere: str) -> list[MadeAfar]:
             here = stored is not None and stored.processed is None and stored.queue == queue.name
             if stored is not None and here and tx.journal.is_first(stored.position):
                 if stored.sound:  # a damaged one is never delivered
-                    take_back(tx, queue, stored)
+                    desk.remove(tx, queue, stored)
                 each = tx.afar.settle(each, WITHDRAWN)
             else:
                 each = tx.afar.settle(each, STANDS)

@@ -6,7 +6,7 @@ from postroom.errors import MessageGone, MessageUnknown, NodeDown
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.model.place import place_of
-from postroom.stations.mail.mail import GET, SHIP
+from postroom.stations.places.desk import GET, SHIP
 from postroom.stations.places.names import mailbox
 from postroom.stations.places.network import Network
 from postroom.store.kernel.journal import Event

@@ -1,4 +1,4 @@
-"""Filing a message: under its type, and under each field that messages of its type are found by."""
+"""The index of messages by type, and by each field that their form names an index for."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from postroom.store.tables.field_index import Entry, Filing, Span, key_value
 from postroom.store.tables.scans import END
 
 
-def file(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
-    """File messages that have come to a queue."""
+def add(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
+    """Add messages that have come to a queue."""
     tx.filings.add(queue.id, _entries(tx, messages))
 
 
-def unfile(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
-    """Take messages that leave a queue, or change, out of the files."""
+def remove(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
+    """Remove messages as they were before they left a queue, or were edited."""
     tx.filings.remove_entries(queue.id, _entries(tx, messages))
 
 

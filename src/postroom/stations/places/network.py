@@ -28,7 +28,7 @@ from postroom.model.body import is_text
 from postroom.model.definitions import nearest
 from postroom.stations.counters import definitions as counters
 from postroom.stations.forms.catalog import Forms
-from postroom.stations.places import indexing as filing
+from postroom.stations.places import indexing
 from postroom.stations.places.names import database, mailbox
 from postroom.store import absolute, discard, exists, file_of, open_store, passfile, shown
 from postroom.store.kernel.base import Store
@@ -262,7 +262,7 @@ class Network:
         version = self.control.read(lambda tx: tx.definitions.version())
         if self._aligned.get(node) != version:
             forms = self.control.read(lambda tx: [each.form for each in self.forms.now(tx).values()])
-            filing.align(store, forms)
+            indexing.align(store, forms)
             self._aligned[node] = version
         return store
 

@@ -16,8 +16,8 @@ from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.filling import created
-from postroom.stations.mail.mail import queue_of, ship_one, take_back
-from postroom.stations.places import indexing as filing
+from postroom.stations.mail.mail import ship_one
+from postroom.stations.places import desk
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL
 from postroom.stations.places.postmarks import Marks, fetched, marks, properties, sent
@@ -63,8 +63,6 @@ def commit(
         passed = _remember(tx, look, step.left.get(look.kept.id, ()))
         result.messages += passed
         result.claimed += passed
-    if step.changes:
-        tx.wake()
     return result, step.parcels
 
 
@@ -97,17 +95,14 @@ class _Step:
         if not self._sets:
             return 0
         fates = self._fates()  # spheres are locked before queues
-        self._tx.tracking.enter(STATIONS)
-        self._tx.tracking.enter(MAILBOXES)
+        desk.enter(self._tx, STATIONS, MAILBOXES)
         self._lock()
         for look, working in self._sets:
             self._gather(look, working)
-        made = self._tx.handling.apply(self.changes)
-        self._track(made)
-        self._file(made)
+        made = desk.apply(self._tx, self.changes)
         self._after(made)
         new = [each for each in self._stays() if isinstance(each, New) and each.key in self._made]
-        fates.bind([Made(self._made[each.key], each.key, each.queue, each.actor) for each in new], take_back)
+        fates.bind([Made(self._made[each.key], each.key, each.queue, each.actor) for each in new], desk.remove)
         for sphere, why in self._votes.items():
             fates.vote(sphere, why, self._queues)
         return sum(type(each) is New for each in self.changes)
@@ -140,7 +135,7 @@ class _Step:
                 seen.add(id(goals))
                 names |= {mailbox(goal.ships): MAILBOX for goal in goals.values() if goal.ships is not None}
         present = {name: self._tx.queues.named_to_read(name) for name in names}
-        found = [queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
+        found = [desk.queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
         self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
@@ -209,44 +204,9 @@ class _Step:
         self.changes.append(New(key, way.target, made.type, new, made.body, cause, way.by.actor, detail))
         self._ways.append(way)
 
-    def _track(self, made: Sequence[Stored]) -> None:
-        """Tell queries that are being read what has changed under them."""
-        tracking = self._tx.tracking
-        if tracking.calm():
-            return
-        for change, now, way in zip(self.changes, made, self._ways, strict=True):
-            if not isinstance(change, Move):
-                continue
-            before, after = _place(change.source), _place(change.target)
-            seen = tracking.leave(before, change.stored, change.source.id, now.position, stays=before == after)
-            if before != after:
-                done = tracking.come(after, now.key, seen)
-                if after == STATIONS:
-                    tracking.show(change.stored, way.by.station, seen, done, now.position)
-
-    def _file(self, made: Sequence[Stored]) -> None:
-        """Under their types and fields, at their new places."""
-        old: dict[int, list[Stored]] = {}
-        new: dict[int, list[Stored]] = {}
-        queues: dict[int, Queue] = {}
-        for change, now in zip(self.changes, made, strict=True):
-            target = change.target if isinstance(change, Move) else change.queue
-            queues[target.id] = target
-            if isinstance(change, Move):
-                if change.source.id == target.id and change.body == change.stored.body:
-                    continue
-                queues[change.source.id] = change.source
-                old.setdefault(change.source.id, []).append(change.stored)
-            new.setdefault(target.id, []).append(now)
-        for id, some in old.items():
-            filing.unfile(self._tx, queues[id], some)
-        for id, some in new.items():
-            filing.file(self._tx, queues[id], some)
-
     def _after(self, made: Sequence[Stored]) -> None:
         """Dossiers, and what is to be shipped later or to another store."""
         kept: list[tuple[Queue, str, int, int]] = []
-        gone: list[int] = []
         for change, now, way in zip(self.changes, made, self._ways, strict=True):
             by, goal, to = way.by, way.goal, way.goal.ships
             if to is None:
@@ -257,15 +217,12 @@ class _Step:
                     kept.append((self._queues[by.queue], goal.where, now.key, now.position))
                 elif goal.delay_seconds is not None:
                     self._ship_later(by, now, goal)
-            elif self._node == CONTROL:
-                gone.append(now.key)
-            else:
+            elif self._node != CONTROL:
                 queue = self._queues[by.queue]
                 self._tx.journal.actor, before = by.actor, self._tx.journal.actor
                 self.parcels.append(ship_one(self._tx, queue, now, by.station, self._node, to, now.properties))
                 self._tx.journal.actor = before
         self._tx.dossiers.put(kept)
-        self._tx.dossiers.leave_many(gone)
 
     def _ship_later(self, by: _By, now: Stored, goal: Goal) -> None:
         assert goal.delay_seconds is not None
@@ -321,10 +278,6 @@ class _Way:
         if delay is not None:
             due = by.now + in_microseconds(delay)
         return properties(Marks(form, sender, by.depth, handled, due, sphere, is_mail))
-
-
-def _place(queue: Queue) -> str:
-    return STATIONS if queue.kind == STATION else MAILBOXES
 
 
 @lru_cache(maxsize=10_000)
@@ -445,14 +398,11 @@ def tell(
 ) -> int:
     """An error message in the station's dossier of errors, because of the first of some messages."""
     form = form or Edition(ERROR, 0)
-    tx.tracking.enter(STATIONS)
-    queue = queue_of(tx, database(station), STATION)
+    queue = desk.database_of(tx, station)
     key = tx.keys.take(1)[0]
     given = {"Procedure": procedure, "Code": code, "Description": why[:2_000], "Messages": keys}
     body = created(form, given, key, station, tx.now)
     about = (key, ERROR.name, properties(Marks(form.version, None, depth)), body)
-    made = tx.transfers.create(queue, [about], key_number(keys[0]))
-    filing.file(tx, queue, made)
+    desk.put(tx, queue, [about], key_number(keys[0]))
     tx.dossiers.add(queue, DOSSIER, key)
-    tx.wake()
     return key

@@ -40,6 +40,7 @@ from postroom.model.definitions import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.mail import mail
+from postroom.stations.places.desk import GET
 from postroom.stations.places.names import database
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.queries.node_answers import ANSWER, Job, Part, packed, read_part, unpacked
@@ -211,7 +212,7 @@ class _Query:
         return [
             parcel
             for parcel in tx.transfers.pending()
-            if parcel.verb == mail.GET and parcel.seen < self.number and (stations is None or parcel.target in stations)
+            if parcel.verb == GET and parcel.seen < self.number and (stations is None or parcel.target in stations)
         ]
 
     # --- reading ---

@@ -1,0 +1,195 @@
+"""The desk: messages of stations are put, moved, edited and removed here, and nowhere else.
+
+Each verb makes the whole change within the caller's transaction: the row of the message and its line in the journal,
+the index of its fields, its dossiers, and the tracking that keeps queries right that are being read. Locks have one
+order: first a place (``enter``, ``database_of``, ``mailbox_of``), then its queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from postroom.errors import NameTaken
+from postroom.model.message import Stored
+from postroom.stations.places import indexing
+from postroom.stations.places.names import database, mailbox, station_of
+from postroom.store.kernel.handling import Move, New
+from postroom.store.kernel.queues import MAILBOX, STATION, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transfers import Parcel
+from postroom.store.tables.tracking import MAILBOXES, STATIONS
+
+SHIP, GET = "ship", "get"  # out of a station's database into a mailbox, and out of a mailbox into the database
+
+
+# --- queues ---
+
+
+def enter(tx: Transaction, *places: str) -> None:
+    """Keep queries from being opened at these places until the commit."""
+    for place in places:
+        tx.tracking.enter(place)
+
+
+def database_of(tx: Transaction, station: str) -> Queue:
+    """A station's own messages, locked for a change."""
+    enter(tx, STATIONS)
+    return queue_of(tx, database(station), STATION)
+
+
+def mailbox_of(tx: Transaction, station: str) -> Queue:
+    """A station's mail, locked for a change; at the control node."""
+    enter(tx, MAILBOXES)
+    return queue_of(tx, mailbox(station), MAILBOX)
+
+
+def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
+    """A station's queue in this store, locked; it is created when it is first needed."""
+    queue = tx.queues.made(name, kind)
+    if queue.kind != kind:
+        raise NameTaken(name=name, owner=f"a queue of kind {queue.kind}")
+    return queue
+
+
+# --- one store ---
+
+
+def put(
+    tx: Transaction, queue: Queue, messages: Sequence[tuple[int, str, str, str]], cause: int | None = None
+) -> list[Stored]:
+    """Put new messages into a queue: key, type, properties and body of each."""
+    created = tx.transfers.create(queue, messages, cause)
+    indexing.add(tx, queue, created)
+    tx.wake()
+    return created
+
+
+def edit(tx: Transaction, queue: Queue, stored: Stored, body: str, properties: str, fields: Sequence[str]) -> Stored:
+    """Write a new body into a message; ``fields`` are those that differ."""
+    edited = tx.transfers.edit(queue, stored, body, properties, {"fields": fields})
+    _reindex(tx, [(queue, stored)], [(queue, edited)])
+    _track(tx, stored, queue, queue, edited.position)
+    tx.wake()
+    return edited
+
+
+def move(tx: Transaction, stored: Stored, source: Queue, target: Queue, properties: str | None = None) -> Stored:
+    """Move a message between a station's database and a mailbox of the same store, with other properties perhaps."""
+    verb, start = _journey(source)
+    about = {"from": start, "to": station_of(target.name)}
+    moved = tx.transfers.move(stored, source, target, verb, about, properties)
+    _reindex(tx, [(source, stored)], [(target, moved)])
+    _leave_dossiers(tx, source, [stored])
+    _track(tx, stored, source, target, moved.position)
+    return moved
+
+
+def remove(tx: Transaction, queue: Queue, stored: Stored) -> None:
+    """Withdraw a message that nobody has touched."""
+    tx.messages.remove(queue, stored, "withdraw")
+    indexing.remove(tx, queue, [stored])
+    _leave_dossiers(tx, queue, [stored])
+    tx.tracking.leave(_place(queue), stored, queue.id, tx.journal.newest())
+
+
+def release(tx: Transaction, box: Queue, messages: Sequence[Stored]) -> None:
+    """Mail has been taken into an ordinary queue: a mailbox no longer has it. Call it after that was written."""
+    indexing.remove(tx, box, messages)
+    if not tx.tracking.calm():
+        for stored in messages:
+            tx.tracking.leave(MAILBOXES, stored, box.id, tx.journal.newest())
+
+
+def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
+    """Make many changes in their order; returns each message as it is then. The queues must be locked."""
+    if not changes:
+        return []
+    results = tx.handling.apply(changes)
+    old: list[tuple[Queue, Stored]] = []
+    new: list[tuple[Queue, Stored]] = []
+    shipped: list[Stored] = []
+    calm = tx.tracking.calm()
+    for change, now in zip(changes, results, strict=True):
+        if isinstance(change, New):
+            new.append((change.queue, now))
+            continue
+        before, source, target = change.stored, change.source, change.target
+        if source.id != target.id or change.body != before.body:
+            old.append((source, before))
+            new.append((target, now))
+        if source.kind == STATION and target.kind == MAILBOX:
+            shipped.append(before)
+        if not calm:
+            _track(tx, before, source, target, now.position)
+    _reindex(tx, old, new)
+    tx.dossiers.leave_many([stored.key for stored in shipped])
+    tx.wake()
+    return results
+
+
+# --- between two stores ---
+
+
+def depart(tx: Transaction, stored: Stored, queue: Queue, to: str, properties: str | None = None) -> Parcel:
+    """A message leaves its queue for a station or mailbox of another store: the first of three commits."""
+    verb, start = _journey(queue)
+    parcel = tx.transfers.depart(stored, queue, verb, start, to, 0, properties)
+    indexing.remove(tx, queue, [stored])
+    _leave_dossiers(tx, queue, [stored])
+    return tx.transfers.noted(parcel, tx.tracking.leave(_place(queue), stored, queue.id, parcel.stored.position))
+
+
+def arrive(tx: Transaction, parcel: Parcel, queue: Queue) -> int:
+    """A message has come from another store: the second commit. Returns the last query that has run here."""
+    last_query = tx.tracking.come(_place(queue), parcel.stored.key, parcel.seen)
+    earlier = tx.transfers.still_leaving(parcel.stored.key)
+    if earlier is not None:  # it left here, and is back before that journey was concluded
+        conclude(tx, earlier, parcel.came)
+    indexing.add(tx, queue, [tx.transfers.arrive(parcel, queue, last_query)])
+    tx.wake()
+    return last_query
+
+
+def conclude(tx: Transaction, parcel: Parcel, last_query: int) -> None:
+    """The store that a message has left lets it go: the third commit. ``last_query`` has run where it is now."""
+    if parcel.verb == GET:
+        enter(tx, MAILBOXES)
+    position = tx.transfers.conclude(parcel)
+    if position is not None and parcel.verb == GET:
+        tx.tracking.show(parcel.stored, parcel.target, parcel.seen, last_query, position)
+
+
+# --- the parts of a change ---
+
+
+def _place(queue: Queue) -> str:
+    return STATIONS if queue.kind == STATION else MAILBOXES
+
+
+def _journey(source: Queue) -> tuple[str, str]:
+    """What the journal calls the way out of a queue, and where it begins."""
+    return (SHIP, station_of(source.name)) if source.kind == STATION else (GET, source.name)
+
+
+def _leave_dossiers(tx: Transaction, source: Queue, messages: Sequence[Stored]) -> None:
+    if source.kind == STATION:
+        tx.dossiers.leave_many([stored.key for stored in messages])
+
+
+def _reindex(tx: Transaction, old: Iterable[tuple[Queue, Stored]], new: Iterable[tuple[Queue, Stored]]) -> None:
+    for write, entries in ((indexing.remove, old), (indexing.add, new)):
+        by_queue: dict[int, tuple[Queue, list[Stored]]] = {}
+        for queue, stored in entries:
+            by_queue.setdefault(queue.id, (queue, []))[1].append(stored)
+        for queue, messages in by_queue.values():
+            write(tx, queue, messages)
+
+
+def _track(tx: Transaction, before: Stored, source: Queue, target: Queue, position: int) -> None:
+    """Tell queries that are being read of a message that has moved, or was edited in its place."""
+    left, come = _place(source), _place(target)
+    seen = tx.tracking.leave(left, before, source.id, position, stays=left == come)
+    if left != come:
+        last_query = tx.tracking.come(come, before.key, seen)
+        if come == STATIONS:
+            tx.tracking.show(before, station_of(target.name), seen, last_query, position)
