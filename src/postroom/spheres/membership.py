@@ -42,15 +42,8 @@ class Membership:
     def state(self) -> str:
         return self._store.read(lambda tx: SPHERES.state(tx, self.id))
 
-    def acknowledge(self) -> None:
-        """The message was received."""
-        self._say(processed=False)
-
-    def processed(self) -> None:
-        """What the message asked for is done."""
-        self._say(processed=True)
-
-    def _say(self, *, processed: bool) -> None:
+    def acknowledge(self, *, processed: bool = False) -> None:
+        """Acknowledge that the message was received, or that the work on it is done."""
         number = key_number(self.key)
         if not self._store.transact("acknowledge", lambda tx: acknowledge(tx, number, processed=processed)):
             raise NotInSphere(key=self.key)
