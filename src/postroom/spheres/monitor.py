@@ -1,4 +1,4 @@
-"""The spheres of a room: start one, look at them, end them from outside, settle what is in doubt."""
+"""The spheres of a room: start one, list and show them, abort them from outside, settle what is in doubt."""
 
 from __future__ import annotations
 
@@ -141,16 +141,16 @@ class Monitor:
         return Sphere(self._store, self._access, self._hearts, heart, name, commit_within)
 
     def bind(self, message: Message) -> Message:
-        """A received message with the voice that it has in its sphere."""
+        """A received message, bound to the sphere that sent it."""
         return membership.bind(message, self._store, self._access, self._hearts)
 
     def acknowledge(self, key: str, *, processed: bool = False) -> bool:
-        """Say for a recipient that a message was received, or processed; False if no sphere waits for that."""
+        """Acknowledge for a recipient that a message was received or processed; False if no sphere sent it."""
         number = key_number(key)
         return self._store.transact("acknowledge", lambda tx: membership.acknowledge(tx, number, processed=processed))
 
     def abort(self, id: str, reason: str) -> str:
-        """Let a sphere fail; answers with its state afterwards."""
+        """Abort a sphere; returns its state afterwards."""
         check_id("sphere", id)
         state = membership.abort(self._store, self._access, id, reason)
         if state in (COMMITTED, ABORTED):
@@ -161,7 +161,7 @@ class Monitor:
         return settle(self._store, participant)
 
     def compensator(self, check: float | None = None) -> Compensator:
-        """An engine; without an interval, that of the last one."""
+        """A compensation engine; by default with the check interval of the last one."""
         if check is None:
             known = self._store.read(lambda tx: tx.spheres.announced())
             check = CHECK_SECONDS if known is None else known / 1_000_000
@@ -179,7 +179,7 @@ class Monitor:
         return self._store.read(lambda tx: _told(tx, id))
 
     def close(self) -> None:
-        """Beat no more. Spheres that are still open are left to the compensation engine."""
+        """Stop the heartbeats. Spheres that are still open are left to the compensation engine."""
         self._hearts.stop()
 
 

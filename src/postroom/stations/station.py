@@ -1,4 +1,4 @@
-"""A station: someone's desk, with a database of messages, a mailbox, dossiers, and queries."""
+"""A station: a database of messages, a mailbox, dossiers, and queries."""
 
 from __future__ import annotations
 
@@ -395,17 +395,17 @@ class Station:
 
     def table(self, name: str) -> Answer:
         """The images of a temporary table."""
-        album = self._album(name)
+        table = self._table(name)
 
         def work(tx: Transaction) -> list[KeptImage]:
             queue = tx.queues.named_to_read(database(self.name))
-            return [] if queue is None else list(tx.albums.images(queue.id, album.type, name))
+            return [] if queue is None else list(tx.albums.images(queue.id, table.type, name))
 
-        return self._images(album.query or None, album.type, self._store().read(work), ())
+        return self._images(table.query or None, table.type, self._store().read(work), ())
 
     def drop_table(self, name: str) -> None:
         """Drop a temporary table."""
-        self._album(name)
+        self._table(name)
         self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
 
     def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: Progress | None = None) -> Table:
@@ -415,11 +415,11 @@ class Station:
         """
         from postroom.stations.queries.sql import ask  # it needs Spark's types
 
-        editions = {album.name: self._edition_at(album.type, album.form) for album in self.tables()}
+        editions = {table.name: self._edition_at(table.type, table.form) for table in self.tables()}
         return ask(statement, editions, lambda name: self.table(name).kept, timeout, progress)
 
-    def _album(self, name: str) -> Album:
-        known = {album.name: album for album in self.tables()}
+    def _table(self, name: str) -> Album:
+        known = {table.name: table for table in self.tables()}
         if name not in known:
             raise AlbumUnknown(station=self.name, name=name, nearest=nearest(name, known))
         return known[name]
