@@ -313,4 +313,4 @@ def _slowest(tx: Transaction) -> tuple[int, str]:
 
 def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:
     """The next spheres to be undone."""
-    return [(each.name, each.position) for each in tx.tokens.entities(SPHERES.name, ABORTING, after, PAGE_ROWS)]
+    return [(entity.name, entity.position) for entity in tx.tokens.entities(SPHERES.name, ABORTING, after, PAGE_ROWS)]

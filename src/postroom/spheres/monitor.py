@@ -172,7 +172,7 @@ class Monitor:
         if state is not None and state not in STATES:
             raise ArgumentInvalid(argument="state", why=f"{state!r} is none of {', '.join(STATES)}")
         wanted = STATES if state is None else (state,)
-        return self._store.read(lambda tx: [_shown(kept) for each in wanted for kept in _all(tx, each)])
+        return self._store.read(lambda tx: [_shown(kept) for wanted_state in wanted for kept in _all(tx, wanted_state)])
 
     def show(self, id: str) -> SphereTold:
         check_id("sphere", id)
@@ -184,7 +184,7 @@ class Monitor:
 
 
 def _all(tx: Transaction, state: str) -> Iterator[Kept]:
-    found = (tx.spheres.find(each.name) for each in tx.tokens.every(SPHERES.name, state))
+    found = (tx.spheres.find(entity.name) for entity in tx.tokens.every(SPHERES.name, state))
     return (kept for kept in found if kept is not None)
 
 
@@ -197,13 +197,13 @@ def _told(tx: Transaction, id: str) -> SphereTold:
     if kept is None:
         raise SphereUnknown(sphere=id)
     requires = [
-        f"{each.enough} of {', '.join(each.recipients)}: "
-        f"{'processed' if each.processing else 'received'} within {each.within / 1_000_000:g} s"
-        for each in tx.spheres.requirements(id)
+        f"{requirement.enough} of {', '.join(requirement.recipients)}: "
+        f"{'processed' if requirement.processing else 'received'} within {requirement.within / 1_000_000:g} s"
+        for requirement in tx.spheres.requirements(id)
     ]
-    parts = [(key_text(each.message), described(each.owner), each.done) for each in tx.spheres.parts(id)]
-    sends = [_send(each) for each in tx.spheres.sends(id)]
-    doubts = tuple(f"{each.place}, {each.branch}" for each in tx.spheres.in_doubt() if each.sphere == id)
+    parts = [(key_text(part.message), described(part.owner), part.done) for part in tx.spheres.parts(id)]
+    sends = [_send(send) for send in tx.spheres.sends(id)]
+    doubts = tuple(f"{share.place}, {share.branch}" for share in tx.spheres.in_doubt() if share.sphere == id)
     return SphereTold(_shown(kept), key_text(kept.token), tuple(requires), tuple(parts), tuple(sends), doubts)
 
 

@@ -201,7 +201,7 @@ def _recalled(tx: Transaction, send: Send, found: Sequence[MadeAfar] | str | Non
         tx.spheres.settle(send, None, found)
         return False
     # What was shipped from there was noted here when it came.
-    new = [each for each in found if tx.spheres.sent(each.message) is None]
+    new = [made for made in found if tx.spheres.sent(made.message) is None]
     first = tx.spheres.next_send(send.sphere, len(new))
     for number, each in enumerate(new, first):
         made = Send(send.sphere, number, "now", each.queue, each.message, None, None, None, None, send.sent)

@@ -51,8 +51,8 @@ def _forget_what_never_was(store: Store, place: str, doubtful: set[str], *, livi
     """Shares of this database that it has not prepared, or has ended: of spheres that are over, nothing is in doubt."""
 
     def work(tx: Transaction) -> list[str]:
-        known = [each for each in tx.spheres.in_doubt() if each.place == place and each.branch not in doubtful]
-        return [each.branch for each in known if living or not is_alive(each.owner)]
+        known = [share for share in tx.spheres.in_doubt() if share.place == place and share.branch not in doubtful]
+        return [share.branch for share in known if living or not is_alive(share.owner)]
 
     ended = store.read(work)
     if ended:

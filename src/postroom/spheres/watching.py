@@ -30,7 +30,7 @@ class Watching:
     """A stage of the engine."""
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
-        due = [each for each in turn.store.read(_due) if each.target not in turn.waiting]
+        due = [watch for watch in turn.store.read(_due) if watch.target not in turn.waiting]
         return self._run(turn, due) if due else None
 
     def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
@@ -58,8 +58,8 @@ def _tell(tx: Transaction, turn: Turn, watch: Watch) -> Result:
     if target is None or target.retired or not target.accepts:
         return Result(blocked=(watch.state, watch.target))
     come = tx.tokens.come(watch.state, watch.seen, PAGE_ROWS)
-    for each in come:
-        _put(tx, turn, target, each, queues.get(SYSTEM_ERRORS))
+    for arrival in come:
+        _put(tx, turn, target, arrival, queues.get(SYSTEM_ERRORS))
     if come:
         tx.tokens.see(watch, come[-1].seq)
     return Result(messages=len(come), created=len(come), claimed=len(come), more=len(come) == PAGE_ROWS)
@@ -109,9 +109,9 @@ def follow(store: Store, state: str, wait: float | None) -> Iterator[dict[str, A
     with store.waiter() as waiter:
         found, seen, last = store.read(now), 0, monotonic()
         while True:
-            for each in found:
-                yield told(each)
-                seen, last = max(seen, each.seq), monotonic()
+            for arrival in found:
+                yield told(arrival)
+                seen, last = max(seen, arrival.seq), monotonic()
             if wait is not None and monotonic() - last >= wait:
                 return
             waiter.wait(RETRY_SECONDS)

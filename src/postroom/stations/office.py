@@ -52,8 +52,8 @@ def _forms(tx: Transaction | None, office: Office) -> dict[str, Form]:
 
 
 def _with_counters(tx: Transaction | None, office: Office) -> counters.Subject:
-    present = [] if tx is None else [each.procedure for each in procedures.kept(tx)]
-    busy = {each.station: each.name for each in (*present, *office.procedures)}
+    present = [] if tx is None else [kept.procedure for kept in procedures.kept(tx)]
+    busy = {procedure.station: procedure.name for procedure in (*present, *office.procedures)}
     return counters.proposed(tx, office.counters, _forms(tx, office).keys() - {ERROR.name}, busy)
 
 

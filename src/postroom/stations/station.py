@@ -183,8 +183,8 @@ class Station:
             queue = tx.queues.named_to_read(database(self.name))
             if queue is None:
                 return []
-            span = [Span(each.id, key_value(start), "9" * 18) for each in tx.filings.all()
-                    if not each.field and type in (None, each.type)]  # fmt: skip
+            span = [Span(index.id, key_value(start), "9" * 18) for index in tx.filings.all()
+                    if not index.field and type in (None, index.type)]  # fmt: skip
             pages = [page for one in span for page in tx.filings.search(queue[:2], one, END, limit=limit)]
             found = sorted((stored for page in pages for stored in page), key=lambda stored: stored.key)
             return found[:limit]
@@ -220,9 +220,9 @@ class Station:
             if box is None:
                 return []
             found: list[Stored] = []
-            for each in tx.filings.all():
-                if not each.field:
-                    for page in tx.filings.search(box[:2], Span(each.id, "", "9" * 18), END):
+            for index in tx.filings.all():
+                if not index.field:
+                    for page in tx.filings.search(box[:2], Span(index.id, "", "9" * 18), END):
                         found += page
             found.sort(key=lambda stored: stored.position)
             return [WaitingMail(key_text(stored.key), stored.type or "") for stored in found]
@@ -337,7 +337,7 @@ class Station:
         """The number of the query, and the count; a local query has no number."""
         plan = self._planned(self._edition(type), {**(fields or {}), **more})
         if scope == "local":
-            return None, sum(each.sound for each in self._found(plan))
+            return None, sum(stored.sound for stored in self._found(plan))
         return self._question(plan, scope, timeout, progress).count()
 
     def _question(self, plan: Plan, scope: str, timeout: float, progress: Progress | None) -> Question:
@@ -357,20 +357,20 @@ class Station:
 
     def _answer(self, found: Sequence[Stored]) -> Answer:
         """Images of messages of this station; what is damaged is named and left out."""
-        sound = [each for each in found if each.sound]
-        bad = [key_text(each.key) for each in found if not each.sound]
+        sound = [stored for stored in found if stored.sound]
+        bad = [key_text(stored.key) for stored in found if not stored.sound]
 
         def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
-            versions = {(each.type or "", form_version(each.properties)) for each in sound}
+            versions = {(stored.type or "", form_version(stored.properties)) for stored in sound}
             return {(type, version): self.forms.at(tx, type, version) for type, version in versions}
 
-        return Answer(None, [kept(each) for each in sound], self._network.control.read(work), bad)
+        return Answer(None, [kept(stored) for stored in sound], self._network.control.read(work), bad)
 
     def _images(self, seq: int | None, type: str, found: Sequence[KeptImage], damaged: Sequence[str]) -> Answer:
         """Images in the order of keys, with the forms that they were made with."""
 
         def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
-            return {(type, version): self.forms.at(tx, type, version) for version in {each.form for each in found}}
+            return {(type, version): self.forms.at(tx, type, version) for version in {image.form for image in found}}
 
         editions = self._network.control.read(work)
         return Answer(seq, sorted(found, key=itemgetter(0)), editions, damaged)

@@ -62,10 +62,10 @@ class Handing:
         version, known = turn.store.read(self._counters.now)
         if not known:
             return None
-        if any(each.counter.way is Way.GIVES for each in known):
+        if any(kept.counter.way is Way.GIVES for kept in known):
             self._come_by()
         some = turn.store.read(
-            lambda tx: [each for each in known if each.source not in turn.waiting and not obstacle(tx, each)]
+            lambda tx: [kept for kept in known if kept.source not in turn.waiting and not obstacle(tx, kept)]
         )
         return self._run(turn, version, some) if some else None
 
@@ -81,11 +81,11 @@ class Handing:
 
     def lag(self, tx: Transaction) -> int:
         """How many messages wait before counters."""
-        return sum(waiting(tx, each) for each in self._counters.now(tx)[1])
+        return sum(waiting(tx, kept) for kept in self._counters.now(tx)[1])
 
     def shown(self, tx: Transaction) -> list[CounterShown]:
         """Every counter, in the order of definition."""
-        return [shown(tx, each) for each in self._counters.now(tx)[1]]
+        return [shown(tx, kept) for kept in self._counters.now(tx)[1]]
 
     def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
         """Nothing here runs on Spark."""
@@ -151,7 +151,11 @@ _Filled = dict[int, tuple[int, str] | Failure]
 
 def _peeked(source: str, size: int, tx: Transaction) -> list[Stored]:
     queue = tx.queues.named_to_read(source)
-    return [] if queue is None else [each for each in tx.messages.page(queue, State.UNPROCESSED, 0, size) if each.sound]
+    return (
+        []
+        if queue is None
+        else [stored for stored in tx.messages.page(queue, State.UNPROCESSED, 0, size) if stored.sound]
+    )
 
 
 def _fill(
@@ -295,23 +299,23 @@ class _Handover:
             result.blocked = (source.name, goal.name)
             return result
         taken = self._next(source)
-        self._bound = {each.key: id for each in taken if (id := bound_to(tx, each)) is not None}
+        self._bound = {stored.key: id for stored in taken if (id := bound_to(tx, stored)) is not None}
         if unlocked := {id for id in self._bound.values() if id not in self._fates}:
             raise _Met(unlocked)
         handed = self._taking(taken, goal) if kept.counter.way is Way.TAKES else self._giving(taken, goal)
-        if any(isinstance(each, Failure) for each in handed) and _is_closed(tx, errors):
-            first = next(place for place, each in enumerate(handed) if isinstance(each, Failure))
+        if any(isinstance(outcome, Failure) for outcome in handed) and _is_closed(tx, errors):
+            first = next(place for place, outcome in enumerate(handed) if isinstance(outcome, Failure))
             result.blocked = (source.name, errors.name)
             taken, handed = taken[:first], handed[:first]
-        for stored, each in zip(taken, handed, strict=True):
-            self._changes.append(Take(source, stored, sliced=True, failed=isinstance(each, Failure)))
-            if isinstance(each, Failure):
+        for stored, outcome in zip(taken, handed, strict=True):
+            self._changes.append(Take(source, stored, sliced=True, failed=isinstance(outcome, Failure)))
+            if isinstance(outcome, Failure):
                 result.failures += 1
-                self._changes.append(self._error(each, stored, errors))
-            elif isinstance(each, Put):
-                self._changes.append(each)
+                self._changes.append(self._error(outcome, stored, errors))
+            elif isinstance(outcome, Put):
+                self._changes.append(outcome)
             else:
-                self._new.append(each)
+                self._new.append(outcome)
         result.messages = len(taken)
         result.created = len(handed)
         self._write(source, goal, taken)
@@ -367,15 +371,15 @@ class _Handover:
     # --- from a mailbox into a queue ---
 
     def _giving(self, taken: Sequence[Stored], goal: Queue) -> list[Put | Failure]:
-        drafts = [Draft(each.body, each.format, each.type, _with_sphere(sphere_of(each))) for each in taken]
+        drafts = [Draft(stored.body, stored.format, stored.type, _with_sphere(sphere_of(stored))) for stored in taken]
         made: list[Put | Failure] = []
         with suppress(BodyError):  # then each is asked for alone
             made = list(self._let_in(goal, drafts))
         if not made:
             made = [self._let_one_in(goal, draft) for draft in drafts]
         return [
-            each._replace(cause=stored.key, actor=self._actor) if isinstance(each, Put) else each
-            for stored, each in zip(taken, made, strict=True)
+            outcome._replace(cause=stored.key, actor=self._actor) if isinstance(outcome, Put) else outcome
+            for stored, outcome in zip(taken, made, strict=True)
         ]
 
     def _let_in(self, goal: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
@@ -401,9 +405,9 @@ class _Handover:
     def _write(self, source: Queue, goal: Queue, taken: Sequence[Stored]) -> None:
         tx = self._tx
         keys = iter(Batch(tx).write(self._changes, 0))
-        put = [(next(keys), each) for each in self._changes if isinstance(each, Put)]
-        found = [(key, each.cause) for key, each in put if each.queue.id == goal.id]  # an error message stays
-        found += [(each.key, each.cause) for each in self._new]
+        put = [(next(keys), change) for change in self._changes if isinstance(change, Put)]
+        found = [(key, change.cause) for key, change in put if change.queue.id == goal.id]  # an error message stays
+        found += [(new.key, new.cause) for new in self._new]
         bound = self._bound
         made = [Made(bound[cause], key, goal, self._actor) for key, cause in found if cause in bound]
         if source.kind == MAILBOX:

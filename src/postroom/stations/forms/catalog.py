@@ -36,7 +36,7 @@ class Forms:
         version = tx.definitions.version()
         found = self._known.get(version)
         if found is None:
-            found = {each.name: _edition(each) for each in tx.definitions.of_kind(KIND)}
+            found = {definition.name: _edition(definition) for definition in tx.definitions.of_kind(KIND)}
             if not tx.definitions.changing:
                 self._known = {version: found}
         return found
@@ -56,9 +56,9 @@ class Forms:
             return present
         found = self._old.get((name, version))
         if found is None:
-            for each in tx.definitions.of_kind(KIND, version):
-                if each.name == name:
-                    found = self._old[name, version] = _edition(each)
+            for definition in tx.definitions.of_kind(KIND, version):
+                if definition.name == name:
+                    found = self._old[name, version] = _edition(definition)
         return found or self.named(tx, name)
 
 
@@ -73,19 +73,19 @@ def check(forms: Sequence[Form]) -> None:
 
 def load_within(tx: Transaction, forms: Sequence[Form], files: Sequence[str]) -> Loaded:
     """Add types, and new versions of types; what is not named stays."""
-    was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
+    was = {definition.name: definition.body for definition in tx.definitions.of_kind(KIND)}
     wanted = [Definition(KIND, form.name, {"text": str(form)}, form.position) for form in forms]
-    changed = [each for each in wanted if was.get(each.name) != each.body]
+    changed = [definition for definition in wanted if was.get(definition.name) != definition.body]
     version = tx.definitions.version()
     if changed:
-        names = {each.name for each in changed}
+        names = {definition.name for definition in changed}
         for form in forms:
             if form.name in names:
                 define_type(tx, form.type)
         version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
         tx.wake()
-    named = {each.name: was[each.name] for each in wanted if each.name in was}
-    return compared(version, named, {each.name: each.body for each in wanted})
+    named = {definition.name: was[definition.name] for definition in wanted if definition.name in was}
+    return compared(version, named, {definition.name: definition.body for definition in wanted})
 
 
 def _edition(definition: Definition) -> Edition:

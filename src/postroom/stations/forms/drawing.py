@@ -79,7 +79,7 @@ class Line:
         at = 0
         for number, said in enumerate(texts):
             places = (
-                [each.start() for each in re.finditer(rf"(?<![^ _]){re.escape(said)}", row)] if said else [len(row)]
+                [match.start() for match in re.finditer(rf"(?<![^ _]){re.escape(said)}", row)] if said else [len(row)]
             )
             if len(places) != 1 or places[0] < at or (not number and row[: places[0]].strip(" ")):
                 return None
@@ -223,7 +223,7 @@ class _Reader:
     def _loose(self, said: str, number: int, column: int) -> None:
         """A row without bars: a line of the form, or one field."""
         self._current = None
-        name = next((each for each in self._names if said.startswith(f"{each}:")), None)
+        name = next((name for name in self._names if said.startswith(f"{name}:")), None)
         start = len(name or "") + 1
         if name is None or self._second_label(said[start:]):
             if self._moved(said, number, column):

@@ -68,12 +68,15 @@ def trace(network: Network, key: str) -> list[Valued]:
         now = whereabouts.find(network, key)
     except MessageGone:
         now = None
-    bodies: list[str | None] = [*(each.body for each in before), now.body if now is not None and now.sound else None]
-    edits = {(each.node, each.seq): place for place, each in enumerate(before)}
+    bodies: list[str | None] = [
+        *(edition.body for edition in before),
+        now.body if now is not None and now.sound else None,
+    ]
+    edits = {(edition.node, edition.seq): place for place, edition in enumerate(before)}
     found: list[Valued] = []
     for node, event in _events(network, number):
         place = edits.get((node, event.seq))
-        if event.verb == "create" and not any(each.edition for each in found):
+        if event.verb == "create" and not any(valued.edition for valued in found):
             found.append(Valued(event, 1, _written(None, bodies[0])))
         elif place is not None:
             found.append(Valued(event, place + 2, _written(bodies[place], bodies[place + 1])))

@@ -108,7 +108,7 @@ def _readable(form: Form, given: Given) -> dict[str, Any]:
     for name, value in given.items():
         field = form.field(name)
         if field is None:
-            known = [each.name for each in form.fields]
+            known = [known_field.name for known_field in form.fields]
             raise FieldRefused(
                 type=form.name,
                 field=name,
@@ -123,7 +123,7 @@ def _readable(form: Form, given: Given) -> dict[str, Any]:
 def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
     """Python's values as JSON has them, and dates in the one form they have there."""
     if isinstance(value, (list, tuple)):
-        return [_plain(each, kind) for each in value]
+        return [_plain(item, kind) for item in value]
     if isinstance(value, str):
         return exact(kind, value)
     return plain(value) if isinstance(value, (Decimal, date, time)) else value
@@ -135,8 +135,8 @@ def _value(form: Form, field: FormField, value: Any) -> FieldValue:
     except BodyMismatch as error:
         raise FieldRefused(type=form.name, field=field.name, why=str(error.facts["why"])) from None
     if field.kind is Kind.INT:
-        for each in found if isinstance(found, tuple) else (found,):
-            if isinstance(each, int) and not INT_MIN <= each <= INT_MAX:
+        for number in found if isinstance(found, tuple) else (found,):
+            if isinstance(number, int) and not INT_MIN <= number <= INT_MAX:
                 why = f"it takes whole numbers from {INT_MIN} to {INT_MAX}"
                 raise FieldRefused(type=form.name, field=field.name, why=why)
     return found

@@ -63,14 +63,16 @@ class Form:
     def type(self) -> MessageType:
         """What the form says, as the model's type; made once, as every field of every message asks for it."""
         if self._type is None:
-            fields = tuple(Field(each.name, each.kind, each.many, each.rule is Rule.REQUIRED) for each in self.fields)
+            fields = tuple(
+                Field(field.name, field.kind, field.many, field.rule is Rule.REQUIRED) for field in self.fields
+            )
             object.__setattr__(self, "_type", MessageType(self.name, fields))
         assert self._type is not None
         return self._type
 
     def field(self, name: str) -> FormField | None:
         if not self._by_name:
-            self._by_name.update({each.name: each for each in reversed(self.fields)})
+            self._by_name.update({field.name: field for field in reversed(self.fields)})
         return self._by_name.get(name)
 
     def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
@@ -127,7 +129,7 @@ class Form:
 
 def _written(value: FieldValue, without: str) -> str:
     if isinstance(value, tuple):
-        return listed([text(each) for each in value], without=without)
+        return listed([text(item) for item in value], without=without)
     return written(text(value), without=without)
 
 

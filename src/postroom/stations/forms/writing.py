@@ -31,14 +31,14 @@ def written(said: str, *, without: str = "") -> str:
     >>> print(written(" two\nlines_"))
     \u{20}two\nlines\u{5f}
     """
-    inside = "".join(_token(each, without) for each in said)
+    inside = "".join(_token(character, without) for character in said)
     head = _begun(inside) if inside else ""
     return head[:-1] + _number(head[-1]) if head[-1:] and head[-1] in _EDGES else head
 
 
 def listed(several: Sequence[str], *, without: str = "") -> str:
     """A list in one row, with commas between its values."""
-    return ", ".join(written(each, without=without + ",") or _number("") for each in several)
+    return ", ".join(written(value, without=without + ",") or _number("") for value in several)
 
 
 def laid_out(row: str, width: int, reach: int) -> list[str] | None:

@@ -66,7 +66,7 @@ class Story:
     def as_dict(self) -> dict[str, Any]:
         return {
             "key": self.key,
-            "messages": [each.as_dict() for each in self.messages],
+            "messages": [message.as_dict() for message in self.messages],
             "complete": self.complete,
             "silent": list(self.silent),
         }
@@ -198,7 +198,7 @@ class _Teller:
         while ahead:
             number, depth = ahead.pop()
             order.append(self._told(number, depth))
-            ahead += [(each, depth + 1) for each in reversed(below.get(number, ()))]
+            ahead += [(effect, depth + 1) for effect in reversed(below.get(number, ()))]
         return tuple(order)
 
     def _told(self, number: int, depth: int) -> Told:
@@ -215,8 +215,8 @@ class _Teller:
             found.origin.type,
             place,
             depth,
-            tuple(key_text(each) for each in self.causes(number)),
-            tuple(key_text(each) for each in self.effects(number)),
+            tuple(key_text(cause) for cause in self.causes(number)),
+            tuple(key_text(effect) for effect in self.effects(number)),
             sphere,
             None if send is None else _STANDS.get(send.outcome or "", send.outcome),
             found.events,
@@ -225,13 +225,13 @@ class _Teller:
 
 def _joined(some: list[_Found]) -> _Found:
     """What several stores know about a message that has been in all of them."""
-    present = [each.stored for each in some if each.stored is not None]
+    present = [part.stored for part in some if part.stored is not None]
     present.sort(key=lambda stored: stored.queue == LEAVING)
     stored = present[0] if present else None
-    events = sorted((event for each in some for event in each.events), key=lambda event: event.time)
-    effects = sorted({key for each in some for key in each.effects})
+    events = sorted((event for part in some for event in part.events), key=lambda event: event.time)
+    effects = sorted({key for part in some for key in part.effects})
     origin = some[0].origin if stored is None or stored.sound else Origin(None, None)
-    send = next((each.send for each in some if each.send is not None), None)
+    send = next((part.send for part in some if part.send is not None), None)
     return _Found(tuple(events), stored, origin, tuple(effects), send)
 
 

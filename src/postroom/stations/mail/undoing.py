@@ -35,7 +35,7 @@ def _withdrawn(tx: Transaction, sphere: str) -> list[MadeAfar]:
     tx.afar.fail(sphere)
     made = tx.afar.made(sphere)
     desk.enter(tx, STATIONS)
-    queues = tx.queues.locked_all({each.queue for each in made})
+    queues = tx.queues.locked_all({message.queue for message in made})
     found: list[MadeAfar] = []
     for each in made:
         if each.outcome is None:

@@ -81,21 +81,21 @@ def align(store: Store, forms: Sequence[Form]) -> None:
     asked = wanted(forms)
     known = {form.name for form in forms}
     present = store.read(lambda tx: tx.filings.all())
-    missing = asked - {each[1:4] for each in present}
-    stale = [each for each in present if each.field and each.type in known and each[1:4] not in asked]
-    if not missing and not stale and all(each.ready for each in present):
+    missing = asked - {index[1:4] for index in present}
+    stale = [index for index in present if index.field and index.type in known and index[1:4] not in asked]
+    if not missing and not stale and all(index.ready for index in present):
         return
 
     def declare(tx: Transaction) -> list[Filing]:
         tx.tracking.exclude()  # who is filing now does not know of what begins here
-        for each in stale:
-            tx.filings.remove(each)
-        there = {each[1:4] for each in tx.filings.all()}
+        for index in stale:
+            tx.filings.remove(index)
+        there = {index[1:4] for index in tx.filings.all()}
         for type, field, kind in sorted(asked - there):
-            if not any(each.type == type and not each.field for each in tx.filings.of_type(type)):
+            if not any(index.type == type and not index.field for index in tx.filings.of_type(type)):
                 tx.filings.declare(type, "", "", ready=True)
             tx.filings.declare(type, field, kind, ready=False)
-        return [each for each in tx.filings.all() if not each.ready]
+        return [index for index in tx.filings.all() if not index.ready]
 
     for filing in store.transact("index", declare):
         _fill(store, filing)
@@ -120,12 +120,12 @@ def _complete(filing: Filing, tx: Transaction) -> None:
 def _fill_page(filing: Filing, queue: Queue, after: str, tx: Transaction) -> str | None:
     """File the next messages of a queue; answers with the last one's place, None at the end."""
     tx.queues.locked(queue.id)  # what is read here must not change before it is filed
-    (by_key,) = [each for each in tx.filings.of_type(filing.type) if not each.field]
+    (by_key,) = [index for index in tx.filings.of_type(filing.type) if not index.field]
     span = Span(by_key.id, after, HIGHEST)
     found = [
         stored
         for page in tx.filings.search((queue.id, queue.name), span, END, limit=INDEX_ROWS)
         for stored in page
     ]  # fmt: skip
-    tx.filings.add(queue.id, [(each.key, entry) for each in found for entry in entries([by_key, filing], each)])
+    tx.filings.add(queue.id, [(stored.key, entry) for stored in found for entry in entries([by_key, filing], stored)])
     return key_value(found[-1].key + 1) if len(found) == INDEX_ROWS else None

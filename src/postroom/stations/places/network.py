@@ -174,17 +174,17 @@ class Network:
     def secure(self) -> list[str]:
         """Move passwords that an earlier version has stored to PostgreSQL's password file; answers with the nodes."""
         found = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
-        found = {name: each for name, each in found.items() if each.secrets}
-        for name, each in found.items():
-            others = sorted(each.secrets.keys() - {"password"})
+        found = {name: url for name, url in found.items() if url.secrets}
+        for name, url in found.items():
+            others = sorted(url.secrets.keys() - {"password"})
             if others:
                 why = (
                     f"its URL has a {others[0]}, for which a password file has no place; say postroom node move {name}"
                 )
-                raise NodeUnfit(url=shown(each.url), why=why)
-        for name, each in found.items():
-            passfile.add(each)
-            self._place(name, each.url)
+                raise NodeUnfit(url=shown(url.url), why=why)
+        for name, url in found.items():
+            passfile.add(url)
+            self._place(name, url.url)
         if found:
             self.control.scrub()
         return list(found)
@@ -261,7 +261,7 @@ class Network:
         store = self.store(node)
         version = self.control.read(lambda tx: tx.definitions.version())
         if self._aligned.get(node) != version:
-            forms = self.control.read(lambda tx: [each.form for each in self.forms.now(tx).values()])
+            forms = self.control.read(lambda tx: [edition.form for edition in self.forms.now(tx).values()])
             indexing.align(store, forms)
             self._aligned[node] = version
         return store
@@ -329,7 +329,7 @@ class Network:
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
-            at = [each.counter.name for each in counters.kept(tx) if each.counter.station == name]
+            at = [kept.counter.name for kept in counters.kept(tx) if kept.counter.station == name]
             if at:
                 raise StationInUse(name=name, why=f"counter {at[0]} is there; postroom counter remove {at[0]}")
             box = tx.queues.named(mailbox(name))

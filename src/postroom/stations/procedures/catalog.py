@@ -67,8 +67,8 @@ class Procedures:
 
 def kept(tx: Transaction) -> list[KeptProcedure]:
     """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
-    found = [(_first(tx, each.name), _kept(each)) for each in tx.definitions.of_kind(KIND)]
-    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+    found = [(_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(KIND)]
+    return [procedure for _, procedure in sorted(found, key=lambda pair: pair[0])]
 
 
 def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
@@ -79,7 +79,7 @@ def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
 
 
 def named(tx: Transaction, name: str) -> KeptProcedure:
-    known = {each.procedure.name: each for each in kept(tx)}
+    known = {procedure.procedure.name: procedure for procedure in kept(tx)}
     if name not in known:
         raise DefinitionUnknown(name=f"procedure {name}", nearest=nearest(name, known))
     return known[name]
@@ -98,9 +98,11 @@ def parsed(text: str, file: str) -> list[Procedure]:
 def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[str, Desk]:
     plain = {name: edition.form for name, edition in forms.items()}
     by_station: dict[str, list[tuple[int, Plan]]] = {}
-    for each in known:
-        if each.enabled:
-            by_station.setdefault(each.procedure.station, []).append((each.since, planned(each.procedure, plain)))
+    for procedure in known:
+        if procedure.enabled:
+            by_station.setdefault(procedure.procedure.station, []).append(
+                (procedure.since, planned(procedure.procedure, plain))
+            )
     return {
         station: Desk(station, tuple(plan for _, plan in plans), _edition(plans, forms))
         for station, plans in by_station.items()
@@ -112,7 +114,7 @@ def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) ->
     said = [f"{since} {plan.procedure}" for since, plan in plans]
     if any(ME in origin.stations for _, plan in plans for origin in plan.procedure.origins):
         said.append("me is the database")  # it was who created a message: candidates of then are others
-    said += sorted({str(forms[each.type].form) for _, plan in plans for each in plan.sketches})
+    said += sorted({str(forms[sketch.type].form) for _, plan in plans for sketch in plan.sketches})
     return blake2b("\0".join(said).encode(), digest_size=16).hexdigest()
 
 
@@ -121,25 +123,25 @@ def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) ->
 
 def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mapping[str, Form]) -> None:
     """Refuse procedures that break a rule, and a change of types that would break procedures that are there."""
-    new = {each.name for each in procedures}
-    present = [] if tx is None else [each for each in kept(tx) if each.procedure.name not in new]
+    new = {procedure.name for procedure in procedures}
+    present = [] if tx is None else [present for present in kept(tx) if present.procedure.name not in new]
     # A station may go later; whoever writes its name now means one that is there, or comes with procedures of its own.
-    stations = None if tx is None else {*tx.nodes.stations(), *(each.station for each in procedures)}
-    problems = [problem for each in procedures for problem in checks.problems(each, forms, stations)]
+    stations = None if tx is None else {*tx.nodes.stations(), *(procedure.station for procedure in procedures)}
+    problems = [problem for procedure in procedures for problem in checks.problems(procedure, forms, stations)]
     problems += [
-        Problem(each.where or problem.position, problem.what, problem.rule)
-        for each in present
-        for problem in checks.problems(each.procedure, forms)
+        Problem(procedure.where or problem.position, problem.what, problem.rule)
+        for procedure in present
+        for problem in checks.problems(procedure.procedure, forms)
     ]
-    elsewhere = {} if tx is None else {each.procedure.name: each.procedure.station for each in kept(tx)}
-    for each in procedures:
-        if elsewhere.get(each.name, each.station) != each.station:
-            what = f"procedure {each.name} is at {elsewhere[each.name]}: give this one another name, or remove that one"
-            problems.append(Problem(each.position, what, "procedure-station"))
+    elsewhere = {} if tx is None else {present.procedure.name: present.procedure.station for present in kept(tx)}
+    for procedure in procedures:
+        if elsewhere.get(procedure.name, procedure.station) != procedure.station:
+            what = f"procedure {procedure.name} is at {elsewhere[procedure.name]}: give this one another name, or remove that one"
+            problems.append(Problem(procedure.position, what, "procedure-station"))
     if problems:
         refuse(FormInvalid, problems)
-    for each in procedures:
-        for position, value in each.expressions():
+    for procedure in procedures:
+        for position, value in procedure.expressions():
             for function in calls(value):
                 if functions.find(function) is None:
                     raise FunctionUnknown(where=str(position), function=function)
@@ -147,18 +149,20 @@ def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mappin
 
 def load_within(tx: Transaction, procedures: Sequence[Procedure], files: Sequence[str]) -> Loaded:
     """Add procedures, and new versions of them; what is not named stays, and what is disabled stays so."""
-    was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
+    was = {definition.name: definition.body for definition in tx.definitions.of_kind(KIND)}
     wanted = []
-    for each in procedures:
-        disabled = each.name in was and was[each.name]["disabled"]
-        wanted.append(Definition(KIND, each.name, {"text": str(each), "disabled": disabled}, each.position))
-    changed = [each for each in wanted if was.get(each.name) != each.body]
+    for procedure in procedures:
+        disabled = procedure.name in was and was[procedure.name]["disabled"]
+        wanted.append(
+            Definition(KIND, procedure.name, {"text": str(procedure), "disabled": disabled}, procedure.position)
+        )
+    changed = [definition for definition in wanted if was.get(definition.name) != definition.body]
     version = tx.definitions.version()
     if changed:
         version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
         tx.wake()
-    named = {each.name: was[each.name] for each in wanted if each.name in was}
-    return compared(version, named, {each.name: each.body for each in wanted})
+    named = {definition.name: was[definition.name] for definition in wanted if definition.name in was}
+    return compared(version, named, {definition.name: definition.body for definition in wanted})
 
 
 def set_enabled(tx: Transaction, name: str, enabled: bool) -> bool:

@@ -69,42 +69,42 @@ class Look:
     with_mail: bool = field(init=False)  # whether mail may be among its working sets: it has come now, or before
 
     def __post_init__(self) -> None:
-        self.with_mail = self.kept.mail > 0 or any(each.mail for each in self.arrivals)
+        self.with_mail = self.kept.mail > 0 or any(arrival.mail for arrival in self.arrivals)
 
     @property
     def fired(self) -> list[WorkingSet]:
         """The sets that the step handles, if it ends where it is to end now."""
-        sets = [(each, each.outcome) for each in self.sets if each.arrival < self.until]
-        return [each for each, outcome in sets if outcome is not None and not outcome.failed]
+        sets = [(working, working.outcome) for working in self.sets if working.arrival < self.until]
+        return [working for working, outcome in sets if outcome is not None and not outcome.failed]
 
     @property
     def progress(self) -> Reached:
         """How far the station's messages have been looked at."""
         seen = self.arrivals[: self.until]
         # Each of the two queues is read in its order.
-        own = next((each.stored.position for each in reversed(seen) if not each.mail), self.kept.own)
+        own = next((arrival.stored.position for arrival in reversed(seen) if not arrival.mail), self.kept.own)
         mail = self.kept.mail
         if self.with_mail:
-            mail = next((each.stored.position for each in reversed(seen) if each.mail), mail)
+            mail = next((arrival.stored.position for arrival in reversed(seen) if arrival.mail), mail)
         return self.kept._replace(own=own, mail=mail, turn=self.kept.turn + self.until)
 
     def end_at_failure(self) -> None:
         """The first set that fails is where the step ends: what comes behind it is looked at again without it."""
-        for place, each in enumerate(self.sets):
-            if each.outcome is not None and each.outcome.failed:
-                self.until = each.arrival
+        for place, working in enumerate(self.sets):
+            if working.outcome is not None and working.outcome.failed:
+                self.until = working.arrival
                 self.fetch.clear()
                 del self.sets[place + 1 :]
                 return
 
     def end_at_open(self) -> WorkingSet | None:
         """The step ends before a set that has yet to be worked out. Answers with one that takes its time."""
-        for place, each in enumerate(self.sets):
-            if each.outcome is not None and each.outcome.is_open:
-                self.until = each.arrival
+        for place, working in enumerate(self.sets):
+            if working.outcome is not None and working.outcome.is_open:
+                self.until = working.arrival
                 self.fetch.clear()
                 del self.sets[place:]
-                return each if each.outcome.code == SLOW else None
+                return working if working.outcome.code == SLOW else None
         return None
 
     def turn(self, number: int) -> int:
@@ -118,12 +118,12 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
     it. Two stores have no common order: then mail comes after what is here.
     """
     new = tuple.__new__  # the constructor's half cost counts here
-    found: list[Arrival] = [new(Arrival, (each, False)) for each in own]
-    found += [new(Arrival, (each, True)) for each in mail]
+    found: list[Arrival] = [new(Arrival, (stored, False)) for stored in own]
+    found += [new(Arrival, (stored, True)) for stored in mail]
     if apart or not mail:
         return found[:size]
     ends = [page[-1].position for page in (own, mail) if len(page) >= size]
-    found = [each for each in found if not ends or each.stored.position <= min(ends)]
+    found = [arrival for arrival in found if not ends or arrival.stored.position <= min(ends)]
     return sorted(found, key=lambda each: each.stored.position)[:size]
 
 
@@ -134,9 +134,9 @@ def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apa
         return tx.desks.look_up(kept.id, [(slot, value, after)])[0]
 
     found = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
-    withdrawn = tx.desks.withdrawn(kept.id, [each.stored.key for each in some])
+    withdrawn = tx.desks.withdrawn(kept.id, [arrival.stored.key for arrival in some])
     asked: _Asked = {}
-    chosen = [_chosen(desk, each, withdrawn, asked) for each in some]
+    chosen = [_chosen(desk, arrival, withdrawn, asked) for arrival in some]
     _know(tx, found, chosen)
     for number, (arrival, fits) in enumerate(zip(some, chosen, strict=True)):
         if not _look_at(found, number, arrival, fits, apart=apart):
@@ -156,7 +156,7 @@ def look_dry(desk: Desk, some: list[Arrival]) -> Look:
     for number, arrival in enumerate(some):
         _look_at(found, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
     found.until = len(some)
-    _give(found, {each.stored.key: each.stored for each in some})
+    _give(found, {arrival.stored.key: arrival.stored for arrival in some})
     return found
 
 
@@ -178,7 +178,7 @@ def _chosen(
     found = selected(wanted, stored.body, origins)
     if not withdrawn:
         return found
-    return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
+    return [fit for fit in found if withdrawn.get((desk.plans[fit.plan].name, stored.key)) != stored.position]
 
 
 def who_asks(
@@ -204,8 +204,8 @@ def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) ->
         return  # nobody is there
     wanted: dict[str, dict[str, None]] = {}
     for fits in chosen:
-        for each in fits:
-            for slot, value in probes(plans[each.plan], each):
+        for fit in fits:
+            for slot, value in probes(plans[fit.plan], fit):
                 wanted.setdefault(slot, {})[value] = None
     for slot, values in wanted.items():
         known = tx.desks.look_up_all(found.kept.id, slot, list(values), _FIRST_MAX + len(values))
@@ -220,18 +220,18 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
     desk, memory, (stored, mail) = found.desk, found.memory, arrival
     turn, remote = found.turn(number), int(mail and apart)
     firsts: list[Candidate] = []
-    for each in fits:
-        about = ("", "", turn, stored.key, stored.position, remote, stored.created, each.values, True)
+    for fit in fits:
+        about = ("", "", turn, stored.key, stored.position, remote, stored.created, fit.values, True)
         firsts.append(tuple.__new__(Candidate, about))
-        memory.add(each, firsts[-1])
-    for place, each in enumerate(fits):
-        plan, first = desk.plans[each.plan], firsts[place]
+        memory.add(fit, firsts[-1])
+    for place, fit in enumerate(fits):
+        plan, first = desk.plans[fit.plan], firsts[place]
         try:
-            members = complete(plan, each, first, memory)
+            members = complete(plan, fit, first, memory)
         except TooManyTries:
             why = f"the search for partners compared more than {SEARCH_TRIES_MAX} messages; join them by ="
             failed = Outcome(code=TRIES, why=why)
-            found.sets.append(WorkingSet(plan, number, {each.sketch: first}, outcome=failed))
+            found.sets.append(WorkingSet(plan, number, {fit.sketch: first}, outcome=failed))
             return True
         if members is None:
             continue
@@ -247,26 +247,26 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
 
 def _fill(tx: Transaction, found: Look) -> None:
     """Get the messages of complete sets themselves; if one has moved meanwhile, nothing is right any more."""
-    here = {each.stored.key: each.stored for each in found.arrivals}
-    wanted = {member.message for each in found.sets for member in each.members.values()} - here.keys()
+    here = {arrival.stored.key: arrival.stored for arrival in found.arrivals}
+    wanted = {member.message for working in found.sets for member in working.members.values()} - here.keys()
     more = tx.messages.find_many(sorted(wanted))
     _give(found, {**here, **more}, {key for key, stored in more.items() if not stored.sound})
 
 
 def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()) -> None:
-    for each in found.sets:
+    for working in found.sets:
         depths = []
-        for sketch, member in each.members.items():
+        for sketch, member in working.members.items():
             stored = known.get(member.message)
             if stored is None or stored.position != member.position:
                 raise Stale
-            each.stored[sketch] = stored
+            working.stored[sketch] = stored
             if stored.key not in damaged:
                 depths.append(marks(stored.properties).depth)
             else:
                 why = f"message {key_text(stored.key)} does not match its hash"
-                each.outcome = Outcome(code=DAMAGED, why=why)
-        each.depth = min(depths, default=0)
-        if each.outcome is None and each.depth >= CHAIN_MAX:
-            why = f"{each.depth} procedures have handled it one after another, and no person in between"
-            each.outcome = Outcome(code=CHAIN, why=why)
+                working.outcome = Outcome(code=DAMAGED, why=why)
+        working.depth = min(depths, default=0)
+        if working.outcome is None and working.depth >= CHAIN_MAX:
+            why = f"{working.depth} procedures have handled it one after another, and no person in between"
+            working.outcome = Outcome(code=CHAIN, why=why)

@@ -56,10 +56,10 @@ def commit(
         result.claimed += len(look.arrivals)
     result.created = step.write()
     for look in looks:
-        for each in look.sets:
-            if each.outcome is not None and each.outcome.failed and each.arrival == look.until:
+        for working in look.sets:
+            if working.outcome is not None and working.outcome.failed and working.arrival == look.until:
                 result.failures += 1
-                _fail(tx, look, each, error_form)
+                _fail(tx, look, working, error_form)
         passed = _remember(tx, look, step.left.get(look.kept.id, ()))
         result.messages += passed
         result.claimed += passed
@@ -88,7 +88,7 @@ class _Step:
         self._votes: dict[str, str] = {}  # why which sphere is to fail
 
     def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
-        self._sets += [(look, each) for each in fired]
+        self._sets += [(look, working) for working in fired]
 
     def write(self) -> int:
         """Write everything; answers with the number of new messages."""
@@ -101,11 +101,13 @@ class _Step:
             self._gather(look, working)
         made = desk.apply(self._tx, self.changes)
         self._after(made)
-        new = [each for each in self._stays() if isinstance(each, New) and each.key in self._made]
-        fates.bind([Made(self._made[each.key], each.key, each.queue, each.actor) for each in new], desk.remove)
+        new = [change for change in self._stays() if isinstance(change, New) and change.key in self._made]
+        fates.bind(
+            [Made(self._made[change.key], change.key, change.queue, change.actor) for change in new], desk.remove
+        )
         for sphere, why in self._votes.items():
             fates.vote(sphere, why, self._queues)
-        return sum(type(each) is New for each in self.changes)
+        return sum(type(change) is New for change in self.changes)
 
     def _fates(self) -> Fates | FatesAfar:
         """The spheres of all that the step handles, and which of them a procedure votes against."""
@@ -119,7 +121,7 @@ class _Step:
         """The changes of this store; what leaves for another one is noted where it comes."""
         if self._ties is None:
             return self.changes
-        return [each for each, way in zip(self.changes, self._ways, strict=True) if way.goal.ships is None]
+        return [change for change, way in zip(self.changes, self._ways, strict=True) if way.goal.ships is None]
 
     def _lock(self) -> None:
         """Every queue that is taken from or put into, in the order of numbers."""
@@ -129,14 +131,16 @@ class _Step:
         for look, working in self._sets:
             names[database(look.desk.station)] = STATION
             if look.with_mail:
-                names |= {each.queue: MAILBOX for each in working.stored.values() if each.queue.startswith(boxes)}
+                names |= {member.queue: MAILBOX for member in working.stored.values() if member.queue.startswith(boxes)}
             goals = working.goals  # those of many sets are one
             if id(goals) not in seen and self._node == CONTROL:
                 seen.add(id(goals))
                 names |= {mailbox(goal.ships): MAILBOX for goal in goals.values() if goal.ships is not None}
         present = {name: self._tx.queues.named_to_read(name) for name in names}
-        found = [desk.queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
-        self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
+        found = [
+            desk.queue_of(self._tx, name, names[name]) if queue is None else queue for name, queue in present.items()
+        ]
+        self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in found))}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
         outcome, plan, stored = working.outcome, working.plan, working.stored
@@ -161,7 +165,7 @@ class _Step:
             self._move(way, stored[sketch], body, said)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
-            sphere = next((self._bound[each.key] for each in stored.values() if each.key in self._bound), None)
+            sphere = next((self._bound[member.key] for member in stored.values() if member.key in self._bound), None)
             if sphere is not None:
                 self._made |= dict.fromkeys(working.keys, sphere)
             for key, made in zip(working.keys, outcome.made, strict=True):
@@ -300,26 +304,26 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     if passed:
         progress = progress._replace(own=passed[-1].position, turn=progress.turn + len(passed))
     if left and tx.desks.any_withdrawn(look.kept.id):
-        moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
+        moved = [(now.key, change.stored.position, now.position) for change, now in left if isinstance(change, Move)]
         tx.desks.keep_withdrawn(look.kept.id, moved)
-    handled = [each for each in look.sets if each.arrival < look.until]
-    gone = {member.message for each in handled for member in each.members.values()}
+    handled = [working for working in look.sets if working.arrival < look.until]
+    gone = {member.message for working in handled for member in working.members.values()}
     refused = {
         (plan.name, member.message)
-        for each in look.sets[len(handled) :]
-        for plan in (look.desk.plans if each.outcome and each.outcome.code == CHAIN else [each.plan])
-        for member in each.members.values()
+        for working in look.sets[len(handled) :]
+        for plan in (look.desk.plans if working.outcome and working.outcome.code == CHAIN else [working.plan])
+        for member in working.members.values()
     }
     tx.desks.remove(look.kept.id, _stored_rows(look, handled))
-    tx.desks.remove(look.kept.id, [each[:4] for each in look.memory.stale])
+    tx.desks.remove(look.kept.id, [candidate[:4] for candidate in look.memory.stale])
     plans = look.desk.plans
     fresh = [
         row
-        for chosen, each in look.memory.added
-        if each.turn <= look.kept.turn + look.until
-        and each.message not in gone
-        and (plans[chosen.plan].name, each.message) not in refused
-        for row in rows(plans[chosen.plan], chosen.sketch, each)
+        for chosen, candidate in look.memory.added
+        if candidate.turn <= look.kept.turn + look.until
+        and candidate.message not in gone
+        and (plans[chosen.plan].name, candidate.message) not in refused
+        for row in rows(plans[chosen.plan], chosen.sketch, candidate)
     ]
     tx.desks.add(look.kept.id, fresh)
     if progress != look.kept and not tx.desks.advance(progress):
@@ -362,10 +366,10 @@ def _stored_rows(
                 is_mail = stored.queue.startswith(mailbox(""))
                 wanted, origins = who_asks(look.desk, stored.type, stored.properties, is_mail)
                 chosen = selected(wanted, stored.body, origins)
-            for each in chosen:
-                plan = look.desk.plans[each.plan]
+            for fit in chosen:
+                plan = look.desk.plans[fit.plan]
                 if only in (None, plan.name):
-                    for row in rows(plan, each.sketch, member._replace(values=each.values)):
+                    for row in rows(plan, fit.sketch, member._replace(values=fit.values)):
                         yield row[:4]
 
 
@@ -375,9 +379,9 @@ def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None
     name, station = working.plan.name, look.desk.station
     ended = working.outcome.code == CHAIN  # then no procedure of the station may go on with them
     tx.desks.remove(look.kept.id, _stored_rows(look, [working], None if ended else name))
-    for each in [plan.name for plan in look.desk.plans] if ended else [name]:
-        tx.desks.withdraw(look.kept.id, each, [(one.key, one.position) for one in working.stored.values()])
-    keys = [key_text(each.key) for each in working.stored.values()]
+    for procedure in [plan.name for plan in look.desk.plans] if ended else [name]:
+        tx.desks.withdraw(look.kept.id, procedure, [(one.key, one.position) for one in working.stored.values()])
+    keys = [key_text(stored.key) for stored in working.stored.values()]
     error = tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
     for stored in working.stored.values():
         queue = tx.queues.named_to_read(stored.queue)

@@ -55,7 +55,7 @@ def explain(tx: Transaction, procedures: Procedures, name: str) -> ProcedureExpl
         kept.procedure.station,
         "enabled" if kept.enabled else "disabled",
         str(kept.where) if kept.where else "",
-        tuple(str(each) for each in kept.procedure.sketches),
+        tuple(str(sketch) for sketch in kept.procedure.sketches),
         plan.links,
         tuple(_search(plan, start) for start in range(len(plan.sketches))),
         tuple(f"?{sketch}.{line.field}' is {line.value}" for sketch, line in plan.order),
@@ -112,7 +112,7 @@ class WaitingSets(list[Waiting]):
 
     def as_dict(self) -> dict[str, Any]:
         missing = [{"node": node, "why": why} for node, why in self.missing.items()]
-        return {"waiting": [each.as_dict() for each in self], "missing": missing}
+        return {"waiting": [waiting.as_dict() for waiting in self], "missing": missing}
 
 
 def waiting_sets(network: Network, procedures: Procedures, procedure: str | None, limit: int) -> WaitingSets:
@@ -163,13 +163,13 @@ def waiting(
     shown: set[tuple[str, int]] = set()
     for rows in _messages(tx, id):
         fits: dict[str, list[tuple[Plan, int, Candidate]]] = {}
-        for each in rows:
-            if each.slot in names and each.is_there:
-                plan, sketch = names[each.slot]
-                fits.setdefault(plan.name, []).append((plan, sketch, each))
+        for candidate in rows:
+            if candidate.slot in names and candidate.is_there:
+                plan, sketch = names[candidate.slot]
+                fits.setdefault(plan.name, []).append((plan, sketch, candidate))
         for name, some in fits.items():
             if (name, some[0][2].message) not in shown:
-                bound = max((_gathered(*each, memory) for each in some), key=len)
+                bound = max((_gathered(*fit, memory) for fit in some), key=len)
                 shown |= {(name, member.message) for member in bound.values()}
                 yield _told(tx, control, desk.station, some[0][0], bound)
 
@@ -204,12 +204,12 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
             return  # there is no more to find
         find = way[place]
         if all(check.sketch in bound for check in find.checks) and all(sketch in bound for sketch, _ in find.probe):
-            for each in memory.candidates(find.name, probe(find, bound)):
+            for candidate in memory.candidates(find.name, probe(find, bound)):
                 tries -= 1
                 if tries < 0:
                     return
-                if fits(find, each, bound):
-                    bound[find.sketch] = each
+                if fits(find, candidate, bound):
+                    bound[find.sketch] = candidate
                     fill(place + 1)
                     del bound[find.sketch]
         fill(place + 1)
@@ -220,13 +220,15 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
 
 def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, bound: Mapping[int, Candidate]) -> Waiting:
     names = {sketch: plan.sketches[sketch].name for sketch in sorted(bound)}
-    said = {names[sketch]: _said(tx, control, each) for sketch, each in bound.items()}
-    since = min(_since(tx, each) for each in bound.values())
+    said = {names[sketch]: _said(tx, control, candidate) for sketch, candidate in bound.items()}
+    since = min(_since(tx, candidate) for candidate in bound.values())
     wants = {}
     for picked in plan.sketches:
         if picked.name not in said:
             known = [*_known(plan.procedure, picked.name, said), *_own(plan.procedure, picked.name)]
-            origin = "".join(f" {each.restriction}" for each in plan.procedure.origins if each.sketch == picked.name)
+            origin = "".join(
+                f" {origin.restriction}" for origin in plan.procedure.origins if origin.sketch == picked.name
+            )
             wants[picked.name] = picked.type + (f" with {', '.join(known)}" if known else "") + origin
     has = {name: key_text(bound[sketch].message) for sketch, name in names.items()}
     return Waiting(plan.name, station, to_iso(to_datetime(since)), has, wants)
@@ -246,10 +248,10 @@ def _own(procedure: Procedure, sketch: str) -> list[str]:
 def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What those that are there say of a message that is missing: with ``a = b`` and ``b = c`` also ``a = c``."""
     links = [
-        ((each.name, line.field), line.sign, (line.other.sketch, line.other.field))
-        for each in procedure.preconditions
-        for line in each.lines
-        if line.other is not None and line.other.sketch != each.name
+        ((precondition.name, line.field), line.sign, (line.other.sketch, line.other.field))
+        for precondition in procedure.preconditions
+        for line in precondition.lines
+        if line.other is not None and line.other.sketch != precondition.name
     ]
     links += [(theirs, TURNED[sign], ours) for ours, sign, theirs in links]
     fields = dict.fromkeys(field for (name, field), _, _ in links if name == sketch)

@@ -17,9 +17,9 @@ def ordered(procedure: Procedure, forms: Mapping[str, Form]) -> list[tuple[str, 
     needs = _needs(procedure, forms)
     found: list[tuple[str, Written]] = []
     done: set[Place] = set()
-    left = [(each.sketch, line) for each in procedure.actions for line in each.lines]
+    left = [(action.sketch, line) for action in procedure.actions for line in action.lines]
     while left:
-        first = next(each for each in left if needs[each[0], each[1].field] <= done)
+        first = next(writing for writing in left if needs[writing[0], writing[1].field] <= done)
         left.remove(first)
         found.append(first)
         done.add((first[0], first[1].field))
@@ -29,7 +29,7 @@ def ordered(procedure: Procedure, forms: Mapping[str, Form]) -> list[tuple[str, 
 def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, str] | None:
     """Values that are made of one another, if there are such."""
     needs = _needs(procedure, forms)
-    places = {(each.sketch, line.field): line.position for each in procedure.actions for line in each.lines}
+    places = {(action.sketch, line.field): line.position for action in procedure.actions for line in action.lines}
     left = dict(needs)
     while left:
         ready = [place for place, wanted in left.items() if not wanted & left.keys()]
@@ -48,11 +48,16 @@ def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, st
 
 def _needs(procedure: Procedure, forms: Mapping[str, Form]) -> dict[Place, set[Place]]:
     """By what is written: the other writings that must come before it."""
-    written = [(each.sketch, line) for each in procedure.actions for line in each.lines]
+    written = [(action.sketch, line) for action in procedure.actions for line in action.lines]
     known = {(sketch, line.field) for sketch, line in written}
     found: dict[Place, set[Place]] = {}
     for sketch, line in written:
-        needs = {place for each in references(line.value) if each.updated for place in _behind(each, procedure, forms)}
+        needs = {
+            place
+            for reference in references(line.value)
+            if reference.updated
+            for place in _behind(reference, procedure, forms)
+        }
         found[sketch, line.field] = needs & known
     return found
 
@@ -62,5 +67,5 @@ def _behind(reference: Reference, procedure: Procedure, forms: Mapping[str, Form
     form = forms.get(procedure.type_of(reference.sketch) or "")
     field = None if form is None else form.field(reference.field)
     if form is not None and field is not None and field.rule is Rule.AUTOMATIC and is_ours(field.function):
-        return [(reference.sketch, each.name) for each in form.fields]
+        return [(reference.sketch, other.name) for other in form.fields]
     return [(reference.sketch, reference.field)]

@@ -36,7 +36,7 @@ class Patience:
     @property
     def busy(self) -> set[str]:
         """The stations that wait."""
-        return {station for station, each in self._begun.items() if not each.coming.done()}
+        return {station for station, begun in self._begun.items() if not begun.coming.done()}
 
     def begin(self, found: Look, working: WorkingSet, work: Work) -> None:
         """Work a set out, however long it takes. A thread that hangs with its job does not keep the process."""
@@ -61,16 +61,16 @@ class Patience:
             known = self._begun.pop(found.desk.station, None)
             if known is None:
                 continue
-            for each in found.sets:
-                if _mark(found, each) == known.mark and each.outcome is None:
-                    each.keys = known.keys
-                    (each.outcome,) = known.coming.result().values()
+            for working in found.sets:
+                if _mark(found, working) == known.mark and working.outcome is None:
+                    working.keys = known.keys
+                    (working.outcome,) = known.coming.result().values()
 
     def pause(self) -> bool:
         """Wait a moment for the sets that are under way; False if there are none."""
         for station in self._ready & self._begun.keys():
             del self._begun[station]  # the station has other messages now, or is on a node that does not answer
-        under_way = [each.coming for each in self._begun.values() if not each.coming.done()]
+        under_way = [begun.coming for begun in self._begun.values() if not begun.coming.done()]
         if under_way:
             wait(under_way, _PAUSE_SECONDS)
         self._ready = self._begun.keys() - self.busy
@@ -83,5 +83,5 @@ class Patience:
 
 
 def _mark(found: Look, working: WorkingSet) -> tuple[object, ...]:
-    members = sorted((sketch, each.message, each.position) for sketch, each in working.members.items())
+    members = sorted((sketch, member.message, member.position) for sketch, member in working.members.items())
     return found.desk.edition, working.plan.name, *members

@@ -195,10 +195,12 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
     slots: list[list[tuple[int, ...]]] = [[] for _ in picked]
     searches = tuple(joins.search(start, slots) for start in range(len(picked)))
     functions = dict.fromkeys(name for _, value in procedure.expressions() for name in calls(value))
-    copies = sum(1 for each in procedure.destinations if each.copy)
-    names = [each.name for each in picked]
-    used = {each.sketch for each in procedure.actions} | {each.sketch for each in procedure.destinations if each.copy}
-    used |= {each.sketch for _, value in procedure.expressions() for each in references(value)}
+    copies = sum(1 for destination in procedure.destinations if destination.copy)
+    names = [sketch.name for sketch in picked]
+    used = {action.sketch for action in procedure.actions} | {
+        destination.sketch for destination in procedure.destinations if destination.copy
+    }
+    used |= {reference.sketch for _, value in procedure.expressions() for reference in references(value)}
     return Plan(
         procedure,
         picked,
@@ -246,8 +248,8 @@ class _Joins:
 
     def __init__(self, procedure: Procedure, forms: Mapping[str, Form]) -> None:
         self._procedure = procedure.name
-        self._names = [each.name for each in procedure.preconditions]
-        self._forms = [forms[each.type] for each in procedure.preconditions]
+        self._names = [sketch.name for sketch in procedure.preconditions]
+        self._forms = [forms[sketch.type] for sketch in procedure.preconditions]
         self.fields: list[dict[str, tuple[str, Kind]]] = [{} for _ in self._names]
         self._joins: list[tuple[int, int, str, int, int]] = []
         for number, sketch in enumerate(procedure.preconditions):
@@ -283,14 +285,14 @@ class _Joins:
         for ours, place, sign, theirs, other in self._joins:
             if sign == "=":
                 found[root((theirs, other))] = root((ours, place))
-        roots = sorted({root(each) for each in found})
-        return {each: roots.index(root(each)) for each in found}
+        roots = sorted({root(field) for field in found})
+        return {field: roots.index(root(field)) for field in found}
 
     def search(self, start: int, slots: list[list[tuple[int, ...]]]) -> tuple[Find, ...]:
         """The way from one sketch to all others: next comes what is looked up by most values."""
         bound, way = [start], []
         while len(bound) < len(self._names):
-            left = [each for each in range(len(self._names)) if each not in bound]
+            left = [sketch for sketch in range(len(self._names)) if sketch not in bound]
             chosen = max(left, key=lambda each: (len(self._keys(each, bound)), self._is_compared(each, bound), -each))
             keys = self._keys(chosen, bound)
             shape = tuple(keys)
@@ -299,7 +301,7 @@ class _Joins:
             slot = slots[chosen].index(shape)
             checks = tuple(check for check in self._checks(chosen) if check.sketch in bound)
             # One message does not match two sketches of a set, and one of another type cannot.
-            is_other = all(self._forms[each].name != self._forms[chosen].name for each in bound)
+            is_other = all(self._forms[sketch].name != self._forms[chosen].name for sketch in bound)
             is_sure = is_other and all(
                 check.sign == "=" and keys.get(check.ours) == (check.sketch, check.theirs) for check in checks
             )
@@ -316,7 +318,7 @@ class _Joins:
         found = {}
         for place in range(len(self.fields[sketch])):
             own = self._classes[sketch, place]
-            same = [each for each in self._classes if each[0] in bound and self._classes[each] == own]
+            same = [field for field in self._classes if field[0] in bound and self._classes[field] == own]
             if same:
                 found[place] = min(same)
         return found
@@ -363,7 +365,7 @@ class Desk:
     def wants(self, type: str, handled: Sequence[str]) -> Sequence[tuple[int, int, Picked]]:
         """The sketches of a type. What a procedure has left it has dealt with: it is not offered to it again."""
         wanted = self._by_type.get(type, ())
-        return [each for each in wanted if self.plans[each[0]].name not in handled] if handled else wanted
+        return [sketch for sketch in wanted if self.plans[sketch[0]].name not in handled] if handled else wanted
 
     def only_sketch(self, type: str) -> tuple[int, int] | None:
         """The plan and sketch of a type, if there is one only: then a candidate's values are all there is of it."""

@@ -95,9 +95,9 @@ class Memory:
 
     def _keep(self, key: tuple[str, str], found: Sequence[Candidate], *, is_all: bool) -> None:
         before = self._stored.get(key, _NOTHING)
-        here = [each for each in found if each.is_there]
+        here = [candidate for candidate in found if candidate.is_there]
         if len(here) < len(found):
-            self.stale += [each for each in found if not each.is_there]
+            self.stale += [candidate for candidate in found if not candidate.is_there]
         # Each turn is one message, which stands in a slot once: so a page ends between two turns.
         until = found[-1].turn if found else before.until
         self._stored[key] = _Known([*before.here, *here], until, is_all)
@@ -148,14 +148,14 @@ def _fill(
     """Find partners from one place of the way on, among those with a value."""
     find, gone = way[place], memory.gone
     is_sure = find.is_sure and len(value) < INDEXED_CHARS_MAX
-    for each in memory.candidates(find.name, value):
-        if each.message in gone:
+    for candidate in memory.candidates(find.name, value):
+        if candidate.message in gone:
             continue
         memory.tries += 1
         if memory.tries > tries_max:
             raise TooManyTries
-        if is_sure or fits(find, each, bound):
-            bound[find.sketch] = each
+        if is_sure or fits(find, candidate, bound):
+            bound[find.sketch] = candidate
             next = place + 1
             if next == len(way) or _fill(memory, way, next, probe(way[next], bound), bound, tries_max):
                 return True

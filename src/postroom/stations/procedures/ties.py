@@ -98,12 +98,16 @@ class FatesAfar:
     def bind(self, made: Sequence[Made], withdraw: Withdraw) -> None:
         """Note what was made; in a sphere that has failed meanwhile it disappears again."""
         self._tx.afar.note(
-            [MadeAfar(each.sphere, each.key, each.queue.name, each.maker) for each in made if self._lives(each)]
+            [
+                MadeAfar(message.sphere, message.key, message.queue.name, message.maker)
+                for message in made
+                if self._lives(message)
+            ]
         )
-        for each in made:
-            stored = None if self._lives(each) else self._tx.messages.find(each.key)
+        for message in made:
+            stored = None if self._lives(message) else self._tx.messages.find(message.key)
             if stored is not None and stored.processed is None:
-                withdraw(self._tx, each.queue, stored)
+                withdraw(self._tx, message.queue, stored)
 
     def _lives(self, made: Made) -> bool:
         return made.sphere not in self._failed

@@ -33,7 +33,7 @@ class Handled:
     effects: tuple[Mapping[str, Any], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        return {"key": self.key, "queue": self.queue, "actions": [dict(each) for each in self.effects]}
+        return {"key": self.key, "queue": self.queue, "actions": [dict(effect) for effect in self.effects]}
 
 
 def tried(network: Network, office: Office, since: datetime | None, evaluate: Evaluate) -> Iterator[Handled]:
@@ -42,7 +42,7 @@ def tried(network: Network, office: Office, since: datetime | None, evaluate: Ev
     forms = network.control.read(lambda tx: proposed_forms(tx, office))
     homes = network.stations()
     after = begins(since)
-    for desk in desks([KeptProcedure(each, True, None, 0) for each in office.procedures], forms).values():
+    for desk in desks([KeptProcedure(procedure, True, None, 0) for procedure in office.procedures], forms).values():
         if desk.station not in homes:
             continue
         own = network.look(homes[desk.station], partial(_held, database(desk.station), after))
@@ -50,22 +50,22 @@ def tried(network: Network, office: Office, since: datetime | None, evaluate: Ev
         some = arrivals(own, mail, len(own) + len(mail) + 1, apart=homes[desk.station] != CONTROL)
         found = look_dry(desk, some)
         _work_out(network, forms, found, homes, evaluate)
-        for each in found.sets:
-            yield _handled(desk.station, each, found.arrivals[each.arrival].stored.key)
+        for working in found.sets:
+            yield _handled(desk.station, working, found.arrivals[working.arrival].stored.key)
 
 
 def _held(queue: str, after: int, tx: Transaction) -> list[Stored]:
-    return [each for each in tx.slices.queue(queue) if each.processed is None and each.created >= after]
+    return [stored for stored in tx.slices.queue(queue) if stored.processed is None and stored.created >= after]
 
 
 def _work_out(
     network: Network, forms: Mapping[str, Edition], found: Look, homes: Mapping[str, str], evaluate: Evaluate
 ) -> None:
-    sets = [each for each in found.sets if each.outcome is None]
+    sets = [working for working in found.sets if working.outcome is None]
     if not sets:
         return
-    for each in sets:
-        each.keys = tuple(range(each.plan.new_messages))  # of messages that will not be made
+    for working in sets:
+        working.keys = tuple(range(working.plan.new_messages))  # of messages that will not be made
     versions = {(each.type or "", marks(each.properties).form) for one in sets for each in one.stored.values()}
     old = network.control.read(lambda tx: {key: network.forms.at(tx, *key).form for key in versions})
     work_out(sets, Used(old, forms), homes, network.control.session.clock(), evaluate)

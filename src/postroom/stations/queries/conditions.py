@@ -104,7 +104,7 @@ def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Con
     for name, said in given.items():
         field = form.field(name)
         if field is None:
-            known = ", ".join(each.name for each in form.fields)
+            known = ", ".join(field.name for field in form.fields)
             _fail(name, 1, f"type {form.name} has no field {name!r}; it has {known}", "field-unknown")
         conditions = parse(field, said if isinstance(said, str) else text(said))
         if conditions:

@@ -62,7 +62,7 @@ class Answer(Sequence[Image]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._image(each) for each in self.kept[index]]
+            return [self._image(image) for image in self.kept[index]]
         return self._image(self.kept[index])
 
     def __iter__(self) -> Iterator[Image]:

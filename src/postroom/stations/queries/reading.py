@@ -51,7 +51,7 @@ class Plan:
 
     def packed(self) -> list[Any]:
         """As JSON has it."""
-        return [self.type, [[each.name, each.kind, each.testable, _said(each.conditions)] for each in self.fields]]
+        return [self.type, [[field.name, field.kind, field.testable, _said(field.conditions)] for field in self.fields]]
 
     @classmethod
     def unpacked(cls, packed: Sequence[Any]) -> Plan:
@@ -68,11 +68,14 @@ class Plan:
             said = json.loads(body)
         except ValueError:
             return True
-        return all(any_holds(each.conditions, scalars(each.kind, said.get(each.name))) for each in self.fields)
+        return all(any_holds(field.conditions, scalars(field.kind, said.get(field.name))) for field in self.fields)
 
 
 def _said(conditions: Iterable[Condition]) -> list[list[str | None]]:
-    return [[each.sign, text(each.value), None if each.until is None else text(each.until)] for each in conditions]
+    return [
+        [condition.sign, text(condition.value), None if condition.until is None else text(condition.until)]
+        for condition in conditions
+    ]
 
 
 def _meant(kind: Kind, said: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
@@ -124,10 +127,10 @@ class Route(NamedTuple):
 
 def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
     """Through the index whose conditions narrow it most; None if there was never a message of the type."""
-    by_key = next((each for each in filings if not each.field), None)
+    by_key = next((index for index in filings if not index.field), None)
     if by_key is None:
         return None
-    ready = {(each.field, each.kind): each for each in filings if each.ready and each.field}
+    ready = {(index.field, index.kind): index for index in filings if index.ready and index.field}
     ways = [(_width(asked), asked) for asked in plan.fields if (asked.name, str(asked.kind)) in ready]
     width, best = min(ways, default=(_ALL, None), key=lambda way: way[0])
     if best is None or width >= _ALL:
@@ -135,7 +138,7 @@ def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
     filing = ready[best.name, str(best.kind)]
     bounds = dict.fromkeys(condition.bounds for condition in best.conditions)
     spans = tuple(Span(filing.id, indexed(low), indexed(high)) for low, high in bounds)
-    others = [each for each in plan.fields if each is not best]
+    others = [field for field in plan.fields if field is not best]
     return Route(filing, spans, _tests(others), _exact(others) and _filed_exactly(best))
 
 
@@ -146,15 +149,16 @@ def _width(asked: Asked) -> int:
     """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
     signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3}
     return max(
-        _ALL if each.sign == "~" and not each.bounds[0] else signs.get(each.sign, _ALL) for each in asked.conditions
+        _ALL if condition.sign == "~" and not condition.bounds[0] else signs.get(condition.sign, _ALL)
+        for condition in asked.conditions
     )
 
 
 def _exact(fields: Iterable[Asked]) -> bool:
     """Whether the tests of fields let nothing pass that does not match, but what is damaged."""
     return all(
-        each.testable and each.kind in _TEXTS and all(condition.closed for condition in each.conditions)
-        for each in fields
+        field.testable and field.kind in _TEXTS and all(condition.closed for condition in field.conditions)
+        for field in fields
     )
 
 
@@ -169,13 +173,13 @@ def _filed_exactly(asked: Asked) -> bool:
 def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
     """What the database can tell about fields; it may let pass what does not match, and never the other way."""
     found = []
-    for each in fields:
-        if any(condition.sign in (EMPTY, FILLED) for condition in each.conditions):
+    for field in fields:
+        if any(condition.sign in (EMPTY, FILLED) for condition in field.conditions):
             continue  # what a body lacks, no test of its values finds
-        if each.testable and each.kind in _TEXTS:
-            found.append([Test(each.name, *condition.bounds) for condition in each.conditions])
-        elif each.testable and each.kind in _NUMBERS:
-            found.append([Test(each.name, *_numbers(condition)) for condition in each.conditions])
+        if field.testable and field.kind in _TEXTS:
+            found.append([Test(field.name, *condition.bounds) for condition in field.conditions])
+        elif field.testable and field.kind in _NUMBERS:
+            found.append([Test(field.name, *_numbers(condition)) for condition in field.conditions])
     return found
 
 
@@ -215,13 +219,13 @@ def read_stations(
 ) -> list[Stored]:
     """What a query finds on a node: all as it was when the query was opened there, however late it is read."""
     opened = tx.tracking.opened(number, STATIONS)
-    queues = [each for each in tx.queues.of_kind(STATION) if stations is None or station_of(each.name) in stations]
+    queues = [queue for queue in tx.queues.of_kind(STATION) if stations is None or station_of(queue.name) in stations]
     hidden = tx.tracking.hidden_from(number, STATIONS)
-    held = [each for each in queues if each.unprocessed]
-    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
+    held = [queue for queue in queues if queue.unprocessed]
+    found = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
     names = {queue.name for queue in queues}
     return found + _matching(
-        plan, [each for each in tx.tracking.ghosts(number, STATIONS, opened) if each.queue in names]
+        plan, [ghost for ghost in tx.tracking.ghosts(number, STATIONS, opened) if ghost.queue in names]
     )
 
 
@@ -230,18 +234,18 @@ def read_mailboxes(
 ) -> list[Stored]:
     """What a query finds at the control node: mail, unless it names stations, and what has gone on too early."""
     opened = tx.tracking.opened(number, MAILBOXES)
-    shown = [each for each in tx.tracking.shown(number, opened) if stations is None or each.queue in stations]
-    late = [each._replace(queue=database(each.queue)) for each in shown]
+    shown = [stored for stored in tx.tracking.shown(number, opened) if stations is None or stored.queue in stations]
+    late = [stored._replace(queue=database(stored.queue)) for stored in shown]
     if stations is not None:
         return _matching(plan, late)
     hidden = tx.tracking.hidden_from(number, MAILBOXES)
-    held = [each for each in tx.queues.of_kind(MAILBOX) if each.unprocessed]
-    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
+    held = [queue for queue in tx.queues.of_kind(MAILBOX) if queue.unprocessed]
+    found = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
     return found + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
 
 
 def _matching(plan: Plan, some: Iterable[Stored]) -> list[Stored]:
-    return [each for each in some if each.type == plan.type and plan.matches(each.body)]
+    return [stored for stored in some if stored.type == plan.type and plan.matches(stored.body)]
 
 
 # --- images ---
