@@ -13,7 +13,7 @@ from postroom.spheres import outcome, sending
 from postroom.spheres.machine import reason_of
 from postroom.spheres.participants import Participant, Share, adapted, can_tell, share_of
 from postroom.spheres.sender import Sender
-from postroom.spheres.settling import settle
+from postroom.spheres.settling import forget, settle
 from postroom.store.kernel.transaction import Transaction
 
 
@@ -112,5 +112,5 @@ class Acting(Sender):
             if share is not None:
                 gone.append(share.branch)
         self._participants = []
-        if gone and not self._store.stopped:
-            self._store.transact("settle", lambda tx: tx.spheres.forget_branches(gone))
+        if not self._store.stopped:
+            forget(self._store, gone)

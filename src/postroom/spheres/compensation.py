@@ -1,11 +1,9 @@
 """Detached compensation: an engine that finds spheres whose owner has ended, and undoes what they did.
 
-It browses the active spheres and ALIVE.Q a few times in a check interval. An owner whose process or thread is known to
-be gone has ended; so has one whose heartbeat has not changed for an interval, or for many if its thread is known to
-run: then something keeps the interpreter, and no thread of it can beat. No clock of another machine is compared.
-Whoever cannot write cannot beat: the engine writes whenever it looks, and if it was kept waiting, everyone gets a new
-interval.
-Engines need not know of each other: a token moves once.
+An owner has ended if its process or thread is known to be gone, or if its heartbeat has not changed for a check
+interval; for several intervals if its thread is known to run, because a long call in C stops its heartbeat, too. Clocks
+of other machines are not compared. The engine writes at every check: if the store makes it wait, owners could not write
+their heartbeats either, and get a new interval. Any number of engines may run, because a token moves once.
 """
 
 from __future__ import annotations
@@ -262,10 +260,7 @@ class Compensator:
 
         for id, why in self._store.read(look):
             with self._store.acting(ENGINE):
-                state = self._store.transact(
-                    "sphere-aborting",
-                    partial(outcome.begin_abort, id=id, reason=why),
-                )
+                state = self._store.transact("sphere-aborting", partial(outcome.begin_abort, id=id, reason=why))
             checked.aborted += state in (ACTIVE, COMMITTING)
 
     def _finish(self, checked: Checked) -> Checked:

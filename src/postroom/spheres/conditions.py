@@ -1,4 +1,4 @@
-"""Conditional messaging: recipients must have received or processed what a sphere sent to them, in time."""
+"""Conditions of a sphere: recipients must acknowledge in time that they have received or processed a message."""
 
 from __future__ import annotations
 

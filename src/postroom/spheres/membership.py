@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from time import monotonic
 from types import TracebackType
 
@@ -20,6 +19,7 @@ from postroom.spheres.acting import Acting
 from postroom.spheres.heartbeat import Heart, Hearts, beat, check_heartbeat, check_seconds
 from postroom.spheres.machine import check_reason, reason_of
 from postroom.spheres.participants import Share, share_of
+from postroom.spheres.settling import forget
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import ACTIVE, COMMITTED, COMMITTING
@@ -151,8 +151,7 @@ class Part(Acting):
                 name = type(participant).__name__
                 raise ParticipantInDoubt(sphere=self.id, participant=name, why=str(error)) from error
             if share is not None:
-                branch = share.branch
-                self._store.transact("settle", partial(_forget, branch=branch))
+                forget(self._store, [share.branch])
         self._participants = []
         return state
 
@@ -171,10 +170,6 @@ class Part(Acting):
             self.abort(reason_of(error))
         except PostroomError as failure:  # no more beats: the compensation engine finds what is left
             error.add_note(f"sphere {self._membership.id} could not be aborted at once ({failure})")
-
-
-def _forget(tx: Transaction, branch: str) -> None:
-    tx.spheres.forget_branch(branch)
 
 
 def bind(message: Message, store: Store, access: QueueAccess, hearts: Hearts) -> Message:

@@ -10,12 +10,7 @@ from typing import Any
 
 from postroom.engine.machine import SPHERES
 from postroom.errors import ArgumentInvalid, EntityExists, SphereExists, SphereOver, SphereUnknown
-from postroom.limits import (
-    CHECK_SECONDS,
-    COMMIT_SECONDS,
-    HEARTBEAT_SECONDS,
-    HEARTBEAT_SECONDS_MIN,
-)
+from postroom.limits import CHECK_SECONDS, COMMIT_SECONDS, HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds, to_datetime, to_iso

@@ -1,4 +1,4 @@
-"""What an aborted sphere leaves behind, by name: nothing that was made in it stays silently."""
+"""What an aborted sphere could not undo is named, in the sphere's sends and in an error message."""
 
 from __future__ import annotations
 

@@ -11,14 +11,7 @@ from time import monotonic, sleep
 from types import TracebackType
 
 from postroom.engine.machine import SPHERES
-from postroom.errors import (
-    ParticipantInDoubt,
-    PostroomError,
-    SphereAborted,
-    SphereOver,
-    StoreBusy,
-    StoreError,
-)
+from postroom.errors import ParticipantInDoubt, PostroomError, SphereAborted, SphereOver, StoreBusy, StoreError
 from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
@@ -30,6 +23,7 @@ from postroom.spheres.heartbeat import Heart, Hearts
 from postroom.spheres.machine import check_reason, clean, reason_of
 from postroom.spheres.membership import bind
 from postroom.spheres.participants import Participant
+from postroom.spheres.settling import forget
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
@@ -175,9 +169,7 @@ class Sphere(Acting):
         if doubtful:
             first, why = doubtful[0]
             raise ParticipantInDoubt(sphere=self.id, participant=type(first).__name__, why=why) from why
-        if shares:
-            ended = [share.branch for share in shares]
-            self._store.transact("settle", lambda tx: tx.spheres.forget_branches(ended))
+        forget(self._store, [share.branch for share in shares])
 
     def _settled(self, participant: Participant) -> bool:
         """Whether someone else has settled this share meanwhile. They note it a moment after they did."""

@@ -1,8 +1,7 @@
-"""States that are watched: what comes into one is told to a queue, for rules, arcs and recipients.
+"""Watched states: a queue gets a message for each entity that enters a state of a machine.
 
-A token is its machine's alone, so nobody takes it. Whoever watches gets a message that says which entity came, from
-where and why. It is told from the journal, so none is missed that has gone on meanwhile, and each once: how far a watch
-is, is noted in the commit that tells it.
+The message says which entity came, from where and why. It is made from the journal, so no entity is missed, and the
+position in the journal is stored in the same commit, so each is told once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What an office is made of, checked and loaded together: a procedure may need a type of the same load.
-
-Counters are loaded last: they may need a queue of the same load, too.
-"""
+"""Types, procedures and counters of a load, checked and loaded together; counters last, as they may need its queues."""
 
 from __future__ import annotations
 

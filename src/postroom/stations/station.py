@@ -112,11 +112,7 @@ class Station:
         return self._with_keys(work)
 
     def _put(
-        self,
-        tx: Transaction,
-        edition: Edition,
-        bodies: Sequence[Callable[[int], str]],
-        cause: int | None = None,
+        self, tx: Transaction, edition: Edition, bodies: Sequence[Callable[[int], str]], cause: int | None = None
     ) -> list[str]:
         keys = tx.keys.take(len(bodies)) if bodies else []
         return self._put_made(tx, edition, keys, [body(key) for key, body in zip(keys, bodies, strict=True)], cause)

@@ -16,8 +16,9 @@ from enum import StrEnum
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS, error_queue
 from postroom.errors import DefinitionUnknown, FormInvalid
-from postroom.model.definitions import Definition, Loaded, Position, Problem, compared, nearest, refuse
+from postroom.model.definitions import Definition, Loaded, Position, Problem, nearest, refuse
 from postroom.stations.places.names import mailbox
+from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.queues import CLOSED, MAILBOX, Queue
 from postroom.store.kernel.transaction import Transaction
 
@@ -91,10 +92,9 @@ def counter_stations(subject: Subject) -> Found:
     """A counter is at a station."""
     for counter in subject.counters:
         if subject.stations is not None and counter.station not in subject.stations:
-            advice = (
-                nearest(counter.station, subject.stations) or f"; make it with: postroom station add {counter.station}"
-            )
-            yield counter, f"there is no station {counter.station}{advice}"
+            name = counter.station
+            advice = nearest(name, subject.stations) or f"; make it with: postroom station add {name}"
+            yield counter, f"there is no station {name}{advice}"
 
 
 def counter_types(subject: Subject) -> Found:
@@ -111,10 +111,8 @@ def counter_queues(subject: Subject) -> Found:
             continue
         queue = subject.queues[counter.queue]
         if queue is None:
-            yield (
-                counter,
-                f"there is no queue {counter.queue}{nearest(counter.queue, subject.paths)}; name one, not a level",
-            )
+            advice = f"{nearest(counter.queue, subject.paths)}; name one, not a level"
+            yield counter, f"there is no queue {counter.queue}{advice}"
         elif queue.kind in CLOSED:
             yield counter, f"{counter.queue} is not for everyone's messages: it is a queue of kind {queue.kind}"
 
@@ -153,9 +151,10 @@ def counter_loops(subject: Subject) -> Found:
         return found
 
     for source, some in ways.items():
-        for goal, each in some:
-            if each.way is Way.GIVES and (source == goal or source in reached(goal)):
-                yield each, f"what it gives to {each.queue} would come back to {each.station} by counters, for ever"
+        for goal, counter in some:
+            if counter.way is Way.GIVES and (source == goal or source in reached(goal)):
+                way = f"{counter.queue} would come back to {counter.station}"
+                yield counter, f"what it gives to {way} by counters, for ever"
 
 
 CHECKS: tuple[Callable[[Subject], Found], ...] = (
@@ -204,17 +203,11 @@ class Counters:
     """The counters of a room, read once per version of its definitions."""
 
     def __init__(self) -> None:
-        self._known: dict[int, list[Kept]] = {}
+        self._known = ByVersion(lambda tx: (tx.definitions.version(), kept(tx)))
 
     def now(self, tx: Transaction) -> tuple[int, list[Kept]]:
         """With the version since which it is so."""
-        version = tx.definitions.version()
-        found = self._known.get(version)
-        if found is None:
-            found = kept(tx)
-            if not tx.definitions.changing:
-                self._known = {version: found}
-        return version, found
+        return self._known.now(tx)
 
 
 def kept(tx: Transaction) -> list[Kept]:
@@ -223,7 +216,7 @@ def kept(tx: Transaction) -> list[Kept]:
 
 
 def named(tx: Transaction, name: str) -> Kept:
-    known = {kept_counter.counter.name: kept_counter for kept_counter in kept(tx)}
+    known = {present.counter.name: present for present in kept(tx)}
     if name not in known:
         raise DefinitionUnknown(name=f"counter {name}", nearest=nearest(name, known))
     return known[name]
@@ -271,21 +264,14 @@ def _queue(tx: Transaction, said: str) -> Queue | None:
 def load_within(tx: Transaction, new: Sequence[Counter], subject: Subject, files: Sequence[str]) -> Loaded:
     """Add counters, and new versions of them; what is not named stays."""
     check(subject)
-    was = {definition.name: definition.body for definition in tx.definitions.of_kind(KIND)}
     before = _sources(tx)
-    wanted = [
-        Definition(KIND, counter.name, {"text": str(counter), "queue": subject.place(counter)}, counter.position)
-        for counter in new
-    ]
-    changed = [definition for definition in wanted if was.get(definition.name) != definition.body]
-    version = tx.definitions.version()
-    if changed:
-        version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
+    bodies = {counter.name: {"text": str(counter), "queue": subject.place(counter)} for counter in new}
+    wanted = [Definition(KIND, counter.name, bodies[counter.name], counter.position) for counter in new]
+    loaded = load(tx, KIND, wanted, files, "counter ")
+    if loaded.added or loaded.changed:
         _watch(tx, before)
         _furnish(tx, [mailbox(counter.station) for counter in new])
-        tx.wake()
-    present = {definition.name: was[definition.name] for definition in wanted if definition.name in was}
-    return compared(version, _worded(present), _worded({definition.name: definition.body for definition in wanted}))
+    return loaded
 
 
 def _furnish(tx: Transaction, boxes: Sequence[str]) -> None:
@@ -294,10 +280,6 @@ def _furnish(tx: Transaction, boxes: Sequence[str]) -> None:
     for box in boxes:
         if tx.queues.named_to_read(box) is None:
             tx.queues.create(box, MAILBOX, path=box)
-
-
-def _worded(bodies: Mapping[str, object]) -> dict[str, object]:
-    return {f"counter {name}": body for name, body in bodies.items()}
 
 
 def remove(tx: Transaction, name: str) -> None:
@@ -310,7 +292,7 @@ def remove(tx: Transaction, name: str) -> None:
 
 
 def _sources(tx: Transaction) -> set[str]:
-    return {kept_counter.queue for kept_counter in kept(tx) if kept_counter.counter.way is Way.TAKES}
+    return {present.queue for present in kept(tx) if present.counter.way is Way.TAKES}
 
 
 def _watch(tx: Transaction, before: set[str]) -> None:

@@ -1,8 +1,7 @@
-"""Handing over at counters: messages of queues become forms in mailboxes, and mail goes into queues.
+"""Counters at work: messages of queues become forms in mailboxes, and mail goes into queues.
 
-Mailboxes are at the control node, and so are all queues that anyone may use: what a counter takes, what it makes of it
-and where that goes is one commit, whichever node the station is on. A message that does not fit leads to an error
-message and nothing else. This needs no Spark: to read a message takes less than to send it to a worker.
+Mailboxes and public queues are at the control node, so each step is one commit, wherever the station is. A message
+that does not fit leads to an error message. No Spark: sending a message to a worker costs more than reading it.
 """
 
 from __future__ import annotations
@@ -92,7 +91,8 @@ class Handing:
 
     def _run(self, turn: Turn, version: int, some: Sequence[Kept]) -> Generator[Result]:
         """One step of each counter: then others have their turn."""
-        self._coming = {each: coming for each, coming in self._coming.items() if each[0] in some and each[1] == version}
+        current = [(kept, version) for kept in some]
+        self._coming = {step: coming for step, coming in self._coming.items() if step in current}
         for kept in some:
             began = perf_counter()
             filled = self._filled(turn, version, kept)
@@ -151,11 +151,8 @@ _Filled = dict[int, tuple[int, str] | Failure]
 
 def _peeked(source: str, size: int, tx: Transaction) -> list[Stored]:
     queue = tx.queues.named_to_read(source)
-    return (
-        []
-        if queue is None
-        else [stored for stored in tx.messages.page(queue, State.UNPROCESSED, 0, size) if stored.sound]
-    )
+    page = [] if queue is None else tx.messages.page(queue, State.UNPROCESSED, 0, size)
+    return [stored for stored in page if stored.sound]
 
 
 def _fill(

@@ -1,8 +1,7 @@
-"""A form as it is drawn: lines between bars, with labels and blanks. Filled in, and read again, or refused.
+"""A form as text: lines between bars, with labels and blanks; filled in, and read again or refused.
 
-What is read is what was drawn: a row has the labels of one line of the template, each line once, and what goes on below
-it stands under its blank. A row whose labels have moved, as an editor that inserts moves them, is read if there is one
-way to. All else is refused with its place.
+Each row must have the labels of one line of the template. A value that goes on below stands under its blank. A row
+whose labels were shifted by an editor is read if there is only one way to. Anything else is refused with its place.
 """
 
 from __future__ import annotations
@@ -176,7 +175,7 @@ class _Reader:
             return False
         left = [place for place in fitting if place not in self._done]
         # Lines without a blank may be alike; and one that has all labels of another, and more, is meant.
-        place = max(left or fitting, key=lambda each: sum(end - start for start, end in self._lines[each].labels))
+        place = max(left or fitting, key=lambda line: sum(end - start for start, end in self._lines[line].labels))
         line = self._lines[place]
         if line.blanks and len(inside) > len(line.drawn):  # something was put in
             self._label_in(inside[line.blanks[-1].start :], number, column + line.blanks[-1].start)

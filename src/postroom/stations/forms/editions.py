@@ -1,7 +1,6 @@
-"""Editions of a message: what it said before it was written on, and what each event of its story changed.
+"""Editions of a message: what it said before each edit, and what each event changed.
 
-A store keeps the editions that were replaced there. Those of all stores together, in the order of time, and what the
-message says now are all that it has ever said.
+Each store keeps the editions that were replaced there. Ordered by time, with the current body, they are complete.
 """
 
 from __future__ import annotations
@@ -68,10 +67,8 @@ def trace(network: Network, key: str) -> list[Valued]:
         now = whereabouts.find(network, key)
     except MessageGone:
         now = None
-    bodies: list[str | None] = [
-        *(edition.body for edition in before),
-        now.body if now is not None and now.sound else None,
-    ]
+    last = now.body if now is not None and now.sound else None
+    bodies: list[str | None] = [*(edition.body for edition in before), last]
     edits = {(edition.node, edition.seq): place for place, edition in enumerate(before)}
     found: list[Valued] = []
     for node, event in _events(network, number):

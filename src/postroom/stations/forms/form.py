@@ -1,8 +1,7 @@
-"""Forms: a message type by its display template. Empty, filled in, and read again as it was filled in.
+"""Forms: message types with a template, which is shown empty or filled in, and read again.
 
-A template is drawn: each line stands between bars, a field's name is followed by a colon and the blank that takes its
-value. A value that is longer than its blank goes on in lines below; how it is drawn and read stands in ``drawing``,
-what is written into a blank in ``writing``.
+Each line of a template stands between bars. A field is its name, a colon and a blank for the value. ``drawing`` shows
+and reads templates, ``writing`` the values in blanks.
 """
 
 from __future__ import annotations
@@ -63,9 +62,8 @@ class Form:
     def type(self) -> MessageType:
         """What the form says, as the model's type; made once, as every field of every message asks for it."""
         if self._type is None:
-            fields = tuple(
-                Field(field.name, field.kind, field.many, field.rule is Rule.REQUIRED) for field in self.fields
-            )
+            required = Rule.REQUIRED
+            fields = tuple(Field(field.name, field.kind, field.many, field.rule is required) for field in self.fields)
             object.__setattr__(self, "_type", MessageType(self.name, fields))
         assert self._type is not None
         return self._type

@@ -1,7 +1,7 @@
-"""Mail: ship takes a message out of a station's database into a mailbox, get brings it in.
+"""Mail: ``ship`` moves a message from a station's database into a mailbox, ``get`` from there into the database.
 
-Mailboxes are at the control node. Where the station is on another node, the message is handed over between two stores,
-in three commits (``postroom.store.kernel.transfers``); whoever comes by next finishes what a crash has left.
+Mailboxes are at the control node. For a station of another node, the message goes from one store to another in three
+commits (``postroom.store.kernel.transfers``). After a crash, the next call finishes them.
 """
 
 from __future__ import annotations

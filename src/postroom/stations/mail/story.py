@@ -1,6 +1,6 @@
-"""The story of a message: what it came from, what it led to, and the way of each of them, over all nodes.
+"""The story of a message: its causes, its effects, and the events of each, over all nodes.
 
-A message was made for one other, its cause. Of what a procedure makes of several messages, all of them are causes.
+A message has one cause. If a procedure made it of several messages, all of them are its causes.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class _Teller:
 
     def tree(self) -> tuple[Told, ...]:
         below: dict[int | None, list[int]] = {}
-        for number in sorted(self.told, key=lambda each: (self.told[each].events[0].time, each)):
+        for number in sorted(self.told, key=lambda key: (self.told[key].events[0].time, key)):
             above = next((cause for cause in self.causes(number) if cause in self.told), None)
             below.setdefault(above, []).append(number)
         order: list[Told] = []

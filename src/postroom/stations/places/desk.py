@@ -7,7 +7,7 @@ order: first a place (``enter``, ``database_of``, ``mailbox_of``), then its queu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from postroom.errors import NameTaken
 from postroom.model.message import Stored
@@ -20,9 +20,6 @@ from postroom.store.kernel.transfers import Parcel
 from postroom.store.tables.tracking import MAILBOXES, STATIONS
 
 SHIP, GET = "ship", "get"  # out of a station's database into a mailbox, and out of a mailbox into the database
-
-
-# --- queues ---
 
 
 def enter(tx: Transaction, *places: str) -> None:
@@ -51,7 +48,7 @@ def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
     return queue
 
 
-# --- one store ---
+# --- in one store ---
 
 
 def put(
@@ -67,8 +64,7 @@ def put(
 def edit(tx: Transaction, queue: Queue, stored: Stored, body: str, properties: str, fields: Sequence[str]) -> Stored:
     """Write a new body into a message; ``fields`` are those that differ."""
     edited = tx.transfers.edit(queue, stored, body, properties, {"fields": fields})
-    _reindex(tx, [(queue, stored)], [(queue, edited)])
-    _track(tx, stored, queue, queue, edited.position)
+    _moved(tx, [(queue, stored, queue, edited)])
     tx.wake()
     return edited
 
@@ -78,26 +74,8 @@ def move(tx: Transaction, stored: Stored, source: Queue, target: Queue, properti
     verb, start = _journey(source)
     about = {"from": start, "to": station_of(target.name)}
     moved = tx.transfers.move(stored, source, target, verb, about, properties)
-    _reindex(tx, [(source, stored)], [(target, moved)])
-    _leave_dossiers(tx, source, [stored])
-    _track(tx, stored, source, target, moved.position)
+    _moved(tx, [(source, stored, target, moved)])
     return moved
-
-
-def remove(tx: Transaction, queue: Queue, stored: Stored) -> None:
-    """Withdraw a message that nobody has touched."""
-    tx.messages.remove(queue, stored, "withdraw")
-    indexing.remove(tx, queue, [stored])
-    _leave_dossiers(tx, queue, [stored])
-    tx.tracking.leave(_place(queue), stored, queue.id, tx.journal.newest())
-
-
-def release(tx: Transaction, box: Queue, messages: Sequence[Stored]) -> None:
-    """Mail has been taken into an ordinary queue: a mailbox no longer has it. Call it after that was written."""
-    indexing.remove(tx, box, messages)
-    if not tx.tracking.calm():
-        for stored in messages:
-            tx.tracking.leave(MAILBOXES, stored, box.id, tx.journal.newest())
 
 
 def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
@@ -105,26 +83,26 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
     if not changes:
         return []
     results = tx.handling.apply(changes)
-    old: list[tuple[Queue, Stored]] = []
-    new: list[tuple[Queue, Stored]] = []
-    shipped: list[Stored] = []
-    calm = tx.tracking.calm()
-    for change, now in zip(changes, results, strict=True):
-        if isinstance(change, New):
-            new.append((change.queue, now))
-            continue
-        before, source, target = change.stored, change.source, change.target
-        if source.id != target.id or change.body != before.body:
-            old.append((source, before))
-            new.append((target, now))
-        if source.kind == STATION and target.kind == MAILBOX:
-            shipped.append(before)
-        if not calm:
-            _track(tx, before, source, target, now.position)
-    _reindex(tx, old, new)
-    tx.dossiers.leave_many([stored.key for stored in shipped])
+    both = list(zip(changes, results, strict=True))
+    _moved(tx, [(old.source, old.stored, old.target, now) for old, now in both if isinstance(old, Move)])
+    for queue, messages in _by_queue([(new.queue, now) for new, now in both if isinstance(new, New)]):
+        indexing.add(tx, queue, messages)
     tx.wake()
     return results
+
+
+def remove(tx: Transaction, queue: Queue, stored: Stored) -> None:
+    """Withdraw a message that nobody has touched."""
+    tx.messages.remove(queue, stored, "withdraw")
+    _left(tx, queue, stored, tx.journal.newest())
+
+
+def release(tx: Transaction, box: Queue, messages: Sequence[Stored]) -> None:
+    """Mail has been taken into an ordinary queue: its mailbox no longer has it. Call it after that was written."""
+    indexing.remove(tx, box, messages)
+    if not tx.tracking.calm():
+        for stored in messages:
+            tx.tracking.leave(MAILBOXES, stored, box.id, tx.journal.newest())
 
 
 # --- between two stores ---
@@ -134,9 +112,7 @@ def depart(tx: Transaction, stored: Stored, queue: Queue, to: str, properties: s
     """A message leaves its queue for a station or mailbox of another store: the first of three commits."""
     verb, start = _journey(queue)
     parcel = tx.transfers.depart(stored, queue, verb, start, to, 0, properties)
-    indexing.remove(tx, queue, [stored])
-    _leave_dossiers(tx, queue, [stored])
-    return tx.transfers.noted(parcel, tx.tracking.leave(_place(queue), stored, queue.id, parcel.stored.position))
+    return tx.transfers.noted(parcel, _left(tx, queue, stored, parcel.stored.position))
 
 
 def arrive(tx: Transaction, parcel: Parcel, queue: Queue) -> int:
@@ -171,25 +147,36 @@ def _journey(source: Queue) -> tuple[str, str]:
     return (SHIP, station_of(source.name)) if source.kind == STATION else (GET, source.name)
 
 
-def _leave_dossiers(tx: Transaction, source: Queue, messages: Sequence[Stored]) -> None:
-    if source.kind == STATION:
-        tx.dossiers.leave_many([stored.key for stored in messages])
+def _left(tx: Transaction, queue: Queue, stored: Stored, position: int) -> int:
+    """A message is in no queue of this store any more; returns the last query that has met it."""
+    indexing.remove(tx, queue, [stored])
+    if queue.kind == STATION:
+        tx.dossiers.leave_many([stored.key])
+    return tx.tracking.leave(_place(queue), stored, queue.id, position)
 
 
-def _reindex(tx: Transaction, old: Iterable[tuple[Queue, Stored]], new: Iterable[tuple[Queue, Stored]]) -> None:
-    for write, entries in ((indexing.remove, old), (indexing.add, new)):
-        by_queue: dict[int, tuple[Queue, list[Stored]]] = {}
-        for queue, stored in entries:
-            by_queue.setdefault(queue.id, (queue, []))[1].append(stored)
-        for queue, messages in by_queue.values():
-            write(tx, queue, messages)
+def _moved(tx: Transaction, changes: Sequence[tuple[Queue, Stored, Queue, Stored]]) -> None:
+    """Messages were in one queue and are in another now, or were edited in their own."""
+    differ = [change for change in changes if change[0].id != change[2].id or change[1].body != change[3].body]
+    for source, messages in _by_queue([(source, before) for source, before, _, _ in differ]):
+        indexing.remove(tx, source, messages)
+    for target, messages in _by_queue([(target, now) for _, _, target, now in differ]):
+        indexing.add(tx, target, messages)
+    shipped = [now.key for source, _, target, now in changes if (source.kind, target.kind) == (STATION, MAILBOX)]
+    tx.dossiers.leave_many(shipped)
+    if tx.tracking.calm():
+        return
+    for source, before, target, now in changes:
+        left, come = _place(source), _place(target)
+        seen = tx.tracking.leave(left, before, source.id, now.position, stays=left == come)
+        if left != come:
+            last_query = tx.tracking.come(come, now.key, seen)
+            if come == STATIONS:
+                tx.tracking.show(before, station_of(target.name), seen, last_query, now.position)
 
 
-def _track(tx: Transaction, before: Stored, source: Queue, target: Queue, position: int) -> None:
-    """Tell queries that are being read of a message that has moved, or was edited in its place."""
-    left, come = _place(source), _place(target)
-    seen = tx.tracking.leave(left, before, source.id, position, stays=left == come)
-    if left != come:
-        last_query = tx.tracking.come(come, before.key, seen)
-        if come == STATIONS:
-            tx.tracking.show(before, station_of(target.name), seen, last_query, position)
+def _by_queue(messages: Sequence[tuple[Queue, Stored]]) -> list[tuple[Queue, list[Stored]]]:
+    groups: dict[int, tuple[Queue, list[Stored]]] = {}
+    for queue, stored in messages:
+        groups.setdefault(queue.id, (queue, []))[1].append(stored)
+    return list(groups.values())

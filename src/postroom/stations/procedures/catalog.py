@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from postroom.errors import DefinitionUnknown, FormInvalid, FunctionUnknown
-from postroom.model.definitions import Definition, Loaded, Position, Problem, compared, nearest, refuse
+from postroom.model.definitions import Definition, Loaded, Position, Problem, nearest, refuse
 from postroom.stations.forms import functions
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.form import Form
@@ -15,6 +15,7 @@ from postroom.stations.procedures import checks
 from postroom.stations.procedures.definitions import ME, Procedure, calls
 from postroom.stations.procedures.language import procedures as read_procedures
 from postroom.stations.procedures.plan import Desk, Plan, planned
+from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.transaction import Transaction
 
 KIND = "procedure"
@@ -44,25 +45,16 @@ class Procedures:
 
     def __init__(self, forms: Forms) -> None:
         self.forms = forms
-        self._known: dict[int, dict[str, Desk]] = {}
-        self._any: dict[int, bool] = {}
+        self._known = ByVersion(lambda tx: desks(kept(tx), forms.now(tx)))
+        self._any = ByVersion(lambda tx: bool(tx.definitions.of_kind(KIND)))
 
     def any(self, tx: Transaction) -> bool:
         """Whether there are procedures at all, enabled or not."""
-        version = tx.definitions.version()
-        if version not in self._any:
-            self._any = {version: bool(tx.definitions.of_kind(KIND))}
-        return self._any[version]
+        return self._any.now(tx)
 
     def now(self, tx: Transaction) -> dict[str, Desk]:
         """By station, what is enabled."""
-        version = tx.definitions.version()
-        found = self._known.get(version)
-        if found is None:
-            found = desks(kept(tx), self.forms.now(tx))
-            if not tx.definitions.changing:
-                self._known = {version: found}
-        return found
+        return self._known.now(tx)
 
 
 def kept(tx: Transaction) -> list[KeptProcedure]:
@@ -79,7 +71,7 @@ def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
 
 
 def named(tx: Transaction, name: str) -> KeptProcedure:
-    known = {procedure.procedure.name: procedure for procedure in kept(tx)}
+    known = {present.procedure.name: present for present in kept(tx)}
     if name not in known:
         raise DefinitionUnknown(name=f"procedure {name}", nearest=nearest(name, known))
     return known[name]
@@ -98,11 +90,10 @@ def parsed(text: str, file: str) -> list[Procedure]:
 def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[str, Desk]:
     plain = {name: edition.form for name, edition in forms.items()}
     by_station: dict[str, list[tuple[int, Plan]]] = {}
-    for procedure in known:
-        if procedure.enabled:
-            by_station.setdefault(procedure.procedure.station, []).append(
-                (procedure.since, planned(procedure.procedure, plain))
-            )
+    for present in known:
+        if present.enabled:
+            plan = planned(present.procedure, plain)
+            by_station.setdefault(present.procedure.station, []).append((present.since, plan))
     return {
         station: Desk(station, tuple(plan for _, plan in plans), _edition(plans, forms))
         for station, plans in by_station.items()
@@ -129,14 +120,15 @@ def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mappin
     stations = None if tx is None else {*tx.nodes.stations(), *(procedure.station for procedure in procedures)}
     problems = [problem for procedure in procedures for problem in checks.problems(procedure, forms, stations)]
     problems += [
-        Problem(procedure.where or problem.position, problem.what, problem.rule)
-        for procedure in present
-        for problem in checks.problems(procedure.procedure, forms)
+        Problem(kept.where or problem.position, problem.what, problem.rule)
+        for kept in present
+        for problem in checks.problems(kept.procedure, forms)
     ]
     elsewhere = {} if tx is None else {present.procedure.name: present.procedure.station for present in kept(tx)}
     for procedure in procedures:
         if elsewhere.get(procedure.name, procedure.station) != procedure.station:
-            what = f"procedure {procedure.name} is at {elsewhere[procedure.name]}: give this one another name, or remove that one"
+            name = procedure.name
+            what = f"procedure {name} is at {elsewhere[name]}: give this one another name, or remove that one"
             problems.append(Problem(procedure.position, what, "procedure-station"))
     if problems:
         refuse(FormInvalid, problems)
@@ -149,20 +141,10 @@ def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mappin
 
 def load_within(tx: Transaction, procedures: Sequence[Procedure], files: Sequence[str]) -> Loaded:
     """Add procedures, and new versions of them; what is not named stays, and what is disabled stays so."""
-    was = {definition.name: definition.body for definition in tx.definitions.of_kind(KIND)}
-    wanted = []
-    for procedure in procedures:
-        disabled = procedure.name in was and was[procedure.name]["disabled"]
-        wanted.append(
-            Definition(KIND, procedure.name, {"text": str(procedure), "disabled": disabled}, procedure.position)
-        )
-    changed = [definition for definition in wanted if was.get(definition.name) != definition.body]
-    version = tx.definitions.version()
-    if changed:
-        version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
-        tx.wake()
-    named = {definition.name: was[definition.name] for definition in wanted if definition.name in was}
-    return compared(version, named, {definition.name: definition.body for definition in wanted})
+    disabled = {present.procedure.name for present in kept(tx) if not present.enabled}
+    bodies = {new.name: {"text": str(new), "disabled": new.name in disabled} for new in procedures}
+    wanted = [Definition(KIND, new.name, bodies[new.name], new.position) for new in procedures]
+    return load(tx, KIND, wanted, files)
 
 
 def set_enabled(tx: Transaction, name: str, enabled: bool) -> bool:

@@ -91,9 +91,8 @@ def sketch_types(subject: Subject) -> Found:
 
 def sketch_fields(subject: Subject) -> Found:
     """Every line names a field of the sketch's type."""
-    lines = [
-        (sketch.name, line.field, line.position) for sketch in subject.procedure.preconditions for line in sketch.lines
-    ]
+    collected = subject.procedure.preconditions
+    lines = [(sketch.name, line.field, line.position) for sketch in collected for line in sketch.lines]
     lines += [(sketch, line.field, line.position) for sketch, line in subject.procedure.writings()]
     for sketch, name, position in lines:
         form = subject.form(sketch)
@@ -126,18 +125,13 @@ def reference_bound(subject: Subject) -> Found:
     found += [(position, reference) for position, value in procedure.expressions() for reference in references(value)]
     collected = [sketch.name for sketch in procedure.preconditions]
     for position, reference in found:
-        form = subject.form(reference.sketch)
-        if reference.sketch not in collected:
-            yield (
-                position,
-                f"{reference}: there is no precondition {reference.sketch}{nearest(reference.sketch, collected)}",
-            )
-        elif form is not None and form.field(reference.field) is None:
+        sketch, name = reference.sketch, reference.field
+        form = subject.form(sketch)
+        if sketch not in collected:
+            yield position, f"{reference}: there is no precondition {sketch}{nearest(sketch, collected)}"
+        elif form is not None and form.field(name) is None:
             known = [field.name for field in form.fields]
-            yield (
-                position,
-                f"{reference}: type {form.name} has no field {reference.field}{nearest(reference.field, known)}",
-            )
+            yield position, f"{reference}: type {form.name} has no field {name}{nearest(name, known)}"
 
 
 def condition_value(subject: Subject) -> Found:
@@ -240,46 +234,34 @@ def _kind(field: FormField) -> str:
 def destination_copies(subject: Subject) -> Found:
     """The copies of a message are numbered 0, 1, 2 …, each once."""
     by_sketch: dict[str, list[int]] = {}
-    for destination in subject.procedure.destinations:
-        copies = by_sketch.setdefault(destination.sketch, [])
-        if destination.copy in copies:
-            yield destination.position, f"copy {destination.copy} of {destination.sketch} has a destination already"
-        elif destination.copy > PROCEDURE_COPIES_MAX:
-            yield destination.position, f"copy {destination.copy}; at most {PROCEDURE_COPIES_MAX} are made"
-        copies.append(destination.copy)
+    for goal in subject.procedure.destinations:
+        copies = by_sketch.setdefault(goal.sketch, [])
+        if goal.copy in copies:
+            yield goal.position, f"copy {goal.copy} of {goal.sketch} has a destination already"
+        elif goal.copy > PROCEDURE_COPIES_MAX:
+            yield goal.position, f"copy {goal.copy}; at most {PROCEDURE_COPIES_MAX} are made"
+        copies.append(goal.copy)
     there = {sketch: set(copies) for sketch, copies in by_sketch.items()}
-    for destination in subject.procedure.destinations:
-        known = there[destination.sketch]
-        missing = next(
-            (number for number in range(1, min(destination.copy, PROCEDURE_COPIES_MAX)) if number not in known), 0
-        )
+    for goal in subject.procedure.destinations:
+        known = there[goal.sketch]
+        missing = next((number for number in range(1, min(goal.copy, PROCEDURE_COPIES_MAX)) if number not in known), 0)
         if missing:
-            yield (
-                destination.position,
-                f"copy {destination.copy} of {destination.sketch}, and there is no copy {missing}",
-            )
+            yield goal.position, f"copy {goal.copy} of {goal.sketch}, and there is no copy {missing}"
 
 
 def destination_value(subject: Subject) -> Found:
     """A station or a dossier is named by one value, and a station that is named is there."""
-    for destination in subject.procedure.destinations:
-        if destination.operation is Operation.SHIP and isinstance(destination.where, Constant):
-            to = str(destination.where.value)
+    for goal in subject.procedure.destinations:
+        if goal.operation is Operation.SHIP and isinstance(goal.where, Constant):
+            to = str(goal.where.value)
             if subject.lacks(to):
-                yield destination.position, f"there is no station {to}{nearest(to, subject.stations or ())}"
-        field = (
-            subject.field(destination.where.sketch, destination.where.field)
-            if isinstance(destination.where, Reference)
-            else None
-        )
+                yield goal.position, f"there is no station {to}{nearest(to, subject.stations or ())}"
+        field = subject.field(goal.where.sketch, goal.where.field) if isinstance(goal.where, Reference) else None
         if field is not None and field.many:
-            yield destination.position, f"{destination.where} is a list"
-        if (
-            destination.operation is Operation.DOSSIER
-            and isinstance(destination.where, Constant)
-            and len(str(destination.where.value)) > DOSSIER_CHARS_MAX
-        ):
-            yield destination.position, f"the name of a dossier has at most {DOSSIER_CHARS_MAX} characters"
+            yield goal.position, f"{goal.where} is a list"
+        name = str(goal.where.value) if isinstance(goal.where, Constant) else ""
+        if goal.operation is Operation.DOSSIER and len(name) > DOSSIER_CHARS_MAX:
+            yield goal.position, f"the name of a dossier has at most {DOSSIER_CHARS_MAX} characters"
 
 
 def action_order(subject: Subject) -> Found:

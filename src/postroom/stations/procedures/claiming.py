@@ -1,6 +1,6 @@
-"""What a step of procedures is about: the messages that have come to stations, and the working sets they complete.
+"""What a step of procedures works on: new messages of stations, and the working sets that they complete.
 
-Stations are looked at side by side, the messages of one strictly one after another: each finds what those before it
+Stations are independent. The messages of one station are looked at one after another, each with what those before it
 have left. Nothing is changed here.
 """
 
@@ -124,7 +124,7 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
         return found[:size]
     ends = [page[-1].position for page in (own, mail) if len(page) >= size]
     found = [arrival for arrival in found if not ends or arrival.stored.position <= min(ends)]
-    return sorted(found, key=lambda each: each.stored.position)[:size]
+    return sorted(found, key=lambda arrival: arrival.stored.position)[:size]
 
 
 def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apart: bool) -> Look:

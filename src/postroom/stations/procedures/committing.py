@@ -1,6 +1,6 @@
-"""The end of a step of procedures: messages are written on and go where they are to go, in one commit of their node.
+"""The commit of a step of procedures: messages are edited, moved and created in one transaction of their node.
 
-With them go how far each station has been looked at, who waits for whom, and what could not be handled.
+The same transaction stores how far each station was looked at, the candidates that wait, and errors.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ class _Step:
         made = desk.apply(self._tx, self.changes)
         self._after(made)
         new = [change for change in self._stays() if isinstance(change, New) and change.key in self._made]
-        fates.bind(
-            [Made(self._made[change.key], change.key, change.queue, change.actor) for change in new], desk.remove
-        )
+        fates.bind([Made(self._made[one.key], one.key, one.queue, one.actor) for one in new], desk.remove)
         for sphere, why in self._votes.items():
             fates.vote(sphere, why, self._queues)
         return sum(type(change) is New for change in self.changes)
@@ -136,11 +134,9 @@ class _Step:
             if id(goals) not in seen and self._node == CONTROL:
                 seen.add(id(goals))
                 names |= {mailbox(goal.ships): MAILBOX for goal in goals.values() if goal.ships is not None}
-        present = {name: self._tx.queues.named_to_read(name) for name in names}
-        found = [
-            desk.queue_of(self._tx, name, names[name]) if queue is None else queue for name, queue in present.items()
-        ]
-        self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in found))}
+        read, tx = self._tx.queues.named_to_read, self._tx
+        ids = sorted((read(name) or desk.queue_of(tx, name, kind)).id for name, kind in names.items())
+        self._queues = {queue.name: queue for queue in map(tx.queues.locked, ids)}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
         outcome, plan, stored = working.outcome, working.plan, working.stored

@@ -1,4 +1,4 @@
-"""Procedures as they are written: sketches with their lines, frozen, each with its place in the text."""
+"""Procedures as they are written: frozen sketches and lines, each with its position in the text."""
 
 from __future__ import annotations
 
@@ -219,11 +219,7 @@ class Procedure:
     def expressions(self) -> list[tuple[Position, Expression]]:
         """Every value that is worked out when the working set is complete."""
         found = [(line.position, line.value) for _, line in self.writings()]
-        return found + [
-            (destination.position, destination.where)
-            for destination in self.destinations
-            if destination.where is not None
-        ]
+        return found + [(goal.position, goal.where) for goal in self.destinations if goal.where is not None]
 
 
 Sketch = Precondition | Origin | Action | Creation | Destination

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby, islice
 from typing import Any
@@ -94,13 +94,7 @@ class Waiting:
     wants: Mapping[str, str]  # by sketch, what would fit
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "procedure": self.procedure,
-            "station": self.station,
-            "since": self.since,
-            "has": dict(self.has),
-            "wants": dict(self.wants),
-        }
+        return asdict(self)
 
 
 class WaitingSets(list[Waiting]):
@@ -134,7 +128,7 @@ def waiting_sets(network: Network, procedures: Procedures, procedure: str | None
             found += network.look(node, partial(_some, network.control, desk, procedure, limit))
         except NodeDown as down:
             missing[node] = str(down.facts["why"])
-    return WaitingSets(sorted(found, key=lambda each: each.since)[:limit], missing)
+    return WaitingSets(sorted(found, key=lambda waiting: waiting.since)[:limit], missing)
 
 
 def _some(control: Store, desk: Desk, procedure: str | None, limit: int, tx: Transaction) -> list[Waiting]:
@@ -179,7 +173,7 @@ def _messages(tx: Transaction, desk: int) -> Iterator[list[Candidate]]:
     after, limit = (0, 0), PAGE_ROWS
     while True:
         page = tx.desks.candidates(desk, after, limit)
-        some = [list(rows) for _, rows in groupby(page, key=lambda each: (each.turn, each.message))]
+        some = [list(rows) for _, rows in groupby(page, key=lambda row: (row.turn, row.message))]
         full = len(page) >= limit
         if full and len(some) == 1:  # a message that very many procedures wait with
             limit *= 2

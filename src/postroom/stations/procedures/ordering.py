@@ -1,4 +1,4 @@
-"""The order of actions: a value that is made of updated ones comes after them."""
+"""The order of actions: a value comes after the updated values that it is made of."""
 
 from __future__ import annotations
 
@@ -52,12 +52,8 @@ def _needs(procedure: Procedure, forms: Mapping[str, Form]) -> dict[Place, set[P
     known = {(sketch, line.field) for sketch, line in written}
     found: dict[Place, set[Place]] = {}
     for sketch, line in written:
-        needs = {
-            place
-            for reference in references(line.value)
-            if reference.updated
-            for place in _behind(reference, procedure, forms)
-        }
+        updated = [reference for reference in references(line.value) if reference.updated]
+        needs = {place for reference in updated for place in _behind(reference, procedure, forms)}
         found[sketch, line.field] = needs & known
     return found
 

@@ -1,6 +1,6 @@
-"""Working sets whose functions take their time are worked out beside all others, one at a time.
+"""Working sets whose functions are slow are worked out beside all others, one at a time.
 
-Their stations wait for them, as messages of a station are handled one after another; other stations go on.
+Only their own stations wait for them: the messages of a station are handled in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Procedures as they run: what a sketch selects, how sketches are joined, and the way of a search from each of them.
+"""Plans: what a sketch selects, how sketches are joined, and the search from each sketch to the others.
 
-An equality is looked up: candidates are kept by the values of the fields that are compared with what is known by then
-(a *slot*). Equalities reach further than they are written: if a = b and b = c, then c is found by a.
+Equalities are looked up. Candidates are stored by the values of their compared fields (a *slot*). Equality is
+transitive: with a = b and b = c, c is found by a.
 """
 
 from __future__ import annotations
@@ -195,11 +195,9 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
     slots: list[list[tuple[int, ...]]] = [[] for _ in picked]
     searches = tuple(joins.search(start, slots) for start in range(len(picked)))
     functions = dict.fromkeys(name for _, value in procedure.expressions() for name in calls(value))
-    copies = sum(1 for destination in procedure.destinations if destination.copy)
+    copied = [goal.sketch for goal in procedure.destinations if goal.copy]
     names = [sketch.name for sketch in picked]
-    used = {action.sketch for action in procedure.actions} | {
-        destination.sketch for destination in procedure.destinations if destination.copy
-    }
+    used = {*copied, *(action.sketch for action in procedure.actions)}
     used |= {reference.sketch for _, value in procedure.expressions() for reference in references(value)}
     return Plan(
         procedure,
@@ -208,7 +206,7 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
         searches,
         tuple(ordered(procedure, forms)),
         tuple(functions),
-        copies + len(procedure.creations),
+        len(copied) + len(procedure.creations),
         tuple(tuple(joins.slot_name(sketch, slot) for slot in range(len(some))) for sketch, some in enumerate(slots)),
         tuple(place for place, name in enumerate(names) if name in used),
         joins.links(),
@@ -277,10 +275,10 @@ class _Joins:
             for place in range(len(self.fields[sketch]))
         }
 
-        def root(each: tuple[int, int]) -> tuple[int, int]:
-            while found[each] != each:
-                each = found[each]
-            return each
+        def root(field: tuple[int, int]) -> tuple[int, int]:
+            while found[field] != field:
+                field = found[field]
+            return field
 
         for ours, place, sign, theirs, other in self._joins:
             if sign == "=":
@@ -293,7 +291,7 @@ class _Joins:
         bound, way = [start], []
         while len(bound) < len(self._names):
             left = [sketch for sketch in range(len(self._names)) if sketch not in bound]
-            chosen = max(left, key=lambda each: (len(self._keys(each, bound)), self._is_compared(each, bound), -each))
+            chosen = max(left, key=lambda one: (len(self._keys(one, bound)), self._is_compared(one, bound), -one))
             keys = self._keys(chosen, bound)
             shape = tuple(keys)
             if shape not in slots[chosen]:

@@ -1,4 +1,4 @@
-"""Looking for complete working sets: from a message to the partners that its values lead to, the oldest first."""
+"""The search for complete working sets: from a message to partners by their values, oldest first."""
 
 from __future__ import annotations
 
@@ -171,10 +171,10 @@ def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
     return joined([bound[sketch].values[place] for sketch, place in find.probe])
 
 
-def fits(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
+def fits(find: Find, candidate: Candidate, bound: Mapping[int, Candidate]) -> bool:
     """One message does not match two sketches of a working set."""
     for other in bound.values():
-        if other.message == each.message:
+        if other.message == candidate.message:
             return False
-    values = each.values
+    values = candidate.values
     return all(compare(values[ours], sign, bound[sketch].values[theirs]) for ours, sign, sketch, theirs in find.checks)

@@ -66,7 +66,8 @@ def _work_out(
         return
     for working in sets:
         working.keys = tuple(range(working.plan.new_messages))  # of messages that will not be made
-    versions = {(each.type or "", marks(each.properties).form) for one in sets for each in one.stored.values()}
+    members = [stored for working in sets for stored in working.stored.values()]
+    versions = {(stored.type or "", marks(stored.properties).form) for stored in members}
     old = network.control.read(lambda tx: {key: network.forms.at(tx, *key).form for key in versions})
     work_out(sets, Used(old, forms), homes, network.control.session.clock(), evaluate)
 

@@ -116,7 +116,7 @@ def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool
     """Whether a field satisfies what is asked of it: a list by one of its values, an empty one only that it is so."""
     if not values:
         return any(condition.sign == EMPTY for condition in conditions)
-    return any(condition.holds(each) for condition in conditions for each in values)
+    return any(condition.holds(value) for condition in conditions for value in values)
 
 
 def parse(field: FormField, said: str) -> tuple[Condition, ...]:

@@ -72,10 +72,8 @@ class Plan:
 
 
 def _said(conditions: Iterable[Condition]) -> list[list[str | None]]:
-    return [
-        [condition.sign, text(condition.value), None if condition.until is None else text(condition.until)]
-        for condition in conditions
-    ]
+    parts = [(condition.sign, condition.value, condition.until) for condition in conditions]
+    return [[sign, text(value), None if until is None else text(until)] for sign, value, until in parts]
 
 
 def _meant(kind: Kind, said: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
@@ -148,10 +146,8 @@ _ALL = 9
 def _width(asked: Asked) -> int:
     """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
     signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3}
-    return max(
-        _ALL if condition.sign == "~" and not condition.bounds[0] else signs.get(condition.sign, _ALL)
-        for condition in asked.conditions
-    )
+    kinds = [(condition.sign, condition.bounds[0]) for condition in asked.conditions]
+    return max(_ALL if sign == "~" and not low else signs.get(sign, _ALL) for sign, low in kinds)
 
 
 def _exact(fields: Iterable[Asked]) -> bool:
@@ -224,9 +220,8 @@ def read_stations(
     held = [queue for queue in queues if queue.unprocessed]
     found = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
     names = {queue.name for queue in queues}
-    return found + _matching(
-        plan, [ghost for ghost in tx.tracking.ghosts(number, STATIONS, opened) if ghost.queue in names]
-    )
+    ghosts = tx.tracking.ghosts(number, STATIONS, opened)
+    return found + _matching(plan, [ghost for ghost in ghosts if ghost.queue in names])
 
 
 def read_mailboxes(

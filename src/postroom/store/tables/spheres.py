@@ -348,8 +348,5 @@ class Spheres:
         row = self._session.row(_SPHERE_OF, (branch,))
         return None if row is None else row[0]
 
-    def forget_branch(self, branch: str) -> None:
-        self._session.run(_FORGET_BRANCH, (branch,))
-
     def forget_branches(self, branches: Iterable[str]) -> None:
         self._session.many(_FORGET_BRANCH, [(branch,) for branch in branches])
