@@ -254,9 +254,9 @@ class Compensator:
         grace = in_microseconds(self._check)
 
         def look(tx: Transaction) -> list[tuple[str, str]]:
-            found = [(id, failed(tx, id)) for id in tx.spheres.requiring(tx.now)]
+            conditional = [(id, failed(tx, id)) for id in tx.spheres.requiring(tx.now)]
             late = [(id, "its commit took too long") for id in tx.spheres.overdue(tx.now - grace)]
-            return [(id, why) for id, why in found if why is not None] + late
+            return [(id, why) for id, why in conditional if why is not None] + late
 
         for id, why in self._store.read(look):
             with self._store.acting(ENGINE):
@@ -302,8 +302,8 @@ def _slowest(tx: Transaction) -> tuple[int, str]:
     """The slowest heartbeat that an undecided sphere depends on, and the sphere; 0 if there is none."""
     spheres = [slow for state in (ACTIVE, COMMITTING) if (slow := tx.spheres.slowest(state)) is not None]
     parts = [part for state in (ACTIVE, COMMITTING) for part in tx.spheres.part_owners(state)]
-    found = [(heartbeat, id) for id, heartbeat in spheres] + [(heartbeat, id) for _, id, heartbeat in parts]
-    return max(found, default=(0, ""))
+    heartbeats = [(heartbeat, id) for id, heartbeat in spheres] + [(heartbeat, id) for _, id, heartbeat in parts]
+    return max(heartbeats, default=(0, ""))
 
 
 def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:

@@ -179,8 +179,8 @@ class Monitor:
 
 
 def _all(tx: Transaction, state: str) -> Iterator[Kept]:
-    found = (tx.spheres.find(entity.name) for entity in tx.tokens.every(SPHERES.name, state))
-    return (kept for kept in found if kept is not None)
+    spheres = (tx.spheres.find(entity.name) for entity in tx.tokens.every(SPHERES.name, state))
+    return (kept for kept in spheres if kept is not None)
 
 
 def _shown(kept: Kept) -> SphereShown:

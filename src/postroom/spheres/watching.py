@@ -106,15 +106,15 @@ def follow(store: Store, state: str, wait: float | None) -> Iterator[dict[str, A
         return list(tx.tokens.waiting(state))
 
     with store.waiter() as waiter:
-        found, seen, last = store.read(now), 0, monotonic()
+        arrivals, seen, last = store.read(now), 0, monotonic()
         while True:
-            for arrival in found:
+            for arrival in arrivals:
                 yield told(arrival)
                 seen, last = max(seen, arrival.seq), monotonic()
             if wait is not None and monotonic() - last >= wait:
                 return
             waiter.wait(RETRY_SECONDS)
-            found = store.read(partial(_come, state=state, after=seen))
+            arrivals = store.read(partial(_come, state=state, after=seen))
 
 
 def _come(tx: Transaction, state: str, after: int) -> list[Come]:

@@ -182,18 +182,18 @@ class Station:
             span = [Span(index.id, key_value(start), "9" * 18) for index in tx.filings.all()
                     if not index.field and type in (None, index.type)]  # fmt: skip
             pages = [page for one in span for page in tx.filings.search(queue[:2], one, END, limit=limit)]
-            found = sorted((stored for page in pages for stored in page), key=lambda stored: stored.key)
-            return found[:limit]
+            messages = sorted((stored for page in pages for stored in page), key=lambda stored: stored.key)
+            return messages[:limit]
 
         return self._answer(self._store().read(work))
 
     def next(self, after: str | None = None, type: str | None = None) -> Image | None:
         """The message after a key, or the first."""
         while True:
-            found = self.messages(type, after=after, limit=1)
-            if not found.damaged:
-                return found[0] if found else None
-            after = found.damaged[0]
+            answer = self.messages(type, after=after, limit=1)
+            if not answer.damaged:
+                return answer[0] if answer else None
+            after = answer.damaged[0]
 
     # --- mail ---
 
@@ -215,13 +215,13 @@ class Station:
             box = tx.queues.named_to_read(mailbox(self.name))
             if box is None:
                 return []
-            found: list[Stored] = []
+            messages: list[Stored] = []
             for index in tx.filings.all():
                 if not index.field:
                     for page in tx.filings.search(box[:2], Span(index.id, "", "9" * 18), END):
-                        found += page
-            found.sort(key=lambda stored: stored.position)
-            return [WaitingMail(key_text(stored.key), stored.type or "") for stored in found]
+                        messages += page
+            messages.sort(key=lambda stored: stored.position)
+            return [WaitingMail(key_text(stored.key), stored.type or "") for stored in messages]
 
         return self._network.control.read(work)
 
@@ -267,8 +267,8 @@ class Station:
         def work(tx: Transaction) -> list[Stored]:
             queue = tx.queues.named_to_read(database(self.name))
             self._dossier(tx, queue, name)
-            found = [tx.messages.find(key) for key in tx.dossiers.messages(queue, name)] if queue else []
-            return [stored for stored in found if stored is not None]
+            messages = [tx.messages.find(key) for key in tx.dossiers.messages(queue, name)] if queue else []
+            return [stored for stored in messages if stored is not None]
 
         return self._answer(self._store().read(work))
 
@@ -301,8 +301,8 @@ class Station:
         if scope == "local":
             answer = self._answer(self._found(plan))
         else:
-            seq, found, damaged = self._question(plan, scope, timeout, progress).images()
-            answer = self._images(seq, type, found, damaged)
+            seq, images, damaged = self._question(plan, scope, timeout, progress).images()
+            answer = self._images(seq, type, images, damaged)
         if into is not None:
             self._keep(into, edition, answer)
         return answer
@@ -351,10 +351,10 @@ class Station:
 
         return sorted(self._store().read(work), key=lambda stored: stored.key)
 
-    def _answer(self, found: Sequence[Stored]) -> Answer:
+    def _answer(self, messages: Sequence[Stored]) -> Answer:
         """Images of messages of this station; what is damaged is named and left out."""
-        sound = [stored for stored in found if stored.sound]
-        bad = [key_text(stored.key) for stored in found if not stored.sound]
+        sound = [stored for stored in messages if stored.sound]
+        bad = [key_text(stored.key) for stored in messages if not stored.sound]
 
         def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
             versions = {(stored.type or "", form_version(stored.properties)) for stored in sound}

@@ -81,8 +81,8 @@ class Subject:
 
     def place(self, counter: Counter) -> str:
         """The queue that is meant, by the one name that it always has."""
-        found = self.queues.get(counter.queue)
-        return counter.queue if found is None else found.name
+        queue = self.queues.get(counter.queue)
+        return counter.queue if queue is None else queue.name
 
 
 Found = Iterator[tuple[Counter, str]]
@@ -142,13 +142,13 @@ def counter_loops(subject: Subject) -> Found:
         ways.setdefault(source, []).append((goal, counter))
 
     def reached(start: tuple[str, str]) -> set[tuple[str, str]]:
-        found, left = set(), [start]
+        goals, left = set(), [start]
         while left:
             for goal, _ in ways.get(left.pop(), ()):
-                if goal not in found:
-                    found.add(goal)
+                if goal not in goals:
+                    goals.add(goal)
                     left.append(goal)
-        return found
+        return goals
 
     for source, some in ways.items():
         for goal, counter in some:
@@ -238,7 +238,7 @@ def proposed(
     # A queue that has gone under a counter that is there is told of by its state: it is no reason to refuse a load.
     there = {present.counter.queue: tx.queues.named_to_read(present.queue) for present in old}
     queues: dict[str, Queue | None] = {
-        said: queue for said, queue in there.items() if queue is not None and not queue.retired
+        path: queue for path, queue in there.items() if queue is not None and not queue.retired
     }
     queues |= {counter.queue: _queue(tx, counter.queue) for counter in new}
     takers = {queue.name: tx.queues.watcher(queue) for queue in queues.values() if queue is not None}
@@ -251,14 +251,14 @@ def proposed(
     return Subject(counters, types, tx.nodes.stations(), queues, watched, busy, paths)
 
 
-def _queue(tx: Transaction, said: str) -> Queue | None:
+def _queue(tx: Transaction, name: str) -> Queue | None:
     """The one queue that is meant: by its name, or by its path."""
-    queue = tx.queues.named_to_read(said)
+    queue = tx.queues.named_to_read(name)
     if queue is not None and not queue.retired:
         return queue
-    path = "/".join(said.replace("/", " ").split())
-    found = tx.queues.below(path)
-    return found[0] if found and found[0].path == path else None
+    path = "/".join(name.replace("/", " ").split())
+    below = tx.queues.below(path)
+    return below[0] if below and below[0].path == path else None
 
 
 def load_within(tx: Transaction, new: Sequence[Counter], subject: Subject, files: Sequence[str]) -> Loaded:

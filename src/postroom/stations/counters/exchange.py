@@ -159,14 +159,14 @@ def _fill(
     counter: Counter, edition: Edition, taken: Sequence[Stored], keys: Sequence[int], now: int, coming: Future[_Filled]
 ) -> None:
     """Fill in forms until one has taken long: those that are ready are handed over first."""
-    found: _Filled = {}
+    filled: _Filled = {}
     began = perf_counter()
     try:
         for stored, key in zip(taken, keys, strict=True):
-            found[stored.key] = _form_of(counter, edition, stored, key, now)
+            filled[stored.key] = _form_of(counter, edition, stored, key, now)
             if perf_counter() - began > _FILL_SECONDS:
                 break
-        coming.set_result(found)
+        coming.set_result(filled)
     except BaseException as error:
         coming.set_exception(error)
 
@@ -326,24 +326,24 @@ class _Handover:
     def _next(self, source: Queue) -> list[Stored]:
         """The oldest messages. One that no longer says what was sent is kept out of everyone's way."""
         size, room = min(self._turn.size(), COUNTER_MESSAGES), STEP_BYTES_MAX
-        found: list[Stored] = []
+        messages: list[Stored] = []
         after = 0
-        while len(found) < size and room > 0:
-            page = self._tx.messages.page(source, State.UNPROCESSED, after, min(_PAGE, size - len(found)))
+        while len(messages) < size and room > 0:
+            page = self._tx.messages.page(source, State.UNPROCESSED, after, min(_PAGE, size - len(messages)))
             for stored in page:
                 after = stored.position
                 room -= len(stored.body)
                 if stored.sound and self._ready is not None and stored.key not in self._ready:
                     self._result.more = True
-                    return found
+                    return messages
                 if stored.sound:
-                    found.append(stored)
+                    messages.append(stored)
                 else:
                     self._tx.messages.set_aside(source, stored)
             if not page:
-                return found
+                return messages
         self._result.more = True
-        return found
+        return messages
 
     # --- from a queue into a mailbox ---
 
@@ -403,10 +403,10 @@ class _Handover:
         tx = self._tx
         keys = iter(Batch(tx).write(self._changes, 0))
         put = [(next(keys), change) for change in self._changes if isinstance(change, Put)]
-        found = [(key, change.cause) for key, change in put if change.queue.id == goal.id]  # an error message stays
-        found += [(new.key, new.cause) for new in self._new]
+        causes = [(key, change.cause) for key, change in put if change.queue.id == goal.id]  # an error message stays
+        causes += [(new.key, new.cause) for new in self._new]
         bound = self._bound
-        made = [Made(bound[cause], key, goal, self._actor) for key, cause in found if cause in bound]
+        made = [Made(bound[cause], key, goal, self._actor) for key, cause in causes if cause in bound]
         if source.kind == MAILBOX:
             desk.release(tx, source, taken)
         desk.apply(tx, self._new)

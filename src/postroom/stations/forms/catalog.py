@@ -48,12 +48,12 @@ class Forms:
         present = self.now(tx).get(name)
         if present is not None and present.version == version:
             return present
-        found = self._old.get((name, version))
-        if found is None:
+        edition = self._old.get((name, version))
+        if edition is None:
             for definition in tx.definitions.of_kind(KIND, version):
                 if definition.name == name:
-                    found = self._old[name, version] = _edition(definition)
-        return found or self.named(tx, name)
+                    edition = self._old[name, version] = _edition(definition)
+        return edition or self.named(tx, name)
 
 
 def check(forms: Sequence[Form]) -> None:

@@ -61,20 +61,20 @@ def read(text: str, file: str) -> Office:
     """All that a file says; each type is checked, procedures and counters are when their types are known."""
     of_types: list[str] = []
     of_procedures: list[tuple[Position, str]] = []
-    found: list[Counter] = []
+    counters_read: list[Counter] = []
     inside = False
     for number, row in enumerate(text.splitlines(), 1):
-        said = row if row.strip().startswith("|") else without_comment(row)
-        word = said.split()[0] if said.strip() else ""
+        line = row if row.strip().startswith("|") else without_comment(row)
+        word = line.split()[0] if line.strip() else ""
         position = Position(file, number, len(row) - len(row.lstrip()) + 1)
         inside = word == "procedure" or (inside and word not in ("type", "counter"))
-        of_types.append("" if inside or word == "counter" else said)
+        of_types.append("" if inside or word == "counter" else line)
         if word == "counter":
-            found.append(counters.parse(said, position))
+            counters_read.append(counters.parse(line, position))
         elif inside and word:
-            of_procedures.append((position, said.strip()))
+            of_procedures.append((position, line.strip()))
     forms = parse("\n".join(of_types), file)
-    return Office().joined(Office(forms, tuple(procedures(of_procedures)), tuple(found)))
+    return Office().joined(Office(forms, tuple(procedures(of_procedures)), tuple(counters_read)))
 
 
 def without_comment(row: str) -> str:
@@ -92,12 +92,13 @@ def parse(text: str, file: str) -> tuple[Form, ...]:
 
 def _twice(what: str, defined: Sequence[Form | Procedure | Counter]) -> list[Problem]:
     names: dict[str, Position] = {}
-    found = []
+    problems = []
     for definition in defined:
         first = names.setdefault(definition.name, definition.position)
         if first is not definition.position:
-            found.append(Problem(definition.position, f"{what} {definition.name} is already at {first}", "name-twice"))
-    return found
+            why = f"{what} {definition.name} is already at {first}"
+            problems.append(Problem(definition.position, why, "name-twice"))
+    return problems
 
 
 def _refuse_if(problems: Sequence[Problem]) -> None:

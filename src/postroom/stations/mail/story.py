@@ -137,17 +137,17 @@ class _Teller:
         for node in self._nodes:
             if node not in self.down:
                 try:
-                    found = self._network.look(node, work)
+                    known = self._network.look(node, work)
                 except NodeDown as error:
                     self.down[node] = error
                 else:
-                    some += [found] if found is not None and found.events else []
+                    some += [known] if known is not None and known.events else []
         return _joined(some) if some else None
 
     def causes(self, number: int) -> list[int]:
         """What a message was made of: its cause, and those that were handled with this."""
-        found = self.find(number)
-        first = None if found is None else found.origin.cause
+        known = self.find(number)
+        first = None if known is None else known.origin.cause
         cause = None if first is None else self.find(first)
         if first is None or cause is None:
             return []
@@ -156,11 +156,11 @@ class _Teller:
 
     def effects(self, number: int) -> list[int]:
         """What was made for a message, or of it and others."""
-        found = self.find(number)
-        if found is None:
+        known = self.find(number)
+        if known is None:
             return []
-        shared = (key for event in found.events for key in _keys(event, "made"))
-        return sorted({*found.effects, *shared})
+        shared = (key for event in known.events for key in _keys(event, "made"))
+        return sorted({*known.effects, *shared})
 
     # --- walking ---
 
@@ -177,13 +177,13 @@ class _Teller:
 
     def add(self, number: int) -> bool:
         """Tell of a message; False if it is known nowhere, or there is no more room for it."""
-        found = self.told.get(number) or self.find(number)
-        if found is None:
+        known = self.told.get(number) or self.find(number)
+        if known is None:
             return False
         if number not in self.told and len(self.told) >= STORY_MESSAGES_MAX:
             self.complete = False
             return False
-        self.told[number] = found
+        self.told[number] = known
         return True
 
     # --- telling ---
@@ -202,24 +202,24 @@ class _Teller:
         return tuple(order)
 
     def _told(self, number: int, depth: int) -> Told:
-        found = self.told[number]
-        stored, send = found.stored, found.send
+        known = self.told[number]
+        stored, send = known.stored, known.send
         place = None if stored is None else place_of(stored.queue)
         if stored is not None and stored.queue == LEAVING:
             place = locate(self._network, key_text(number))
-        sphere = (found.events[0].detail or {}).get("sphere") if send is None else send.sphere
+        sphere = (known.events[0].detail or {}).get("sphere") if send is None else send.sphere
         if sphere is None and stored is not None and stored.sound:  # made for a message of a sphere
             sphere = sphere_of(stored)
         return Told(
             key_text(number),
-            found.origin.type,
+            known.origin.type,
             place,
             depth,
             tuple(key_text(cause) for cause in self.causes(number)),
             tuple(key_text(effect) for effect in self.effects(number)),
             sphere,
             None if send is None else _STANDS.get(send.outcome or "", send.outcome),
-            found.events,
+            known.events,
         )
 
 
@@ -237,5 +237,5 @@ def _joined(some: list[_Found]) -> _Found:
 
 def _keys(event: Event, word: str) -> list[int]:
     """The messages that an event names."""
-    said = () if event.detail is None else event.detail.get(word, ())
-    return [key_number(key) for key in said] if isinstance(said, list) else []
+    keys = () if event.detail is None else event.detail.get(word, ())
+    return [key_number(key) for key in keys] if isinstance(keys, list) else []

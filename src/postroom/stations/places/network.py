@@ -173,35 +173,35 @@ class Network:
 
     def secure(self) -> list[str]:
         """Move passwords that an earlier version has stored to PostgreSQL's password file; answers with the nodes."""
-        found = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
-        found = {name: url for name, url in found.items() if url.secrets}
-        for name, url in found.items():
+        urls = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
+        urls = {name: url for name, url in urls.items() if url.secrets}
+        for name, url in urls.items():
             others = sorted(url.secrets.keys() - {"password"})
             if others:
                 why = (
                     f"its URL has a {others[0]}, for which a password file has no place; say postroom node move {name}"
                 )
                 raise NodeUnfit(url=shown(url.url), why=why)
-        for name, url in found.items():
+        for name, url in urls.items():
             passfile.add(url)
             self._place(name, url.url)
-        if found:
+        if urls:
             self.control.scrub()
-        return list(found)
+        return list(urls)
 
     def shown(self) -> list[NodeShown]:
         """Every node, and whether it answers."""
         stations = list(self.control.read(lambda tx: tx.nodes.stations()).values())
-        found = []
+        nodes = []
         known = self.control.read(lambda tx: tx.nodes.all())
         for name, url in {CONTROL: self.url, **{name: node.url for name, node in known.items()}}.items():
             count = stations.count(name)
             try:
                 self.look(name, lambda tx: tx.now)
-                found.append(NodeShown(name, shown(url), count, True))
+                nodes.append(NodeShown(name, shown(url), count, True))
             except NodeDown as down:
-                found.append(NodeShown(name, shown(url), count, False, str(down.facts["why"])))
-        return found
+                nodes.append(NodeShown(name, shown(url), count, False, str(down.facts["why"])))
+        return nodes
 
     @staticmethod
     def _known(tx: Transaction, name: str) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from postroom.model.message import properties_text
 
@@ -21,24 +21,17 @@ class Marks(NamedTuple):
 
 @lru_cache(maxsize=10_000)
 def marks(properties: str) -> Marks:
-    said: dict[str, Any] = json.loads(properties)
-    handled = tuple(str(said.get("handled", "")).split())
-    depth, due = int(said.get("depth", 0)), int(said.get("due", 0))
-    return Marks(int(said.get("form", 0)), said.get("from"), depth, handled, due, said.get("sphere"), "mail" in said)
+    get = json.loads(properties).get
+    handled = tuple(str(get("handled", "")).split())
+    depth, due = int(get("depth", 0)), int(get("due", 0))
+    return Marks(int(get("form", 0)), get("from"), depth, handled, due, get("sphere"), get("mail") is not None)
 
 
 @lru_cache(maxsize=10_000)
 def properties(marks: Marks) -> str:
-    said: dict[str, Any] = {"form": marks.form}
-    more: dict[str, Any] = {
-        "from": marks.sender,
-        "depth": marks.depth,
-        "handled": " ".join(marks.handled),
-        "due": marks.due,
-    }
-    more |= {"sphere": marks.sphere, "mail": marks.fetched}
-    said |= {name: value for name, value in more.items() if value}
-    return properties_text(said)
+    _, sender, depth, handled, due, sphere, fetched = marks
+    more = {"from": sender, "depth": depth, "handled": " ".join(handled), "due": due, "sphere": sphere, "mail": fetched}
+    return properties_text({"form": marks.form, **{name: value for name, value in more.items() if value}})
 
 
 def sent(before: str, sender: str, depth: int = 0) -> str:

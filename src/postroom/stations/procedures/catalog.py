@@ -59,8 +59,8 @@ class Procedures:
 
 def kept(tx: Transaction) -> list[KeptProcedure]:
     """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
-    found = [(_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(KIND)]
-    return [procedure for _, procedure in sorted(found, key=lambda pair: pair[0])]
+    procedures = [(_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(KIND)]
+    return [procedure for _, procedure in sorted(procedures, key=lambda pair: pair[0])]
 
 
 def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
@@ -102,11 +102,11 @@ def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[
 
 def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) -> str:
     """What the candidates of a station depend on: its procedures since when, and the types of what they collect."""
-    said = [f"{since} {plan.procedure}" for since, plan in plans]
+    parts = [f"{since} {plan.procedure}" for since, plan in plans]
     if any(ME in origin.stations for _, plan in plans for origin in plan.procedure.origins):
-        said.append("me is the database")  # it was who created a message: candidates of then are others
-    said += sorted({str(forms[sketch.type].form) for _, plan in plans for sketch in plan.sketches})
-    return blake2b("\0".join(said).encode(), digest_size=16).hexdigest()
+        parts.append("me is the database")  # it was who created a message: candidates of then are others
+    parts += sorted({str(forms[sketch.type].form) for _, plan in plans for sketch in plan.sketches})
+    return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 # --- changing ---

@@ -121,10 +121,10 @@ def sketch_bound(subject: Subject) -> Found:
 def reference_bound(subject: Subject) -> Found:
     """Every reference names a message that is collected, and a field of its type."""
     procedure = subject.procedure
-    found = [(line.position, line.other) for sketch in procedure.preconditions for line in sketch.lines if line.other]
-    found += [(position, reference) for position, value in procedure.expressions() for reference in references(value)]
+    named = [(line.position, line.other) for sketch in procedure.preconditions for line in sketch.lines if line.other]
+    named += [(position, reference) for position, value in procedure.expressions() for reference in references(value)]
     collected = [sketch.name for sketch in procedure.preconditions]
-    for position, reference in found:
+    for position, reference in named:
         sketch, name = reference.sketch, reference.field
         form = subject.form(sketch)
         if sketch not in collected:
@@ -266,9 +266,9 @@ def destination_value(subject: Subject) -> Found:
 
 def action_order(subject: Subject) -> Found:
     """There is an order in which every value is known when another is made of it."""
-    found = cycle(subject.procedure, subject.forms)
-    if found is not None:
-        yield found[0], f"no order of actions: {found[1]}"
+    circle = cycle(subject.procedure, subject.forms)
+    if circle is not None:
+        yield circle[0], f"no order of actions: {circle[1]}"
 
 
 CHECKS: tuple[Callable[[Subject], Found], ...] = (

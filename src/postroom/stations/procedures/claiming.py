@@ -118,13 +118,13 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
     it. Two stores have no common order: then mail comes after what is here.
     """
     new = tuple.__new__  # the constructor's half cost counts here
-    found: list[Arrival] = [new(Arrival, (stored, False)) for stored in own]
-    found += [new(Arrival, (stored, True)) for stored in mail]
+    messages: list[Arrival] = [new(Arrival, (stored, False)) for stored in own]
+    messages += [new(Arrival, (stored, True)) for stored in mail]
     if apart or not mail:
-        return found[:size]
+        return messages[:size]
     ends = [page[-1].position for page in (own, mail) if len(page) >= size]
-    found = [arrival for arrival in found if not ends or arrival.stored.position <= min(ends)]
-    return sorted(found, key=lambda arrival: arrival.stored.position)[:size]
+    messages = [arrival for arrival in messages if not ends or arrival.stored.position <= min(ends)]
+    return sorted(messages, key=lambda arrival: arrival.stored.position)[:size]
 
 
 def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apart: bool) -> Look:
@@ -133,31 +133,31 @@ def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apa
     def look_up(slot: str, value: str, after: int) -> Sequence[Candidate]:
         return tx.desks.look_up(kept.id, [(slot, value, after)])[0]
 
-    found = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
+    seen = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
     withdrawn = tx.desks.withdrawn(kept.id, [arrival.stored.key for arrival in some])
     asked: _Asked = {}
     chosen = [_chosen(desk, arrival, withdrawn, asked) for arrival in some]
-    _know(tx, found, chosen)
+    _know(tx, seen, chosen)
     for number, (arrival, fits) in enumerate(zip(some, chosen, strict=True)):
-        if not _look_at(found, number, arrival, fits, apart=apart):
+        if not _look_at(seen, number, arrival, fits, apart=apart):
             break
-        found.until = number + 1
-        if found.sets and found.sets[-1].outcome is not None:
+        seen.until = number + 1
+        if seen.sets and seen.sets[-1].outcome is not None:
             break  # a search that was too long ends the step: what comes behind it is looked at again
-        if found.memory.tries > SEARCH_TRIES_MAX:
+        if seen.memory.tries > SEARCH_TRIES_MAX:
             break  # enough for one step
-    _fill(tx, found)
-    return found
+    _fill(tx, seen)
+    return seen
 
 
 def look_dry(desk: Desk, some: list[Arrival]) -> Look:
     """The same without a store: messages find only each other."""
-    found = Look(desk, Reached(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
+    seen = Look(desk, Reached(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
     for number, arrival in enumerate(some):
-        _look_at(found, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
-    found.until = len(some)
-    _give(found, {arrival.stored.key: arrival.stored for arrival in some})
-    return found
+        _look_at(seen, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
+    seen.until = len(some)
+    _give(seen, {arrival.stored.key: arrival.stored for arrival in some})
+    return seen
 
 
 #: Who asks for messages by type, properties and whether they are mail, and where these come from. Most are alike.
@@ -175,10 +175,10 @@ def _chosen(
     wanted, origins = known
     if not wanted or not stored.sound:
         return ()  # nobody asks for it, or what it said is not known
-    found = selected(wanted, stored.body, origins)
+    fits = selected(wanted, stored.body, origins)
     if not withdrawn:
-        return found
-    return [fit for fit in found if withdrawn.get((desk.plans[fit.plan].name, stored.key)) != stored.position]
+        return fits
+    return [fit for fit in fits if withdrawn.get((desk.plans[fit.plan].name, stored.key)) != stored.position]
 
 
 def who_asks(
@@ -197,10 +197,10 @@ def who_asks(
     return desk.wants(type or "", about.handled), frozenset([shipper] if is_mail else [shipper, ME])
 
 
-def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) -> None:
+def _know(tx: Transaction, seen: Look, chosen: Sequence[Sequence[Selected]]) -> None:
     """Look up what the messages lead to by themselves, all in one go."""
-    plans = found.desk.plans
-    if not found.kept.turn:
+    plans = seen.desk.plans
+    if not seen.kept.turn:
         return  # nobody is there
     wanted: dict[str, dict[str, None]] = {}
     for fits in chosen:
@@ -208,17 +208,17 @@ def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) ->
             for slot, value in probes(plans[fit.plan], fit):
                 wanted.setdefault(slot, {})[value] = None
     for slot, values in wanted.items():
-        known = tx.desks.look_up_all(found.kept.id, slot, list(values), _FIRST_MAX + len(values))
+        known = tx.desks.look_up_all(seen.kept.id, slot, list(values), _FIRST_MAX + len(values))
         if known is not None:
-            found.memory.know(slot, values, known)
+            seen.memory.know(slot, values, known)
 
 
-def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected], *, apart: bool) -> bool:
+def _look_at(seen: Look, number: int, arrival: Arrival, fits: Sequence[Selected], *, apart: bool) -> bool:
     """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
     if not fits:
         return True
-    desk, memory, (stored, mail) = found.desk, found.memory, arrival
-    turn, remote = found.turn(number), int(mail and apart)
+    desk, memory, (stored, mail) = seen.desk, seen.memory, arrival
+    turn, remote = seen.turn(number), int(mail and apart)
     firsts: list[Candidate] = []
     for fit in fits:
         about = ("", "", turn, stored.key, stored.position, remote, stored.created, fit.values, True)
@@ -231,30 +231,30 @@ def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected
         except TooManyTries:
             why = f"the search for partners compared more than {SEARCH_TRIES_MAX} messages; join them by ="
             failed = Outcome(code=TRIES, why=why)
-            found.sets.append(WorkingSet(plan, number, {fit.sketch: first}, outcome=failed))
+            seen.sets.append(WorkingSet(plan, number, {fit.sketch: first}, outcome=failed))
             return True
         if members is None:
             continue
         if apart and any(member.remote for member in members.values()):
-            found.fetcher = plan.name
-            found.fetch = {member.message: member.position for member in members.values() if member.remote}
+            seen.fetcher = plan.name
+            seen.fetch = {member.message: member.position for member in members.values() if member.remote}
             return False
-        found.sets.append(WorkingSet(plan, number, members))
+        seen.sets.append(WorkingSet(plan, number, members))
         memory.gone.update([member.message for member in members.values()])
         break
     return True
 
 
-def _fill(tx: Transaction, found: Look) -> None:
+def _fill(tx: Transaction, seen: Look) -> None:
     """Get the messages of complete sets themselves; if one has moved meanwhile, nothing is right any more."""
-    here = {arrival.stored.key: arrival.stored for arrival in found.arrivals}
-    wanted = {member.message for working in found.sets for member in working.members.values()} - here.keys()
+    here = {arrival.stored.key: arrival.stored for arrival in seen.arrivals}
+    wanted = {member.message for working in seen.sets for member in working.members.values()} - here.keys()
     more = tx.messages.find_many(sorted(wanted))
-    _give(found, {**here, **more}, {key for key, stored in more.items() if not stored.sound})
+    _give(seen, {**here, **more}, {key for key, stored in more.items() if not stored.sound})
 
 
-def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()) -> None:
-    for working in found.sets:
+def _give(seen: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()) -> None:
+    for working in seen.sets:
         depths = []
         for sketch, member in working.members.items():
             stored = known.get(member.message)

@@ -149,16 +149,16 @@ class _Step:
         keys = [key_text(stored[sketch].key) for sketch in range(len(ways))]
         new = '","'.join(map(key_text, working.keys))
         for sketch, way in enumerate(ways):
-            said = by.said
+            detail = by.said
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
-                said = f'{said},"with":["{others}"]'
+                detail = f'{detail},"with":["{others}"]'
             body, fields = outcome.written.get(plan.sketches[sketch].name, _AS_IT_WAS)
             if fields:
-                said = f'{said},"fields":{_json(fields)}'
+                detail = f'{detail},"fields":{_json(fields)}'
             if new:  # each of the set tells what was made of it, not only the one that completed it
-                said = f'{said},"made":["{new}"]'
-            self._move(way, stored[sketch], body, said)
+                detail = f'{detail},"made":["{new}"]'
+            self._move(way, stored[sketch], body, detail)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
             sphere = next((self._bound[member.key] for member in stored.values() if member.key in self._bound), None)
@@ -263,10 +263,10 @@ class _Way:
 
     def marks(self, before: str) -> str:
         """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
-        found = self._marked.get(before)
-        if found is None:
-            found = self._marked[before] = self._marks_of(before)
-        return found
+        marked = self._marked.get(before)
+        if marked is None:
+            marked = self._marked[before] = self._marks_of(before)
+        return marked
 
     def _marks_of(self, before: str) -> str:
         by, delay = self.by, self.goal.delay_seconds
@@ -281,9 +281,9 @@ class _Way:
 
 
 @lru_cache(maxsize=10_000)
-def _json(said: str | tuple[str, ...]) -> str:
+def _json(names: str | tuple[str, ...]) -> str:
     """Names, as the journal writes them; the same ones come again and again."""
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(names, ensure_ascii=False, separators=(",", ":"))
 
 
 # --- candidates ---

@@ -207,8 +207,8 @@ class Procedure:
         return next((sketch for sketch in self.creations if sketch.name == name), None)
 
     def type_of(self, sketch: str) -> str | None:
-        found = self.precondition(sketch) or self.creation(sketch)
-        return None if found is None else found.type
+        definition = self.precondition(sketch) or self.creation(sketch)
+        return None if definition is None else definition.type
 
     def writings(self) -> list[tuple[str, Written]]:
         """Every value that is written, with the sketch of the message that it is written on."""
@@ -218,8 +218,8 @@ class Procedure:
 
     def expressions(self) -> list[tuple[Position, Expression]]:
         """Every value that is worked out when the working set is complete."""
-        found = [(line.position, line.value) for _, line in self.writings()]
-        return found + [(goal.position, goal.where) for goal in self.destinations if goal.where is not None]
+        values = [(line.position, line.value) for _, line in self.writings()]
+        return values + [(goal.position, goal.where) for goal in self.destinations if goal.where is not None]
 
 
 Sketch = Precondition | Origin | Action | Creation | Destination

@@ -118,17 +118,17 @@ def waiting_sets(network: Network, procedures: Procedures, procedure: str | None
         return procedures.now(tx)
 
     homes = network.stations()
-    found: list[Waiting] = []
+    sets: list[Waiting] = []
     missing: dict[str, str] = {}
     for station, desk in network.control.read(work).items():
         node = homes.get(station)
         if node is None or node in missing or not any(procedure in (None, plan.name) for plan in desk.plans):
             continue
         try:
-            found += network.look(node, partial(_some, network.control, desk, procedure, limit))
+            sets += network.look(node, partial(_some, network.control, desk, procedure, limit))
         except NodeDown as down:
             missing[node] = str(down.facts["why"])
-    return WaitingSets(sorted(found, key=lambda waiting: waiting.since)[:limit], missing)
+    return WaitingSets(sorted(sets, key=lambda waiting: waiting.since)[:limit], missing)
 
 
 def _some(control: Store, desk: Desk, procedure: str | None, limit: int, tx: Transaction) -> list[Waiting]:
@@ -214,12 +214,12 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
 
 def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, bound: Mapping[int, Candidate]) -> Waiting:
     names = {sketch: plan.sketches[sketch].name for sketch in sorted(bound)}
-    said = {names[sketch]: _said(tx, control, candidate) for sketch, candidate in bound.items()}
+    values = {names[sketch]: _said(tx, control, candidate) for sketch, candidate in bound.items()}
     since = min(_since(tx, candidate) for candidate in bound.values())
     wants = {}
     for picked in plan.sketches:
-        if picked.name not in said:
-            known = [*_known(plan.procedure, picked.name, said), *_own(plan.procedure, picked.name)]
+        if picked.name not in values:
+            known = [*_known(plan.procedure, picked.name, values), *_own(plan.procedure, picked.name)]
             origin = "".join(
                 f" {origin.restriction}" for origin in plan.procedure.origins if origin.sketch == picked.name
             )
@@ -230,8 +230,8 @@ def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, boun
 
 def _own(procedure: Procedure, sketch: str) -> list[str]:
     """What the sketch itself asks for, in its own words."""
-    found = procedure.precondition(sketch)
-    lines = () if found is None else found.lines
+    precondition = procedure.precondition(sketch)
+    lines = () if precondition is None else precondition.lines
     return [
         f"{line.field}: {line.conditions}" if line.other is None else f"{line.field} {line.sign} {line.other.field}"
         for line in lines
@@ -239,7 +239,7 @@ def _own(procedure: Procedure, sketch: str) -> list[str]:
     ]
 
 
-def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _known(procedure: Procedure, sketch: str, values: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What those that are there say of a message that is missing: with ``a = b`` and ``b = c`` also ``a = c``."""
     links = [
         ((precondition.name, line.field), line.sign, (line.other.sketch, line.other.field))
@@ -249,19 +249,19 @@ def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, An
     ]
     links += [(theirs, TURNED[sign], ours) for ours, sign, theirs in links]
     fields = dict.fromkeys(field for (name, field), _, _ in links if name == sketch)
-    found = []
+    facts = []
     for field in fields:
         same = {(sketch, field)}
         while more := {theirs for ours, sign, theirs in links if sign == "=" and ours in same} - same:
             same |= more
-        equal = [said[name].get(other) for name, other in sorted(same) if name in said]
-        found += [f"{field} = {equal[0]}"] if equal else []
-        found += [
-            f"{field} {sign} {said[name].get(other)}"
+        equal = [values[name].get(other) for name, other in sorted(same) if name in values]
+        facts += [f"{field} = {equal[0]}"] if equal else []
+        facts += [
+            f"{field} {sign} {values[name].get(other)}"
             for ours, sign, (name, other) in links
-            if ours == (sketch, field) and sign != "=" and name in said
+            if ours == (sketch, field) and sign != "=" and name in values
         ]
-    return found
+    return facts
 
 
 def _said(tx: Transaction, control: Store | None, candidate: Candidate) -> dict[str, Any]:

@@ -15,15 +15,15 @@ Place = tuple[str, str]  # a sketch and a field of its message
 def ordered(procedure: Procedure, forms: Mapping[str, Form]) -> list[tuple[str, Written]]:
     """What actions write, each behind all that it is made of; as it was written where nothing else is asked."""
     needs = _needs(procedure, forms)
-    found: list[tuple[str, Written]] = []
+    order: list[tuple[str, Written]] = []
     done: set[Place] = set()
     left = [(action.sketch, line) for action in procedure.actions for line in action.lines]
     while left:
         first = next(writing for writing in left if needs[writing[0], writing[1].field] <= done)
         left.remove(first)
-        found.append(first)
+        order.append(first)
         done.add((first[0], first[1].field))
-    return found
+    return order
 
 
 def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, str] | None:
@@ -50,12 +50,12 @@ def _needs(procedure: Procedure, forms: Mapping[str, Form]) -> dict[Place, set[P
     """By what is written: the other writings that must come before it."""
     written = [(action.sketch, line) for action in procedure.actions for line in action.lines]
     known = {(sketch, line.field) for sketch, line in written}
-    found: dict[Place, set[Place]] = {}
+    needed: dict[Place, set[Place]] = {}
     for sketch, line in written:
         updated = [reference for reference in references(line.value) if reference.updated]
         needs = {place for reference in updated for place in _behind(reference, procedure, forms)}
-        found[sketch, line.field] = needs & known
-    return found
+        needed[sketch, line.field] = needs & known
+    return needed
 
 
 def _behind(reference: Reference, procedure: Procedure, forms: Mapping[str, Form]) -> list[Place]:

@@ -38,10 +38,10 @@ class Patience:
         """The stations that wait."""
         return {station for station, begun in self._begun.items() if not begun.coming.done()}
 
-    def begin(self, found: Look, working: WorkingSet, work: Work) -> None:
+    def begin(self, seen: Look, working: WorkingSet, work: Work) -> None:
         """Work a set out, however long it takes. A thread that hangs with its job does not keep the process."""
         coming: Future[Mapping[int, Outcome]] = Future()
-        self._begun[found.desk.station] = _Begun(_mark(found, working), working.keys, coming)
+        self._begun[seen.desk.station] = _Begun(_mark(seen, working), working.keys, coming)
         self._todo.put((work, coming))
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, daemon=True, name="postroom-slow-procedures")
@@ -57,12 +57,12 @@ class Patience:
 
     def give(self, looks: Sequence[Look]) -> None:
         """Give sets their outcomes that were worked out meanwhile; if a station has another set now, they are void."""
-        for found in looks:
-            known = self._begun.pop(found.desk.station, None)
+        for seen in looks:
+            known = self._begun.pop(seen.desk.station, None)
             if known is None:
                 continue
-            for working in found.sets:
-                if _mark(found, working) == known.mark and working.outcome is None:
+            for working in seen.sets:
+                if _mark(seen, working) == known.mark and working.outcome is None:
                     working.keys = known.keys
                     (working.outcome,) = known.coming.result().values()
 
@@ -82,6 +82,6 @@ class Patience:
             del self._begun[station]
 
 
-def _mark(found: Look, working: WorkingSet) -> tuple[object, ...]:
+def _mark(seen: Look, working: WorkingSet) -> tuple[object, ...]:
     members = sorted((sketch, member.message, member.position) for sketch, member in working.members.items())
-    return found.desk.edition, working.plan.name, *members
+    return seen.desk.edition, working.plan.name, *members

@@ -32,16 +32,16 @@ _GOALS_KEPT = 1_000
 
 def joined(values: Sequence[str]) -> str:
     """Several values as one, by which candidates are kept; a long one by its beginning."""
-    said = values[0] if len(values) == 1 else APART.join(values)
-    return said if len(said) < INDEXED_CHARS_MAX else indexed(said)
+    value = values[0] if len(values) == 1 else APART.join(values)
+    return value if len(value) < INDEXED_CHARS_MAX else indexed(value)
 
 
 def value_at(places: Sequence[int], values: Sequence[str]) -> str:
     """Of the values of a message those that a slot is about, as one."""
     if len(places) != 1:
         return joined([values[place] for place in places])
-    said = values[places[0]]
-    return said if len(said) < INDEXED_CHARS_MAX else indexed(said)
+    value = values[places[0]]
+    return value if len(value) < INDEXED_CHARS_MAX else indexed(value)
 
 
 def compare(ours: str, sign: str, theirs: str) -> bool:
@@ -92,31 +92,31 @@ class Picked:
         """Whether every message of the type is selected."""
         return not (self.conditions or self.relations or self.refused) and self.stations is None
 
-    def selects(self, said: Mapping[str, Any], origins: frozenset[str]) -> bool:
+    def selects(self, fields: Mapping[str, Any], origins: frozenset[str]) -> bool:
         """Selection first, then the origin."""
         for name, kind, wanted in self.conditions:
-            if not any_holds(wanted, scalars(kind, said.get(name))):
+            if not any_holds(wanted, scalars(kind, fields.get(name))):
                 return False
         for name, kind, sign, other, other_kind in self.relations:
-            ours, theirs = _value(said, name, kind), _value(said, other, other_kind)
+            ours, theirs = _value(fields, name, kind), _value(fields, other, other_kind)
             if ours is None or theirs is None or not compare(ours, sign, theirs):
                 return False
         return self.refused.isdisjoint(origins) and (self.stations is None or not self.stations.isdisjoint(origins))
 
-    def values(self, said: Mapping[str, Any]) -> tuple[str, ...] | None:
+    def values(self, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
         """What joins compare; None if one of these fields is empty: then nothing agrees with it."""
-        found = []
+        values = []
         for name, kind in self.compared:
-            given = said.get(name)
+            given = fields.get(name)
             value = _keyed(kind, given) if type(given) in _ATOMS else None
             if value is None:
                 return None
-            found.append(value)
-        return tuple(found)
+            values.append(value)
+        return tuple(values)
 
 
-def _value(said: Mapping[str, Any], name: str, kind: Kind) -> str | None:
-    given = said.get(name)
+def _value(fields: Mapping[str, Any], name: str, kind: Kind) -> str | None:
+    given = fields.get(name)
     return _keyed(kind, given) if type(given) in _ATOMS else None
 
 
@@ -129,8 +129,8 @@ def _keyed(kind: Kind, given: Any) -> str | None:
         plain = plain_number(given)
         if plain is not None:
             return plain
-    found = scalars(kind, given)
-    return sortable(kind, found[0]) if found else None
+    atoms = scalars(kind, given)
+    return sortable(kind, atoms[0]) if atoms else None
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ class Plan:
     def goals(self, where: tuple[str | None, ...]) -> Goals:
         """Where messages go, by what destinations say; most sets of a procedure go the same ways."""
         known: dict[tuple[str | None, ...], Goals] = self.__dict__.setdefault("_goals", {})
-        found = known.get(where)
-        if found is None:
+        where_to = known.get(where)
+        if where_to is None:
             if len(known) > _GOALS_KEPT:
                 known.clear()
-            found = known[where] = goals(self.procedure, where)
-        return found
+            where_to = known[where] = goals(self.procedure, where)
+        return where_to
 
     def slot_name(self, sketch: int, slot: int) -> str:
         return self.slot_names[sketch][slot]
@@ -262,29 +262,29 @@ class _Joins:
         """The number of a field among those of its sketch that are compared."""
         known = self.fields[sketch]
         if name not in known:
-            found = self._forms[sketch].field(name)
-            assert found is not None
-            known[name] = (name, found.kind)
+            field = self._forms[sketch].field(name)
+            assert field is not None
+            known[name] = (name, field.kind)
         return list(known).index(name)
 
     def _equal(self) -> dict[tuple[int, int], int]:
         """By sketch and field: the class of values that are equal."""
-        found = {
+        roots_of = {
             (sketch, place): (sketch, place)
             for sketch in range(len(self._names))
             for place in range(len(self.fields[sketch]))
         }
 
         def root(field: tuple[int, int]) -> tuple[int, int]:
-            while found[field] != field:
-                field = found[field]
+            while roots_of[field] != field:
+                field = roots_of[field]
             return field
 
         for ours, place, sign, theirs, other in self._joins:
             if sign == "=":
-                found[root((theirs, other))] = root((ours, place))
-        roots = sorted({root(field) for field in found})
-        return {field: roots.index(root(field)) for field in found}
+                roots_of[root((theirs, other))] = root((ours, place))
+        roots = sorted({root(field) for field in roots_of})
+        return {field: roots.index(root(field)) for field in roots_of}
 
     def search(self, start: int, slots: list[list[tuple[int, ...]]]) -> tuple[Find, ...]:
         """The way from one sketch to all others: next comes what is looked up by most values."""
@@ -313,27 +313,27 @@ class _Joins:
 
     def _keys(self, sketch: int, bound: Sequence[int]) -> dict[int, tuple[int, int]]:
         """The fields of a sketch that equal something bound, and what that is."""
-        found = {}
+        keys = {}
         for place in range(len(self.fields[sketch])):
             own = self._classes[sketch, place]
             same = [field for field in self._classes if field[0] in bound and self._classes[field] == own]
             if same:
-                found[place] = min(same)
-        return found
+                keys[place] = min(same)
+        return keys
 
     def _is_compared(self, sketch: int, bound: Sequence[int]) -> bool:
         return any(check.sketch in bound for check in self._checks(sketch))
 
     def _checks(self, sketch: int) -> list[Check]:
-        found = [
+        checks = [
             Check(ours, sign, theirs, other) for number, ours, sign, theirs, other in self._joins if number == sketch
         ]
-        found += [
+        checks += [
             Check(other, TURNED[sign], number, ours)
             for number, ours, sign, theirs, other in self._joins
             if theirs == sketch
         ]
-        return found
+        return checks
 
     def links(self) -> tuple[str, ...]:
         def said(sketch: int, place: int) -> str:
@@ -381,12 +381,12 @@ class Desk:
 
 def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origins: frozenset[str]) -> list[Selected]:
     """Those of the sketches that a message fits."""
-    said, _ = _decode(body)  # it is ours, so there is nothing before it or behind
-    found = []
+    fields, _ = _decode(body)  # it is ours, so there is nothing before it or behind
+    fits = []
     for number, place, picked in wanted:
-        if picked.takes_all or picked.selects(said, origins):
-            values = picked.values(said)
+        if picked.takes_all or picked.selects(fields, origins):
+            values = picked.values(fields)
             if values is not None:
                 # the constructor's half cost counts here
-                found.append(tuple.__new__(Selected, (number, place, values)))
-    return found
+                fits.append(tuple.__new__(Selected, (number, place, values)))
+    return fits

@@ -37,10 +37,10 @@ class Memory:
     _passed: dict[tuple[str, str, bool], int] = field(default_factory=dict)  # how many from the first one on are gone
     tries: int = 0  # candidates that were compared
 
-    def know(self, slot: str, values: Iterable[str], found: Mapping[str, Sequence[Candidate]]) -> None:
+    def know(self, slot: str, values: Iterable[str], candidates: Mapping[str, Sequence[Candidate]]) -> None:
         """All candidates of a slot with any of these values, which someone has looked up for us."""
         for value in values:
-            self._keep((slot, value), found.get(value, ()), is_all=True)
+            self._keep((slot, value), candidates.get(value, ()), is_all=True)
 
     def add(self, chosen: Selected, candidate: Candidate) -> None:
         """A message has come that fits a sketch: it is found by each of the slots that lead there."""
@@ -93,13 +93,13 @@ class Memory:
             page = look_up(*key, known.until)
             self._keep(key, page, is_all=len(page) < CANDIDATE_ROWS)
 
-    def _keep(self, key: tuple[str, str], found: Sequence[Candidate], *, is_all: bool) -> None:
+    def _keep(self, key: tuple[str, str], candidates: Sequence[Candidate], *, is_all: bool) -> None:
         before = self._stored.get(key, _NOTHING)
-        here = [candidate for candidate in found if candidate.is_there]
-        if len(here) < len(found):
-            self.stale += [candidate for candidate in found if not candidate.is_there]
+        here = [candidate for candidate in candidates if candidate.is_there]
+        if len(here) < len(candidates):
+            self.stale += [candidate for candidate in candidates if not candidate.is_there]
         # Each turn is one message, which stands in a slot once: so a page ends between two turns.
-        until = found[-1].turn if found else before.until
+        until = candidates[-1].turn if candidates else before.until
         self._stored[key] = _Known([*before.here, *here], until, is_all)
 
 

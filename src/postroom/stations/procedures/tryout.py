@@ -48,10 +48,10 @@ def tried(network: Network, office: Office, since: datetime | None, evaluate: Ev
         own = network.look(homes[desk.station], partial(_held, database(desk.station), after))
         mail = network.control.read(partial(_held, mailbox(desk.station), after))
         some = arrivals(own, mail, len(own) + len(mail) + 1, apart=homes[desk.station] != CONTROL)
-        found = look_dry(desk, some)
-        _work_out(network, forms, found, homes, evaluate)
-        for working in found.sets:
-            yield _handled(desk.station, working, found.arrivals[working.arrival].stored.key)
+        seen = look_dry(desk, some)
+        _work_out(network, forms, seen, homes, evaluate)
+        for working in seen.sets:
+            yield _handled(desk.station, working, seen.arrivals[working.arrival].stored.key)
 
 
 def _held(queue: str, after: int, tx: Transaction) -> list[Stored]:
@@ -59,9 +59,9 @@ def _held(queue: str, after: int, tx: Transaction) -> list[Stored]:
 
 
 def _work_out(
-    network: Network, forms: Mapping[str, Edition], found: Look, homes: Mapping[str, str], evaluate: Evaluate
+    network: Network, forms: Mapping[str, Edition], seen: Look, homes: Mapping[str, str], evaluate: Evaluate
 ) -> None:
-    sets = [working for working in found.sets if working.outcome is None]
+    sets = [working for working in seen.sets if working.outcome is None]
     if not sets:
         return
     for working in sets:
@@ -90,5 +90,5 @@ def _handled(station: str, working: WorkingSet, key: int) -> Handled:
 
 def _action(name: str, goal: Goal, station: str, message: str, body: str) -> dict[str, Any]:
     place = goal.where or station
-    said = {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
-    return said if goal.delay_seconds is None else {**said, "after_seconds": goal.delay_seconds}
+    action = {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
+    return action if goal.delay_seconds is None else {**action, "after_seconds": goal.delay_seconds}

@@ -38,8 +38,8 @@ class Image:
         return self.form.shown(self.fields)
 
     def as_dict(self) -> dict[str, Any]:
-        said = {name: plain(value) for name, value in self.fields.items()}
-        return {"key": self.key, "type": self.type, "place": self.place, "fields": said}
+        fields = {name: plain(value) for name, value in self.fields.items()}
+        return {"key": self.key, "type": self.type, "place": self.place, "fields": fields}
 
 
 class Answer(Sequence[Image]):

@@ -65,10 +65,10 @@ class Plan:
         if not self.fields:
             return True
         try:
-            said = json.loads(body)
+            fields = json.loads(body)
         except ValueError:
             return True
-        return all(any_holds(field.conditions, scalars(field.kind, said.get(field.name))) for field in self.fields)
+        return all(any_holds(field.conditions, scalars(field.kind, fields.get(field.name))) for field in self.fields)
 
 
 def _said(conditions: Iterable[Condition]) -> list[list[str | None]]:
@@ -76,14 +76,14 @@ def _said(conditions: Iterable[Condition]) -> list[list[str | None]]:
     return [[sign, text(value), None if until is None else text(until)] for sign, value, until in parts]
 
 
-def _meant(kind: Kind, said: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
-    found = []
-    for sign, value, until in said:
+def _meant(kind: Kind, packed: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
+    conditions = []
+    for sign, value, until in packed:
         assert sign is not None
         # A text that is empty is no value of a field, but may be compared with.
         start, end = next(iter(scalars(kind, value)), ""), next(iter(scalars(kind, until)), None)
-        found.append(Condition(sign, start, end, kind))
-    return tuple(found)
+        conditions.append(Condition(sign, start, end, kind))
+    return tuple(conditions)
 
 
 class TooMany(Exception):
@@ -168,15 +168,15 @@ def _filed_exactly(asked: Asked) -> bool:
 
 def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
     """What the database can tell about fields; it may let pass what does not match, and never the other way."""
-    found = []
+    tests = []
     for field in fields:
         if any(condition.sign in (EMPTY, FILLED) for condition in field.conditions):
             continue  # what a body lacks, no test of its values finds
         if field.testable and field.kind in _TEXTS:
-            found.append([Test(field.name, *condition.bounds) for condition in field.conditions])
+            tests.append([Test(field.name, *condition.bounds) for condition in field.conditions])
         elif field.testable and field.kind in _NUMBERS:
-            found.append([Test(field.name, *_numbers(condition)) for condition in field.conditions])
-    return found
+            tests.append([Test(field.name, *_numbers(condition)) for condition in field.conditions])
+    return tests
 
 
 def _numbers(condition: Condition) -> tuple[float, float]:
@@ -218,10 +218,10 @@ def read_stations(
     queues = [queue for queue in tx.queues.of_kind(STATION) if stations is None or station_of(queue.name) in stations]
     hidden = tx.tracking.hidden_from(number, STATIONS)
     held = [queue for queue in queues if queue.unprocessed]
-    found = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
+    messages = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
     names = {queue.name for queue in queues}
     ghosts = tx.tracking.ghosts(number, STATIONS, opened)
-    return found + _matching(plan, [ghost for ghost in ghosts if ghost.queue in names])
+    return messages + _matching(plan, [ghost for ghost in ghosts if ghost.queue in names])
 
 
 def read_mailboxes(
@@ -235,8 +235,8 @@ def read_mailboxes(
         return _matching(plan, late)
     hidden = tx.tracking.hidden_from(number, MAILBOXES)
     held = [queue for queue in tx.queues.of_kind(MAILBOX) if queue.unprocessed]
-    found = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
-    return found + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
+    messages = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
+    return messages + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
 
 
 def _matching(plan: Plan, some: Iterable[Stored]) -> list[Stored]:
