@@ -56,7 +56,7 @@ def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
             (tmp_path / name).write_text(text)
         opened.load(*(tmp_path / name for name in files))
         evaluate_rules_and_arcs_here(opened)
-        opened._runner._stages += (opened._interpreter, opened._handing)
+        opened._runner._stages += (opened._interpreter, opened._counter_stage)
         yield opened
         check(opened)
         assert opened.verify().differences == ()

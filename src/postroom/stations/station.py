@@ -22,7 +22,7 @@ from postroom.stations.mail.mail import Shipped, own
 from postroom.stations.places import desk
 from postroom.stations.places.names import database, is_dossier, mailbox
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import Marks, touched
+from postroom.stations.places.postmarks import Postmarks, touched
 from postroom.stations.places.postmarks import properties as properties_of
 from postroom.stations.queries.conditions import sketch
 from postroom.stations.queries.images import Answer, Image
@@ -120,7 +120,7 @@ class Station:
     def _put_made(
         self, tx: Transaction, edition: Edition, keys: Sequence[int], bodies: Sequence[str], cause: int | None = None
     ) -> list[str]:
-        properties = properties_of(Marks(edition.version))
+        properties = properties_of(Postmarks(edition.version))
         for body in bodies:
             check_text(body)
         made = [(key, edition.form.name, properties, body) for key, body in zip(keys, bodies, strict=True)]
@@ -176,14 +176,8 @@ class Station:
         start = 0 if after is None else key_number(after) + 1
 
         def work(tx: Transaction) -> list[Stored]:
-            queue = tx.queues.named_to_read(database(self.name))
-            if queue is None:
-                return []
-            span = [Span(index.id, key_value(start), "9" * 18) for index in tx.filings.all()
-                    if not index.field and type in (None, index.type)]  # fmt: skip
-            pages = [page for one in span for page in tx.filings.search(queue[:2], one, END, limit=limit)]
-            messages = sorted((stored for page in pages for stored in page), key=lambda stored: stored.key)
-            return messages[:limit]
+            messages = _held(tx, database(self.name), type, start, limit)
+            return sorted(messages, key=lambda stored: stored.key)[:limit]
 
         return self._answer(self._store().read(work))
 
@@ -212,15 +206,7 @@ class Station:
         """The mail in the mailbox."""
 
         def work(tx: Transaction) -> list[WaitingMail]:
-            box = tx.queues.named_to_read(mailbox(self.name))
-            if box is None:
-                return []
-            messages: list[Stored] = []
-            for index in tx.filings.all():
-                if not index.field:
-                    for page in tx.filings.search(box[:2], Span(index.id, "", "9" * 18), END):
-                        messages += page
-            messages.sort(key=lambda stored: stored.position)
+            messages = sorted(_held(tx, mailbox(self.name)), key=lambda stored: stored.position)
             return [WaitingMail(key_text(stored.key), stored.type or "") for stored in messages]
 
         return self._network.control.read(work)
@@ -428,7 +414,7 @@ class Station:
         return self._network.forms
 
     def _store(self) -> Store:
-        return self._network.filing_store(self.node)
+        return self._network.indexed_store(self.node)
 
     def _queue(self, tx: Transaction) -> Queue:
         return desk.queue_of(tx, database(self.name), STATION)
@@ -454,3 +440,16 @@ class Station:
 
     def _image(self, stored: Stored) -> Image:
         return Image(key_text(stored.key), place_of(stored.queue), self._made_with(stored).form, stored.body)
+
+
+def _held(
+    tx: Transaction, name: str, type: str | None = None, start: int = 0, limit: int | None = None
+) -> list[Stored]:
+    """The messages of a queue, type by type in the order of keys, so many of each type."""
+    queue = tx.queues.named_to_read(name)
+    if queue is None:
+        return []
+    indexes = [index for index in tx.filings.all() if not index.field and type in (None, index.type)]
+    spans = [Span(index.id, key_value(start), "9" * 18) for index in indexes]
+    pages = [page for span in spans for page in tx.filings.search(queue[:2], span, END, limit=limit)]
+    return [stored for page in pages for stored in page]

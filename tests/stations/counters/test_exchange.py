@@ -366,7 +366,7 @@ def test_one_claim_as_lines_xml_tuple_and_form(here: Postroom, tmp_path: Path) -
         (tmp_path / name).write_text(text)
     here.load(*(tmp_path / name for name in files))
     evaluate_rules_and_arcs_here(here)
-    here._runner._stages += (here._interpreter, here._handing)
+    here._runner._stages += (here._interpreter, here._counter_stage)
     here.send("CLAIMS", "Claimant: Ann\nAmount: 12.50\n", type="CLAIM")
     here.send("CLAIMS", "Claimant: Bob\nAmount: 5\n", type="CLAIM")
     here.run_until_idle()

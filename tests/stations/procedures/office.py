@@ -12,7 +12,7 @@ from postroom.model.message import Stored, message_hash
 from postroom.room import Postroom
 from postroom.stations.forms.form import Form
 from postroom.stations.forms.reader import read
-from postroom.stations.places.postmarks import Marks, marks
+from postroom.stations.places.postmarks import Postmarks, postmarks
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.evaluation import evaluate_here
 
@@ -66,8 +66,8 @@ def stored(room: Postroom, key: str) -> Stored:
     return found
 
 
-def about(room: Postroom, key: str) -> Marks:
-    return marks(stored(room, key).properties)
+def about(room: Postroom, key: str) -> Postmarks:
+    return postmarks(stored(room, key).properties)
 
 
 def forms() -> dict[str, Form]:

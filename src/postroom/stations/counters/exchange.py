@@ -34,7 +34,7 @@ from postroom.stations.forms.form import Form, Rule
 from postroom.stations.mail import mail
 from postroom.stations.places import desk
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import Marks, properties
+from postroom.stations.places.postmarks import Postmarks, properties
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Batch, Change, Put, Stale, Take
 from postroom.store.kernel.handling import New
@@ -48,7 +48,7 @@ _PAUSE_SECONDS = 0.05  # between two looks whether functions have answered
 _FILL_SECONDS = 0.5  # that forms are filled in before some are handed over
 
 
-class Handing:
+class CounterStage:
     """A stage of the engine."""
 
     def __init__(self, network: Network, counters: Counters) -> None:
@@ -136,7 +136,7 @@ class Handing:
             tx.nodes.lock()  # and so does a station that goes
             if tx.definitions.version() != version:
                 raise Stale
-            return _Handover(tx, turn, kept, self._network.forms, spheres, ready).done()
+            return _CounterStep(tx, turn, kept, self._network.forms, spheres, ready).done()
 
         while True:
             try:
@@ -267,7 +267,7 @@ def failure_of(counter: Counter, refusal: BodyError) -> Failure:
     return Failure("message", refusal.code, str(refusal), counter.name)
 
 
-class _Handover:
+class _CounterStep:
     """One step of one counter, inside of its transaction."""
 
     def __init__(
@@ -360,7 +360,7 @@ class _Handover:
         if isinstance(made, Failure):
             return made
         key, body = made
-        marks = properties(Marks(edition.version, sphere=sphere_of(stored)))
+        marks = properties(Postmarks(edition.version, sphere=sphere_of(stored)))
         about = {"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)}
         detail = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
         return New(key, box, edition.form.name, marks, body, stored.key, self._actor, detail)

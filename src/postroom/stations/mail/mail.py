@@ -17,7 +17,6 @@ from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Stored
 from postroom.stations.places import desk
 from postroom.stations.places.desk import GET, SHIP
-from postroom.stations.places.desk import queue_of as queue_of
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import fetched, sent
 from postroom.store.kernel.base import Store
@@ -43,7 +42,7 @@ class Shipped(NamedTuple):
 def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str) -> list[Shipped]:
     """Ship messages of a station to another, all or none of them."""
     network.home(to)
-    store = network.filing_store(node)
+    store = network.indexed_store(node)
     recover(network, node)
 
     def leave(tx: Transaction) -> list[Parcel]:
@@ -77,7 +76,7 @@ def ship_one(
 
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
     """Bring a station's mail in, oldest first; answers with the keys."""
-    network.filing_store(node)  # before anything leaves the mailbox
+    network.indexed_store(node)  # before anything leaves the mailbox
     recover(network, node)
     got = recover(network, CONTROL, station)
     while limit is None or len(got) < limit:
@@ -142,7 +141,7 @@ def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[
         return {}
     verb, to = parcels[0].verb, parcels[0].target
     node = CONTROL if verb == SHIP else network.home(to)
-    target = network.filing_store(node)
+    target = network.indexed_store(node)
     whose = parcels[0].source if verb == SHIP else to
     actors = source.read(lambda tx: {p.stored.key: tx.journal.actor_of(p.stored.position) for p in parcels})
 

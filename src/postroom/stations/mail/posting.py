@@ -14,7 +14,7 @@ from postroom.model.message import Draft
 from postroom.stations.forms.catalog import Forms
 from postroom.stations.forms.filling import created
 from postroom.stations.places import desk
-from postroom.stations.places.postmarks import Marks, properties
+from postroom.stations.places.postmarks import Postmarks, properties
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
 
@@ -40,7 +40,7 @@ def post(tx: Transaction, forms: Forms, target: Queue, draft: Draft, cause: int 
     check_text(body)
     given = json.loads(draft.properties)
     edition = forms.named(tx, draft.type or "")
-    written = properties(Marks(edition.version, given.get(SENDER), sphere=given.get("sphere")))
+    written = properties(Postmarks(edition.version, given.get(SENDER), sphere=given.get("sphere")))
     desk.put(tx, target, [(key, edition.form.name, written, body)], cause)
     return key
 

@@ -22,7 +22,7 @@ def recall(network: Network, sphere: str, node: str) -> list[MadeAfar] | str:
     """Withdraw what can be; answers with all that was made there, or why the node cannot be asked."""
 
     def work() -> list[MadeAfar]:
-        return network.filing_store(node).transact("compensate", lambda tx: _withdrawn(tx, sphere))
+        return network.indexed_store(node).transact("compensate", lambda tx: _withdrawn(tx, sphere))
 
     try:
         recover(network, node)  # what has left there for a mailbox is undone in the mailbox

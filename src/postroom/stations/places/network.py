@@ -256,7 +256,7 @@ class Network:
             self._open.pop(node, None)
             raise
 
-    def filing_store(self, node: str) -> Store:
+    def indexed_store(self, node: str) -> Store:
         """A node's store, which files its messages as the forms of now say."""
         store = self.store(node)
         version = self.control.read(lambda tx: tx.definitions.version())
@@ -270,7 +270,7 @@ class Network:
         """Have every node that answers file its messages as the forms of now say; others do so when they are back."""
         for node in self.nodes():
             with suppress(NodeDown):
-                self.filing_store(node)
+                self.indexed_store(node)
 
     def look(self, node: str, work: Callable[[Transaction], T], seconds: float = NODE_SECONDS) -> T:
         """Read at a node that may not answer."""

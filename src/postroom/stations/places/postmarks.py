@@ -9,7 +9,7 @@ from typing import NamedTuple
 from postroom.model.message import properties_text
 
 
-class Marks(NamedTuple):
+class Postmarks(NamedTuple):
     form: int  # the version of the form that it was made with
     sender: str | None = None  # the station that shipped it last
     depth: int = 0  # how many procedures have handled it since a person did
@@ -20,32 +20,32 @@ class Marks(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def marks(properties: str) -> Marks:
+def postmarks(properties: str) -> Postmarks:
     get = json.loads(properties).get
     handled = tuple(str(get("handled", "")).split())
     depth, due = int(get("depth", 0)), int(get("due", 0))
-    return Marks(int(get("form", 0)), get("from"), depth, handled, due, get("sphere"), get("mail") is not None)
+    return Postmarks(int(get("form", 0)), get("from"), depth, handled, due, get("sphere"), get("mail") is not None)
 
 
 @lru_cache(maxsize=10_000)
-def properties(marks: Marks) -> str:
-    _, sender, depth, handled, due, sphere, fetched = marks
+def properties(given: Postmarks) -> str:
+    _, sender, depth, handled, due, sphere, fetched = given
     more = {"from": sender, "depth": depth, "handled": " ".join(handled), "due": due, "sphere": sphere, "mail": fetched}
-    return properties_text({"form": marks.form, **{name: value for name, value in more.items() if value}})
+    return properties_text({"form": given.form, **{name: value for name, value in more.items() if value}})
 
 
 def sent(before: str, sender: str, depth: int = 0) -> str:
     """The properties of a message that is shipped, by a person or as the ``depth``-th procedure in a row."""
-    known = marks(before)
-    return properties(Marks(known.form, sender, depth, sphere=known.sphere))
+    known = postmarks(before)
+    return properties(Postmarks(known.form, sender, depth, sphere=known.sphere))
 
 
 def fetched(before: str) -> str:
     """The properties of mail that a procedure has got."""
-    return properties(marks(before)._replace(fetched=True))
+    return properties(postmarks(before)._replace(fetched=True))
 
 
 def touched(before: str) -> str:
     """The properties of a message that a person has edited."""
-    known = marks(before)
-    return properties(Marks(known.form, known.sender, sphere=known.sphere))
+    known = postmarks(before)
+    return properties(Postmarks(known.form, known.sender, sphere=known.sphere))

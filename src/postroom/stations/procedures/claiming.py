@@ -13,7 +13,7 @@ from typing import NamedTuple
 from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
 from postroom.model.key import key_text
 from postroom.model.message import Stored
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures.actions import SLOW, Outcome
 from postroom.stations.procedures.definitions import ME
 from postroom.stations.procedures.errors import ERROR
@@ -186,7 +186,7 @@ def who_asks(
 ) -> tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]:
     """The sketches that ask for messages like this one, and where it comes from."""
     try:
-        about = marks(properties)
+        about = postmarks(properties)
     except ValueError:  # damaged
         return (), frozenset()
     if type == ERROR.name and about.depth > CHAIN_MAX:
@@ -262,7 +262,7 @@ def _give(seen: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()
                 raise Stale
             working.stored[sketch] = stored
             if stored.key not in damaged:
-                depths.append(marks(stored.properties).depth)
+                depths.append(postmarks(stored.properties).depth)
             else:
                 why = f"message {key_text(stored.key)} does not match its hash"
                 working.outcome = Outcome(code=DAMAGED, why=why)

@@ -20,7 +20,7 @@ from postroom.stations.mail.mail import ship_one
 from postroom.stations.places import desk
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL
-from postroom.stations.places.postmarks import Marks, fetched, marks, properties, sent
+from postroom.stations.places.postmarks import Postmarks, fetched, postmarks, properties, sent
 from postroom.stations.procedures import actions
 from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet, who_asks
 from postroom.stations.procedures.definitions import Operation
@@ -149,7 +149,7 @@ class _Step:
         keys = [key_text(stored[sketch].key) for sketch in range(len(ways))]
         new = '","'.join(map(key_text, working.keys))
         for sketch, way in enumerate(ways):
-            detail = by.said
+            detail = by.detail
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
                 detail = f'{detail},"with":["{others}"]'
@@ -183,25 +183,26 @@ class _Step:
         about = f',"dossier":{_json(goal.where)}' if goal.operation is Operation.DOSSIER else ""
         return _Way(by, goal, self._queues[by.queue], about, ships=False)
 
-    def _move(self, way: _Way, stored: Stored, body: str | None, said: str) -> None:
+    def _move(self, way: _Way, stored: Stored, body: str | None, about: str) -> None:
         source, target, before = self._queues[stored.queue], way.target, stored.body
         if way.ships:
             verb = "ship"
         elif source is not target:
             verb = "get"
-            said = f'{said},"from":{_json(stored.queue)},"to":{_json(way.by.station)}'
+            about = f'{about},"from":{_json(stored.queue)},"to":{_json(way.by.station)}'
         else:
             verb = "leave" if body is None or body == before else "modify"
-        detail = f"{{{said}{way.said}}}"
+        detail = f"{{{about}{way.detail}}}"
         written = before if body is None else body
         known = fetched(stored.properties) if verb == "get" else stored.properties
-        change = (stored, source, target, verb, written, way.marks(known), way.by.actor, detail)
+        change = (stored, source, target, verb, written, way.properties(known), way.by.actor, detail)
         self.changes.append(tuple.__new__(Move, change))  # the constructor's half cost counts here
         self._ways.append(way)
 
     def _new(self, way: _Way, key: int, made: actions.Made, cause: int, sphere: str | None) -> None:
-        new, detail = way.marks(properties(Marks(made.form, sphere=sphere))), f"{{{way.by.said}{way.said}}}"
-        self.changes.append(New(key, way.target, made.type, new, made.body, cause, way.by.actor, detail))
+        written = way.properties(properties(Postmarks(made.form, sphere=sphere)))
+        detail = f"{{{way.by.detail}{way.detail}}}"
+        self.changes.append(New(key, way.target, made.type, written, made.body, cause, way.by.actor, detail))
         self._ways.append(way)
 
     def _after(self, made: Sequence[Stored]) -> None:
@@ -234,7 +235,7 @@ class _Step:
 class _By:
     """Who acts: a procedure at a station."""
 
-    __slots__ = ("actor", "depth", "desk", "now", "procedure", "queue", "said", "station", "ways")
+    __slots__ = ("actor", "depth", "desk", "detail", "now", "procedure", "queue", "station", "ways")
 
     def __init__(self, look: Look, procedure: str, depth: int, now: int) -> None:
         self.now = now
@@ -244,40 +245,40 @@ class _By:
         self.procedure = procedure
         self.depth = depth
         self.actor = f"procedure {procedure}"
-        self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
+        self.detail = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
         self.ways: dict[tuple[str | None, ...], list[_Way]] = {}  # of sketches, by what destinations say
 
 
 class _Way:
     """Where messages go, and what the journal says of that; most sets of a procedure go the same ways."""
 
-    __slots__ = ("_marked", "by", "goal", "said", "ships", "target")
+    __slots__ = ("_known", "by", "detail", "goal", "ships", "target")
 
-    def __init__(self, by: _By, goal: Goal, target: Queue, said: str, *, ships: bool) -> None:
+    def __init__(self, by: _By, goal: Goal, target: Queue, detail: str, *, ships: bool) -> None:
         self.by = by
         self.goal = goal
         self.target = target
-        self.said = said
+        self.detail = detail
         self.ships = ships  # to a mailbox of this store
-        self._marked: dict[str, str] = {}
+        self._known: dict[str, str] = {}
 
-    def marks(self, before: str) -> str:
+    def properties(self, before: str) -> str:
         """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
-        marked = self._marked.get(before)
-        if marked is None:
-            marked = self._marked[before] = self._marks_of(before)
-        return marked
+        after = self._known.get(before)
+        if after is None:
+            after = self._known[before] = self._properties_of(before)
+        return after
 
-    def _marks_of(self, before: str) -> str:
+    def _properties_of(self, before: str) -> str:
         by, delay = self.by, self.goal.delay_seconds
         if self.goal.ships is not None:
             return sent(before, by.station, by.depth)
-        form, sender, _, handled, due, sphere, is_mail = marks(before)
+        form, sender, _, handled, due, sphere, is_mail = postmarks(before)
         if by.procedure not in handled:
             handled = (*handled, by.procedure)
         if delay is not None:
             due = by.now + in_microseconds(delay)
-        return properties(Marks(form, sender, by.depth, handled, due, sphere, is_mail))
+        return properties(Postmarks(form, sender, by.depth, handled, due, sphere, is_mail))
 
 
 @lru_cache(maxsize=10_000)
@@ -334,7 +335,7 @@ def _passed(tx: Transaction, desk: Desk, own: int, left: Sequence[Stored]) -> Se
     for now in left:
         about = (now.type, now.properties)
         if about not in wanted:
-            wanted[about] = bool(desk.wants(now.type or "", marks(now.properties).handled))
+            wanted[about] = bool(desk.wants(now.type or "", postmarks(now.properties).handled))
         if wanted[about]:
             break
         count += 1
@@ -402,7 +403,7 @@ def tell(
     key = tx.keys.take(1)[0]
     given = {"Procedure": procedure, "Code": code, "Description": why[:2_000], "Messages": keys}
     body = created(form, given, key, station, tx.now)
-    about = (key, ERROR.name, properties(Marks(form.version, None, depth)), body)
+    about = (key, ERROR.name, properties(Postmarks(form.version, None, depth)), body)
     desk.put(tx, queue, [about], key_number(keys[0]))
     tx.dossiers.add(queue, DOSSIER, key)
     return key

@@ -16,7 +16,7 @@ from postroom.stations.forms.reader import Office
 from postroom.stations.office import check, proposed_forms
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures.catalog import KeptProcedure, desks
 from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
 from postroom.stations.procedures.goals import LEAVE, Goal
@@ -67,7 +67,7 @@ def _work_out(
     for working in sets:
         working.keys = tuple(range(working.plan.new_messages))  # of messages that will not be made
     members = [stored for working in sets for stored in working.stored.values()]
-    versions = {(stored.type or "", marks(stored.properties).form) for stored in members}
+    versions = {(stored.type or "", postmarks(stored.properties).form) for stored in members}
     old = network.control.read(lambda tx: {key: network.forms.at(tx, *key).form for key in versions})
     work_out(sets, Used(old, forms), homes, network.control.session.clock(), evaluate)
 

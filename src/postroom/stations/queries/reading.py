@@ -18,7 +18,7 @@ from postroom.model.place import place_of
 from postroom.model.types import Kind, scalars, text
 from postroom.stations.places.indexing import indexed
 from postroom.stations.places.names import database, station_of
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.queries.conditions import EMPTY, FILLED, Condition, any_holds
 from postroom.store.kernel.queues import MAILBOX, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -255,4 +255,4 @@ def kept(stored: Stored) -> KeptImage:
 
 def form_version(properties: str) -> int:
     """The version of the form that a message was made with."""
-    return marks(properties).form
+    return postmarks(properties).form
