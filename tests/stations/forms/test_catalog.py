@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from postroom.errors import FunctionUnknown, TypeUnknown
 from postroom.room import Postroom
-from postroom.stations.forms.catalog import Forms, check
+from postroom.stations.forms.catalog import Edition, Forms, check
 from postroom.stations.forms.reader import parse
+from postroom.store.kernel.transaction import Transaction
 
 FIRST = "type NOTE\n| Text: ____ |\nfield Text string free\n"
 SECOND = "type NOTE\n| Text: ____ More: ____ |\nfield Text string free\nfield More int free\n"
@@ -27,10 +29,12 @@ def test_a_form_is_found_by_name_and_by_version(room: Postroom, tmp_path: Path) 
     load(room, tmp_path, SECOND)
     second = room.store.read(lambda tx: forms.named(tx, "NOTE"))
     assert (str(first.form), str(second.form), first.version < second.version) == (FIRST, SECOND, True)
-    for known in (forms, Forms()):  # with what it remembers, and without
-        assert room.store.read(lambda tx, known=known: known.at(tx, "NOTE", first.version)) == first
-        assert room.store.read(lambda tx, known=known: known.at(tx, "NOTE", second.version)) == second
-        assert room.store.read(lambda tx, known=known: known.at(tx, "NOTE", 0)) == second, "an unknown version"
+
+    def at(tx: Transaction, known: Forms) -> list[Edition]:
+        return [known.at(tx, "NOTE", version) for version in (first.version, second.version, 0)]
+
+    for known in (forms, Forms()):  # with what it remembers, and without; the last version is unknown
+        assert room.store.read(partial(at, known=known)) == [first, second, second]
     assert list(room.store.read(forms.now)) == ["NOTE"]
 
 

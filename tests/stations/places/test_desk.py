@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,10 @@ def now(tx: Transaction, stored: Stored) -> Stored:
     return present
 
 
+def closed(tx: Transaction, number: int) -> None:
+    tx.tracking.close(number)
+
+
 class Walk:
     """Random verbs, one transaction each, and queries that are opened in between and read at the end."""
 
@@ -335,6 +340,6 @@ def test_random_sequences_of_verbs(room: Postroom, seed: int) -> None:
         agrees(room)
     for number, there in walk.queries.items():
         assert seen(room, number) == there, "a query finds each message once, as it was when the query was opened"
-        room.store.transact("query-close", lambda tx, number=number: tx.tracking.close(number))
+        room.store.transact("query-close", partial(closed, number=number))
     kept = room.store.read(lambda tx: tx.session.rows("SELECT count(*) FROM ghosts"))
     assert kept == [(0,)], "when all is read, nothing is kept for queries"

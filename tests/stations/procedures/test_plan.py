@@ -37,7 +37,7 @@ def fits(plan: Plan, type: str, origins: frozenset[str] = frozenset(["ann"]), **
 
 
 def test_a_sketch_selects_by_conditions_relations_and_origin(plan: Plan) -> None:
-    fields = {"No": 1, "Status": "open", "Item": "x", "Team": "y"}
+    fields: dict[str, Any] = {"No": 1, "Status": "open", "Item": "x", "Team": "y"}
     assert fits(plan, "ORDER", **fields) == ["a", "c"]
     assert fits(plan, "ORDER", frozenset(["bob"]), **fields) == ["c"]
     assert fits(plan, "ORDER", **{**fields, "Team": "x"}) == ["c"]

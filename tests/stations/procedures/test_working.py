@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from postroom.errors import ArgumentInvalid, StationUnknown
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.procedures.actions import Outcome
@@ -23,7 +25,7 @@ FORMS = Used({("ORDER", 1): forms()["ORDER"]}, {name: Edition(form, 1) for name,
 HOMES = {"ann": "control", "bob": "control"}
 
 
-def outcome(goal: str, **fields: object) -> Outcome:
+def outcome(goal: str, **fields: Any) -> Outcome:
     look = looked(TEXT.format(goal=goal), Arrival(message(1, "ORDER", No=1, **fields), False))
     work_out(look.sets, FORMS, HOMES, 0, evaluate_here)
     (working,) = look.sets
