@@ -16,7 +16,7 @@ from postroom.stations.procedures.evaluation import evaluate_here
 def working(url: str) -> Iterator[Postroom]:
     with postroom.open(url) as opened:
         opened._interpreter.evaluate = evaluate_here
-        opened._runner._stages = (opened._interpreter, opened._handing)
+        opened._runner._stages = (opened._interpreter, opened._counter_stage)
         yield opened
 
 

@@ -136,7 +136,7 @@ def aborts(room: Postroom) -> None:
             sphere.send("hotel", "book bad", compensation="cancel bad")
             sphere.send("car", "sorry bad", when="abort")
             taken(room, "flight")
-            taken(room, "flight").membership.processed()
+            taken(room, "flight").acknowledge(processed=True)
             raise Planned
     except Planned:
         say("ok ABORTED bad")

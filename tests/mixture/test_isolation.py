@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +30,8 @@ from postroom.store.kernel.outbox import Effect
 PLACES = ("send", "load", "try", "step", "arc", "procedure", "query", "sql", "command")
 HARMS = ("loops", "eats memory", "ends its process")
 HERE = "tests/mixture/test_isolation.py::"
-HANGING = "tests/stations/procedures/test_hanging.py::"
+SQL = "tests/stations/queries/test_sql_process.py::"
+HANGING = "tests/stations/procedures/test_confinement.py::"
 TABLE = {
     ("send", "loops"): "tests/rules/evaluation/test_bounded.py::"
     "test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waiting",
@@ -62,8 +64,14 @@ TABLE = {
     ): "tests/stations/queries/test_conditions.py::test_a_pattern_is_looked_for_in_a_long_text_at_once",
     ("query", "eats memory"): "no: a condition makes nothing, and the answer has at most IMAGES_MAX messages",
     ("query", "ends its process"): "no: a condition calls no function",
-    ("sql", "loops"): "tests/stations/test_bounded_sql.py::test_a_statement_that_takes_too_long_is_ended_with_its_java",
-    ("sql", "eats memory"): "tests/stations/test_bounded_sql.py::test_a_statement_that_fills_the_memory_ends_alone",
+    (
+        "sql",
+        "loops",
+    ): f"{SQL}test_a_statement_that_takes_too_long_is_ended_with_its_java",
+    (
+        "sql",
+        "eats memory",
+    ): f"{SQL}test_a_statement_that_fills_the_memory_ends_alone",
     ("sql", "ends its process"): "tests/stations/queries/test_sql.py::test_nothing_else_is_reached",
     ("command", "loops"): f"{HERE}test_beside_a_bad_command_others_go_on",
     ("command", "eats memory"): f"{HERE}test_beside_a_bad_command_others_go_on",
@@ -101,13 +109,13 @@ def others(url: str, queue: str = "b", most: float = 2.0) -> Iterator[None]:
                 waits.append(time.monotonic() - began)
                 time.sleep(0.05)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        try:
+            yield
+        finally:
+            over.set()
+        working.result()
     assert waits
     assert max(waits) < most, f"someone else waited {max(waits):.1f} s"
 

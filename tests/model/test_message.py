@@ -308,3 +308,9 @@ def test_a_whole_number_of_too_many_digits_is_an_invalid_property() -> None:
 def test_the_size_of_a_property_counts_bytes() -> None:
     with pytest.raises(PropertyInvalid):
         check_properties({"a": "é" * (PROPERTY_BYTES_MAX - 1)})
+
+
+def test_processed_is_a_time_and_nothing_else() -> None:
+    processed = stored("a").message(processed=CREATED).processed
+    assert type(processed) is datetime
+    assert not callable(processed)

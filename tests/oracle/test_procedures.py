@@ -24,7 +24,7 @@ from postroom.model.types import plain
 from postroom.room import Postroom
 from postroom.stations.forms import functions
 from postroom.stations.places.names import database, mailbox
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures import claiming, interpreter
 from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.evaluation import evaluate_here
@@ -189,7 +189,7 @@ class Pair:
         body, said = json.loads(stored.body), {name: plain(value) for name, value in message.said.items()}
         if message.type == ERROR.name:
             self._compare_error(message, body, said)
-        about = marks(stored.properties)
+        about = postmarks(stored.properties)
         engine = (message.key, body, about.sender, about.depth, sorted(about.handled))
         oracle = (message.key, said, message.sender, message.depth, sorted(message.handled))
         assert engine == oracle, f"\n  the engine {engine}\n  the oracle {oracle}"
@@ -260,7 +260,7 @@ def _looks(look: claiming.Look) -> int:
     """How many messages that someone asks for were looked at; one whose set has failed will be looked at again."""
     failed = any(each.arrival == look.until for each in look.sets)
     seen = [each.stored for each in look.arrivals[: look.until + failed]]
-    return sum(bool(look.desk.wants(each.type or "", marks(each.properties).handled)) for each in seen)
+    return sum(bool(look.desk.wants(each.type or "", postmarks(each.properties).handled)) for each in seen)
 
 
 def _candidates(tx: Transaction) -> list[tuple[str, str, str]]:

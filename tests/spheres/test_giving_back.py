@@ -145,7 +145,7 @@ def test_what_is_given_back_counts_how_often_it_was_given_out_and_keeps_its_plac
 def test_what_a_recipient_said_of_a_message_that_it_gave_back_does_not_count(work: Postroom) -> None:
     sender, receiver, message = begun(work)
     sender.require("work", processing_within=60)
-    message.membership.processed()
+    message.acknowledge(processed=True)
     message.membership.join()
     assert work.show_sphere("s").sends[0].processed is not None
     receiver.abort()
@@ -154,7 +154,7 @@ def test_what_a_recipient_said_of_a_message_that_it_gave_back_does_not_count(wor
     again = work.receive("work").message
     assert again is not None
     assert again.key == message.key
-    again.membership.processed()
+    again.acknowledge(processed=True)
     sender.commit()
     over(work)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.here import evaluate_here as evaluate_rules_and_arcs_here
-from tests.stations.world import desk
+from tests.stations.world import CLAIM, desk
 
 import postroom
 from postroom.engine.steps.failures import SYSTEM_ERRORS
@@ -30,15 +30,8 @@ if (/bill > 100) then do enqueue <note/> into notes
 """
 GRAPH = """domain d space A : [n: int] space B : [n: int] space C : [n: int]
 arc b : A -> B merge arc c : B -> C transform [n: n] => [n: 10 % n]"""
-FORMS = """\
-type CLAIM
-| Claimant: ____________ KEY: ______ |
-| Amount: ______ |
-field Claimant string required
-field Amount decimal required
-field KEY key automatic
-index Claimant
-counter front at North takes CLAIM from claims
+FORMS = f"""\
+{CLAIM}counter front at North takes CLAIM from claims
 procedure copy at South
   precondition pre : CLAIM
     Amount: < 100
@@ -63,7 +56,7 @@ def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
             (tmp_path / name).write_text(text)
         opened.load(*(tmp_path / name for name in files))
         evaluate_rules_and_arcs_here(opened)
-        opened._runner._stages += (opened._interpreter, opened._handing)
+        opened._runner._stages += (opened._interpreter, opened._counter_stage)
         yield opened
         check(opened)
         assert opened.verify().differences == ()

@@ -20,6 +20,7 @@ from postroom.model.body import parse_json
 from postroom.model.key import key_text
 from postroom.room import Postroom
 from postroom.stations.mail import mail
+from postroom.stations.places.desk import SHIP
 from postroom.stations.places.network import CONTROL
 from postroom.stations.queries.node_answers import Part, read_part
 from postroom.stations.queries.query import Scope, _Query
@@ -75,7 +76,7 @@ class Walk:
         if not parcels:
             return
         parcel = self.chance.choice(parcels)
-        target = CONTROL if parcel.verb == mail.SHIP else HOMES[parcel.target]
+        target = CONTROL if parcel.verb == SHIP else HOMES[parcel.target]
         actors = {parcel.stored.key: None}
         done = self.network.store(target).transact("arrive", lambda tx: mail._arrive(tx, [parcel], actors))
         if self.chance.random() < 0.5:

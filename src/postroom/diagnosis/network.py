@@ -10,7 +10,7 @@ from postroom.errors import NodeDown
 from postroom.limits import OVERDUE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
-from postroom.stations.mail.mail import GET
+from postroom.stations.places.desk import GET
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
 

@@ -129,12 +129,8 @@ class Membership(Protocol):
 
     id: str
 
-    def acknowledge(self) -> None:
-        """Acknowledge that the message was received."""
-        ...
-
-    def processed(self) -> None:
-        """Acknowledge that the message was processed."""
+    def acknowledge(self, *, processed: bool = False) -> None:
+        """Acknowledge that the message was received, or that the work on it is done."""
         ...
 
     def abort(self, reason: str) -> None:
@@ -144,15 +140,6 @@ class Membership(Protocol):
     def join(self, heartbeat: float = ...) -> Any:
         """Join: the sphere does not commit before this recipient is done."""
         ...
-
-
-class Taken(datetime):
-    """When a message was received. Call it to tell the sphere that sent it that the work is done."""
-
-    message: Message
-
-    def __call__(self) -> None:
-        self.message.membership.processed()
 
 
 class Message:
@@ -207,19 +194,14 @@ class Message:
         return to_datetime(self._stored.created)
 
     @property
-    def processed(self) -> Taken | None:
-        """When it was received; call ``processed()`` to tell the sphere that sent it that the work is done."""
+    def processed(self) -> datetime | None:
+        """When it was received; None if nobody has received it."""
         moment = self._stored.processed
-        if moment is None:
-            return None
-        at = to_datetime(moment)
-        taken = Taken(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, at.tzinfo)
-        taken.message = self
-        return taken
+        return None if moment is None else to_datetime(moment)
 
-    def acknowledge(self) -> None:
-        """Tell the sphere that sent this message that it was received."""
-        self.membership.acknowledge()
+    def acknowledge(self, *, processed: bool = False) -> None:
+        """Tell the sphere that sent this message that it was received; or, ``processed``, that the work is done."""
+        self.membership.acknowledge(processed=processed)
 
     @property
     def membership(self) -> Membership:

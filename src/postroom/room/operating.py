@@ -31,7 +31,7 @@ class OperatingFace(Parts):
             watched = self._programs.plan(tx).queues
             waiting = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
             flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
-            return {"rules": waiting, "flows": flowing, "counters": self._handing.lag(tx)}
+            return {"rules": waiting, "flows": flowing, "counters": self._counter_stage.lag(tx)}
 
         return {**self.store.read(work), "procedures": self._interpreter.lag()}
 

@@ -24,7 +24,7 @@ from postroom.rules.stage import RulesStage
 from postroom.spheres.monitor import Monitor
 from postroom.spheres.watching import Watching
 from postroom.stations.counters.definitions import Counters
-from postroom.stations.counters.exchange import Handing
+from postroom.stations.counters.exchange import CounterStage
 from postroom.stations.forms.catalog import Forms
 from postroom.stations.places.network import Network
 from postroom.stations.procedures.catalog import Procedures
@@ -63,9 +63,9 @@ class Parts:
         gateways = [CommandGateway(absolute(url))]
         self._procedures = Procedures(self._network.forms)
         self._interpreter = Interpreter(self._network, self._procedures)
-        self._handing = Handing(self._network, Counters())
-        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts), self._interpreter, self._handing]
-        stages.append(Watching())
+        self._counter_stage = CounterStage(self._network, Counters())
+        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts)]
+        stages += [self._interpreter, self._counter_stage, Watching()]
         self._cleaning = Cleaning(self._network)
         self._runner = Runner(store, gateways, here, stages, self._sweep, self._admission, self._cleaning.sweep)
 

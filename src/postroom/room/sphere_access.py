@@ -9,9 +9,9 @@ from postroom.model.message import Draft, Message, Stored
 from postroom.queues.results import Received
 from postroom.queues.verbs import Verbs
 from postroom.spheres.access import Within
-from postroom.stations.mail import mail
-from postroom.stations.mail import posting as letters
+from postroom.stations.mail import posting
 from postroom.stations.mail.undoing import recall
+from postroom.stations.places import desk
 from postroom.stations.places.names import mailbox
 from postroom.stations.places.network import Network
 from postroom.store.kernel.queues import MAILBOX, STATION, Queue
@@ -30,7 +30,7 @@ class SphereAccess:
         return self._verbs.find(tx, queue)
 
     def box(self, tx: Transaction, station: str) -> Queue:
-        return letters.box(tx, station)
+        return posting.box(tx, station)
 
     def recipient(self, tx: Transaction, name: tuple[str, ...]) -> str:
         if len(name) == 1 and tx.queues.named_to_read(name[0]) is None and tx.nodes.home(name[0]) is not None:
@@ -39,17 +39,17 @@ class SphereAccess:
 
     def reach(self, tx: Transaction, name: str) -> Queue:
         prefix = mailbox("")
-        return letters.box(tx, name.removeprefix(prefix)) if name.startswith(prefix) else self._verbs.admit(tx, (name,))
+        return posting.box(tx, name.removeprefix(prefix)) if name.startswith(prefix) else self._verbs.admit(tx, (name,))
 
     def check(self, tx: Transaction, target: Queue, draft: Draft) -> None:
         if target.kind == MAILBOX:
-            letters.check(tx, self._forms, draft)
+            posting.check(tx, self._forms, draft)
         elif draft.type is not None:
             check_typed(tx, draft)
 
     def put(self, tx: Transaction, target: Queue, draft: Draft, cause: int | None = None) -> int:
         if target.kind == MAILBOX:
-            return letters.post(tx, self._forms, target, draft, cause)
+            return posting.post(tx, self._forms, target, draft, cause)
         return self._verbs.put(tx, target, [draft], cause)[0]
 
     def receive(self, queue: tuple[str, ...], wait: float | None, within: Within) -> Message | None:
@@ -70,7 +70,7 @@ class SphereAccess:
 
     def withdraw(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
         if queue.kind in (MAILBOX, STATION):
-            mail.take_back(tx, queue, stored)
+            desk.remove(tx, queue, stored)
         else:
             tx.messages.remove(queue, stored, "withdraw")
 

@@ -124,7 +124,7 @@ class StationsFace(Parts):
 
     def counters(self) -> list[CounterShown]:
         """Every counter, the number of waiting messages, and why if it does nothing."""
-        return self.store.read(self._handing.shown)
+        return self.store.read(self._counter_stage.shown)
 
     def remove_counter(self, name: str) -> None:
         """Close a counter; messages stay where they are."""

@@ -1,4 +1,4 @@
-"""What spheres need of others' queues: messages are admitted like every sender's."""
+"""What spheres need of queues. The room implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever acts in a sphere, its owner and recipients that take part: receives, requires, enlists databases."""
+"""What the owner of a sphere and recipients that have joined can do: receive, require, enlist databases."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from postroom.errors import ArgumentInvalid, SphereAborted
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome, sending
-from postroom.spheres.machine import said
+from postroom.spheres.machine import reason_of
 from postroom.spheres.participants import Participant, Share, adapted, can_tell, share_of
 from postroom.spheres.sender import Sender
-from postroom.spheres.settling import settle
+from postroom.spheres.settling import forget, settle
 from postroom.store.kernel.transaction import Transaction
 
 
@@ -24,7 +24,7 @@ class Acting(Sender):
 
     @abstractmethod
     def _bound(self, message: Message) -> Message:
-        """A received message with the voice that it has in its own sphere."""
+        """A received message, bound to the sphere that sent it."""
 
     def receive(self, *queue: str, wait: float | None = None) -> Message | None:
         """Receive the next message of a queue; None if there is none. If the sphere fails, it returns to its place.
@@ -37,10 +37,10 @@ class Acting(Sender):
             outcome.require_state(tx, self.id, *self._states)
             message = take()
             if message is not None:
-                sending.take_back(tx, self.id, message)
+                sending.note_received(tx, self.id, message)
 
-        found = self._access.receive(sending.path(queue), wait, within)
-        return None if found is None else self._bound(found)
+        message = self._access.receive(sending.path(queue), wait, within)
+        return None if message is None else self._bound(message)
 
     def require(
         self,
@@ -67,7 +67,7 @@ class Acting(Sender):
 
         def work(tx: Transaction) -> None:
             outcome.require_state(tx, self.id, *self._states)
-            names = [self._access.recipient(tx, sending.path(each)) for each in recipients]
+            names = [self._access.recipient(tx, sending.path(recipient)) for recipient in recipients]
             tx.spheres.require(
                 self.id, names, processing_within is not None, enough, in_microseconds(float(seconds or 0))
             )
@@ -88,19 +88,20 @@ class Acting(Sender):
     # --- two phases ---
 
     def _shares(self) -> list[Share]:
-        """What databases call their shares, and where they are."""
-        return [share for each in self._participants if (share := share_of(each)) is not None]
+        """The shares of databases: what each calls its own, and where it is."""
+        shares = map(share_of, self._participants)
+        return [share for share in shares if share is not None]
 
     def _prepare(self) -> None:
         for participant in self._participants:
             try:
                 participant.prepare()
             except Exception as error:
-                why = f"{type(participant).__name__} is not prepared: {said(error)}"
+                why = f"{type(participant).__name__} is not prepared: {reason_of(error)}"
                 raise SphereAborted(sphere=self.id, reason=why) from error
 
     def _roll_back(self) -> None:
-        """Participants follow; one that cannot has nothing that would be committed, or is in doubt until settled."""
+        """Roll participants back. One that fails has committed nothing, or stays in doubt until it is settled."""
         gone: list[str] = []
         for participant in self._participants:
             share = share_of(participant)
@@ -111,5 +112,5 @@ class Acting(Sender):
             if share is not None:
                 gone.append(share.branch)
         self._participants = []
-        if gone and not self._store.stopped:
-            self._store.transact("settle", lambda tx: tx.spheres.forget_branches(gone))
+        if not self._store.stopped:
+            forget(self._store, gone)

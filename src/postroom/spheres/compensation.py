@@ -1,11 +1,9 @@
 """Detached compensation: an engine that finds spheres whose owner has ended, and undoes what they did.
 
-It browses the active spheres and ALIVE.Q a few times in a check interval. An owner whose process or thread is known to
-be gone has ended; so has one whose heartbeat has not changed for an interval, or for many if its thread is known to
-run: then something keeps the interpreter, and no thread of it can beat. No clock of another machine is compared.
-Whoever cannot write cannot beat: the engine writes whenever it looks, and if it was kept waiting, everyone gets a new
-interval.
-Engines need not know of each other: a token moves once.
+An owner has ended if its process or thread is known to be gone, or if its heartbeat has not changed for a check
+interval; for several intervals if its thread is known to run, because a long call in C stops its heartbeat, too. Clocks
+of other machines are not compared. The engine writes at every check: if the store makes it wait, owners could not write
+their heartbeats either, and get a new interval. Any number of engines may run, because a token moves once.
 """
 
 from __future__ import annotations
@@ -256,16 +254,13 @@ class Compensator:
         grace = in_microseconds(self._check)
 
         def look(tx: Transaction) -> list[tuple[str, str]]:
-            found = [(id, failed(tx, id)) for id in tx.spheres.requiring(tx.now)]
+            conditional = [(id, failed(tx, id)) for id in tx.spheres.requiring(tx.now)]
             late = [(id, "its commit took too long") for id in tx.spheres.overdue(tx.now - grace)]
-            return [(id, why) for id, why in found if why is not None] + late
+            return [(id, why) for id, why in conditional if why is not None] + late
 
         for id, why in self._store.read(look):
             with self._store.acting(ENGINE):
-                state = self._store.transact(
-                    "sphere-aborting",
-                    partial(outcome.begin_abort, id=id, reason=why),
-                )
+                state = self._store.transact("sphere-aborting", partial(outcome.begin_abort, id=id, reason=why))
             checked.aborted += state in (ACTIVE, COMMITTING)
 
     def _finish(self, checked: Checked) -> Checked:
@@ -307,10 +302,10 @@ def _slowest(tx: Transaction) -> tuple[int, str]:
     """The slowest heartbeat that an undecided sphere depends on, and the sphere; 0 if there is none."""
     spheres = [slow for state in (ACTIVE, COMMITTING) if (slow := tx.spheres.slowest(state)) is not None]
     parts = [part for state in (ACTIVE, COMMITTING) for part in tx.spheres.part_owners(state)]
-    found = [(heartbeat, id) for id, heartbeat in spheres] + [(heartbeat, id) for _, id, heartbeat in parts]
-    return max(found, default=(0, ""))
+    heartbeats = [(heartbeat, id) for id, heartbeat in spheres] + [(heartbeat, id) for _, id, heartbeat in parts]
+    return max(heartbeats, default=(0, ""))
 
 
 def _aborting(tx: Transaction, after: int) -> list[tuple[str, int]]:
     """The next spheres to be undone."""
-    return [(each.name, each.position) for each in tx.tokens.entities(SPHERES.name, ABORTING, after, PAGE_ROWS)]
+    return [(entity.name, entity.position) for entity in tx.tokens.entities(SPHERES.name, ABORTING, after, PAGE_ROWS)]

@@ -1,4 +1,4 @@
-"""Conditional messaging: recipients must have received or processed what a sphere sent to them, in time."""
+"""Conditions of a sphere: recipients must acknowledge in time that they have received or processed a message."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from postroom.store.tables.spheres import Requirement, Send
 def failed(tx: Transaction, id: str) -> str | None:
     """Why a sphere cannot succeed any more; None if it still can."""
     for requirement in tx.spheres.requirements(id):
-        judged = [_judge(tx, requirement, name, tx.spheres.sends(id)) for name in requirement.recipients]
-        if sum(each is not False for each in judged) < requirement.enough:
-            late = [name for name, each in zip(requirement.recipients, judged, strict=True) if each is False]
+        sends = tx.spheres.sends(id)
+        late = [name for name in requirement.recipients if _judge(tx, requirement, name, sends) is False]
+        if len(requirement.recipients) - len(late) < requirement.enough:
             what = "processed" if requirement.processing else "acknowledged"
             return f"{', '.join(late)} had not {what} within {requirement.within / 1_000_000:g} s"
     return None
@@ -28,12 +28,13 @@ def fulfilled(tx: Transaction, id: str) -> bool:
         return True
     sends = tx.spheres.sends(id)
     return all(
-        sum(_judge(tx, each, name, sends) is True for name in each.recipients) >= each.enough for each in requirements
+        sum(_judge(tx, requirement, name, sends) is True for name in requirement.recipients) >= requirement.enough
+        for requirement in requirements
     )
 
 
 def _judge(tx: Transaction, requirement: Requirement, recipient: str, sends: Sequence[Send]) -> bool | None:
-    """True if a recipient has said in time what it must, False if it is too late, None while it may."""
+    """True if a recipient has acknowledged in time, False if it is too late, None while there is time."""
     mine = [send for send in sends if send.recipient == recipient and send.moment == "now" and not send.maker]
     judged = [_in_time(tx, requirement, send) for send in mine]
     if not mine:  # nothing was sent to it: it cannot have received anything
@@ -43,7 +44,7 @@ def _judge(tx: Transaction, requirement: Requirement, recipient: str, sends: Seq
 
 def _in_time(tx: Transaction, requirement: Requirement, send: Send) -> bool | None:
     end = max(requirement.since, send.sent) + requirement.within
-    said = send.processed if requirement.processing else send.received
-    if said is not None:
-        return said <= end
+    acknowledged = send.processed if requirement.processing else send.received
+    if acknowledged is not None:
+        return acknowledged <= end
     return False if tx.now > end else None

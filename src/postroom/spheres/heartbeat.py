@@ -1,9 +1,7 @@
-"""Heartbeats: a message in ALIVE.Q for every thread that owns spheres, and a count beside it that grows while it lives.
+"""Heartbeats: each thread that owns spheres has a message in ALIVE.Q and a count that grows while the thread lives.
 
-A beat changes the count of its owner and nothing that others need: whoever stops in the middle of one delays nobody.
-
-A heart belongs to one thread of one open room. A thread of its own beats for all of them, and for none whose owner has
-ended: a process that only beats must not look alive.
+A heartbeat writes only the count of its own thread, so it never blocks others. One background thread writes the
+heartbeats of all threads that are alive.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class MachineHandle:
         """The entities in a state, in the order of their arrival."""
         if state not in self._machine.states:
             raise ArgumentInvalid(argument="state", why=f"{state!r} is none of {', '.join(self._machine.states)}")
-        return self._store.read(lambda tx: [each.name for each in tx.tokens.every(self._machine.name, state)])
+        return self._store.read(lambda tx: [entity.name for entity in tx.tokens.every(self._machine.name, state)])
 
 
 def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machine:
@@ -93,11 +93,11 @@ def check_reason(reason: str) -> None:
         raise ArgumentInvalid(argument="reason", why=f"text of at most {REASON_CHARS_MAX} characters")
 
 
-def said(error: BaseException) -> str:
-    """An exception as a reason."""
+def reason_of(error: BaseException) -> str:
+    """The reason that an exception gives."""
     return clean(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 def clean(reason: str) -> str:
-    """Whatever someone said, as a reason that can be stored."""
-    return "".join(each if is_text(each) else "\N{REPLACEMENT CHARACTER}" for each in reason[:REASON_CHARS_MAX])
+    """Any text as a reason that can be stored."""
+    return "".join(sign if is_text(sign) else "\N{REPLACEMENT CHARACTER}" for sign in reason[:REASON_CHARS_MAX])

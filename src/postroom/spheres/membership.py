@@ -1,9 +1,8 @@
-"""The other side: what the recipient of a message can say to the sphere that sent it."""
+"""The recipient's side of a sphere: acknowledge a message, vote against the sphere, or join it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from time import monotonic
 from types import TracebackType
 
@@ -18,15 +17,16 @@ from postroom.spheres import outcome
 from postroom.spheres.access import QueueAccess
 from postroom.spheres.acting import Acting
 from postroom.spheres.heartbeat import Heart, Hearts, beat, check_heartbeat, check_seconds
-from postroom.spheres.machine import check_reason, said
+from postroom.spheres.machine import check_reason, reason_of
 from postroom.spheres.participants import Share, share_of
+from postroom.spheres.settling import forget
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import ACTIVE, COMMITTED, COMMITTING
 
 
 class Membership:
-    """That of one received message. Its sphere counts what it says, and may come to its end by it."""
+    """The sphere of one received message, for its recipient."""
 
     def __init__(self, store: Store, access: QueueAccess, hearts: Hearts, id: str, key: str) -> None:
         self.id = id
@@ -42,25 +42,18 @@ class Membership:
     def state(self) -> str:
         return self._store.read(lambda tx: SPHERES.state(tx, self.id))
 
-    def acknowledge(self) -> None:
-        """The message was received."""
-        self._say(processed=False)
-
-    def processed(self) -> None:
-        """What the message asked for is done."""
-        self._say(processed=True)
-
-    def _say(self, *, processed: bool) -> None:
+    def acknowledge(self, *, processed: bool = False) -> None:
+        """Acknowledge that the message was received, or that the work on it is done."""
         number = key_number(self.key)
         if not self._store.transact("acknowledge", lambda tx: acknowledge(tx, number, processed=processed)):
             raise NotInSphere(key=self.key)
 
     def abort(self, reason: str) -> None:
-        """Vote against: the whole sphere fails, unless its end is decided. The vote of a recipient needs no second."""
+        """Vote against the sphere: it fails, unless its end is decided already."""
         abort(self._store, self._access, self.id, reason)
 
     def join(self, heartbeat: float = HEARTBEAT_SECONDS) -> Part:
-        """Take part: the sphere is not committed before this recipient is done, and fails if it ends before that."""
+        """Join: the sphere does not commit before this recipient is done, and fails if the recipient fails."""
         check_seconds("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN)
         heart = self._hearts.mine()
         number, microseconds = key_number(self.key), in_microseconds(heartbeat)
@@ -77,11 +70,11 @@ class Membership:
         return Part(self, self._store, self._access, heart)
 
     def bound(self, message: Message) -> Message:
-        """A message that was received on this side, with the voice that it has in its own sphere."""
+        """A message that this recipient has received, bound to the sphere that sent it."""
         return bind(message, self._store, self._access, self._hearts)
 
     def done(self, heart: Heart, shares: Sequence[Share] = ()) -> None:
-        """Say yes; ``shares`` are those of databases that follow the sphere's end."""
+        """Vote yes; ``shares`` are those of databases that follow the sphere's end."""
 
         def work(tx: Transaction) -> None:
             outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
@@ -104,9 +97,9 @@ class Membership:
 
 
 class Part(Acting):
-    """A recipient that takes part. Leaving the ``with`` block normally is its yes; an exception aborts the sphere.
+    """A recipient that has joined. Leaving the ``with`` block votes yes; an exception aborts the sphere.
 
-    It can do what an owner can: send, receive, require, enlist. Only the end is the owner's.
+    It can do what an owner can, send, receive, require and enlist; only the owner commits.
     """
 
     def __init__(self, membership: Membership, store: Store, access: QueueAccess, heart: Heart) -> None:
@@ -124,12 +117,12 @@ class Part(Acting):
         return self._membership.state
 
     def abort(self, reason: str) -> None:
-        """This recipient's no: the sphere fails."""
+        """Vote no: the sphere fails."""
         self._roll_back()
         self._membership.leave(self._heart, reason)
 
     def done(self) -> None:
-        """This recipient's yes. Databases that it has enlisted are prepared, and wait for ``follow``."""
+        """Vote yes. Databases that were enlisted are prepared, and wait for ``follow``."""
         try:
             self._prepare()
         except SphereAborted as refusal:
@@ -138,27 +131,27 @@ class Part(Acting):
         self._membership.done(self._heart, self._shares())
 
     def follow(self, wait: float = COMMIT_SECONDS) -> str:
-        """Wait for the end of the sphere, and let enlisted databases follow it; answers with its state."""
+        """Wait for the end of the sphere, and let enlisted databases follow it; returns the state of the sphere."""
         with self._store.waiter() as waiter:
             ends = monotonic() + wait
             while (state := self.state) in (ACTIVE, COMMITTING):
                 left = ends - monotonic()
                 if left <= 0:
-                    who = ", ".join(type(each).__name__ for each in self._participants) or "nobody"
+                    who = ", ".join(type(participant).__name__ for participant in self._participants) or "nobody"
                     raise ParticipantInDoubt(sphere=self.id, participant=who, why="its end is not decided")
                 waiter.wait(min(left, RETRY_SECONDS))
         if state != COMMITTED:
             self._roll_back()
             return state
-        for participant, share in [(each, share_of(each)) for each in self._participants]:
+        for participant in self._participants:
+            share = share_of(participant)
             try:
                 participant.commit()
             except Exception as error:  # whatever a foreign database may raise
                 name = type(participant).__name__
                 raise ParticipantInDoubt(sphere=self.id, participant=name, why=str(error)) from error
             if share is not None:
-                branch = share.branch
-                self._store.transact("settle", partial(_forget, branch=branch))
+                forget(self._store, [share.branch])
         self._participants = []
         return state
 
@@ -174,17 +167,13 @@ class Part(Acting):
                 self.follow()
             return
         try:
-            self.abort(said(error))
+            self.abort(reason_of(error))
         except PostroomError as failure:  # no more beats: the compensation engine finds what is left
             error.add_note(f"sphere {self._membership.id} could not be aborted at once ({failure})")
 
 
-def _forget(tx: Transaction, branch: str) -> None:
-    tx.spheres.forget_branch(branch)
-
-
 def bind(message: Message, store: Store, access: QueueAccess, hearts: Hearts) -> Message:
-    """Give a received message the voice that it has in its sphere, if it was sent in one."""
+    """Bind a received message to the sphere that sent it, if there is one."""
     id = message.properties.get(SPHERE)
     if isinstance(id, str):
         message.sphere = Membership(store, access, hearts, id, message.key)
@@ -192,7 +181,7 @@ def bind(message: Message, store: Store, access: QueueAccess, hearts: Hearts) ->
 
 
 def acknowledge(tx: Transaction, message: int, *, processed: bool) -> bool:
-    """Note what a recipient says; False if no sphere waits for it. What has ended stays as it is."""
+    """Note an acknowledgement; False if no sphere sent the message. A sphere that has ended stays as it is."""
     known = (tx.spheres.processed if processed else tx.spheres.received)([message]) > 0
     if known:
         tx.wake()
@@ -200,7 +189,7 @@ def acknowledge(tx: Transaction, message: int, *, processed: bool) -> bool:
 
 
 def abort(store: Store, access: QueueAccess, id: str, reason: str) -> str:
-    """Let a sphere fail and undo what it did; answers with its state before."""
+    """Abort a sphere and undo what it did; returns the state that it was in."""
     check_reason(reason)
     state = store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, id, reason))
     if state != COMMITTED:

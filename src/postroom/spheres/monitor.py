@@ -1,4 +1,4 @@
-"""The spheres of a room: start one, look at them, end them from outside, settle what is in doubt."""
+"""The spheres of a room: start one, list and show them, abort them from outside, settle what is in doubt."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from typing import Any
 
 from postroom.engine.machine import SPHERES
 from postroom.errors import ArgumentInvalid, EntityExists, SphereExists, SphereOver, SphereUnknown
-from postroom.limits import (
-    CHECK_SECONDS,
-    COMMIT_SECONDS,
-    HEARTBEAT_SECONDS,
-    HEARTBEAT_SECONDS_MIN,
-)
+from postroom.limits import CHECK_SECONDS, COMMIT_SECONDS, HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
@@ -141,16 +136,16 @@ class Monitor:
         return Sphere(self._store, self._access, self._hearts, heart, name, commit_within)
 
     def bind(self, message: Message) -> Message:
-        """A received message with the voice that it has in its sphere."""
+        """A received message, bound to the sphere that sent it."""
         return membership.bind(message, self._store, self._access, self._hearts)
 
     def acknowledge(self, key: str, *, processed: bool = False) -> bool:
-        """Say for a recipient that a message was received, or processed; False if no sphere waits for that."""
+        """Acknowledge for a recipient that a message was received or processed; False if no sphere sent it."""
         number = key_number(key)
         return self._store.transact("acknowledge", lambda tx: membership.acknowledge(tx, number, processed=processed))
 
     def abort(self, id: str, reason: str) -> str:
-        """Let a sphere fail; answers with its state afterwards."""
+        """Abort a sphere; returns its state afterwards."""
         check_id("sphere", id)
         state = membership.abort(self._store, self._access, id, reason)
         if state in (COMMITTED, ABORTED):
@@ -161,7 +156,7 @@ class Monitor:
         return settle(self._store, participant)
 
     def compensator(self, check: float | None = None) -> Compensator:
-        """An engine; without an interval, that of the last one."""
+        """A compensation engine; by default with the check interval of the last one."""
         if check is None:
             known = self._store.read(lambda tx: tx.spheres.announced())
             check = CHECK_SECONDS if known is None else known / 1_000_000
@@ -172,20 +167,20 @@ class Monitor:
         if state is not None and state not in STATES:
             raise ArgumentInvalid(argument="state", why=f"{state!r} is none of {', '.join(STATES)}")
         wanted = STATES if state is None else (state,)
-        return self._store.read(lambda tx: [_shown(kept) for each in wanted for kept in _all(tx, each)])
+        return self._store.read(lambda tx: [_shown(kept) for wanted_state in wanted for kept in _all(tx, wanted_state)])
 
     def show(self, id: str) -> SphereTold:
         check_id("sphere", id)
         return self._store.read(lambda tx: _told(tx, id))
 
     def close(self) -> None:
-        """Beat no more. Spheres that are still open are left to the compensation engine."""
+        """Stop the heartbeats. Spheres that are still open are left to the compensation engine."""
         self._hearts.stop()
 
 
 def _all(tx: Transaction, state: str) -> Iterator[Kept]:
-    found = (tx.spheres.find(each.name) for each in tx.tokens.every(SPHERES.name, state))
-    return (kept for kept in found if kept is not None)
+    spheres = (tx.spheres.find(entity.name) for entity in tx.tokens.every(SPHERES.name, state))
+    return (kept for kept in spheres if kept is not None)
 
 
 def _shown(kept: Kept) -> SphereShown:
@@ -197,13 +192,13 @@ def _told(tx: Transaction, id: str) -> SphereTold:
     if kept is None:
         raise SphereUnknown(sphere=id)
     requires = [
-        f"{each.enough} of {', '.join(each.recipients)}: "
-        f"{'processed' if each.processing else 'received'} within {each.within / 1_000_000:g} s"
-        for each in tx.spheres.requirements(id)
+        f"{requirement.enough} of {', '.join(requirement.recipients)}: "
+        f"{'processed' if requirement.processing else 'received'} within {requirement.within / 1_000_000:g} s"
+        for requirement in tx.spheres.requirements(id)
     ]
-    parts = [(key_text(each.message), described(each.owner), each.done) for each in tx.spheres.parts(id)]
-    sends = [_send(each) for each in tx.spheres.sends(id)]
-    doubts = tuple(f"{each.place}, {each.branch}" for each in tx.spheres.in_doubt() if each.sphere == id)
+    parts = [(key_text(part.message), described(part.owner), part.done) for part in tx.spheres.parts(id)]
+    sends = [_send(send) for send in tx.spheres.sends(id)]
+    doubts = tuple(f"{share.place}, {share.branch}" for share in tx.spheres.in_doubt() if share.sphere == id)
     return SphereTold(_shown(kept), key_text(kept.token), tuple(requires), tuple(parts), tuple(sends), doubts)
 
 

@@ -1,7 +1,7 @@
-"""How a sphere ends. Each function is a part of one transaction; the token tells who came first.
+"""How a sphere ends. Each function runs within one transaction; the state of the token decides who came first.
 
-What a sphere has sent is undone in the reverse order. A primary that nobody has taken disappears together with its
-compensation; one that was taken is compensated. What waits for the commit goes to its queue in the commit itself.
+Sends are undone in the reverse order. A message that nobody has received is withdrawn with its compensation; one that
+was received is compensated. Messages that waited for the commit are sent in the commit itself.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def _locked(tx: Transaction, sends: list[Send], *states: str) -> dict[str, Queue
 
 def _origins(tx: Transaction, sends: list[Send]) -> list[Send]:
     """The sends, of whatever sphere, that messages came by which go back to their queues."""
-    found = [tx.spheres.origin(send.message) for send in sends if send.moment == RETURN and send.message is not None]
-    return [send for send in found if send is not None]
+    origins = [tx.spheres.origin(send.message) for send in sends if send.moment == RETURN and send.message is not None]
+    return [send for send in origins if send is not None]
 
 
 def _undone(
@@ -190,23 +190,23 @@ def _undone(
     return True
 
 
-def _recalled(tx: Transaction, send: Send, found: Sequence[MadeAfar] | str | None) -> bool:
+def _recalled(tx: Transaction, send: Send, answer: Sequence[MadeAfar] | str | None) -> bool:
     """Note what became of what was made at another node; False if that is not known."""
-    if found is None:
+    if answer is None:
         return False
     if send.recipient not in tx.nodes.all():
         tx.spheres.settle(send, STANDS)
         return True
-    if isinstance(found, str):
-        tx.spheres.settle(send, None, found)
+    if isinstance(answer, str):
+        tx.spheres.settle(send, None, answer)
         return False
     # What was shipped from there was noted here when it came.
-    new = [each for each in found if tx.spheres.sent(each.message) is None]
+    new = [made for made in answer if tx.spheres.sent(made.message) is None]
     first = tx.spheres.next_send(send.sphere, len(new))
-    for number, each in enumerate(new, first):
-        made = Send(send.sphere, number, "now", each.queue, each.message, None, None, None, None, send.sent)
-        tx.spheres.remember(made._replace(maker=each.maker))
-        tx.spheres.settle(made, each.outcome)
+    for number, made in enumerate(new, first):
+        noted = Send(send.sphere, number, "now", made.queue, made.message, None, None, None, None, send.sent)
+        tx.spheres.remember(noted._replace(maker=made.maker))
+        tx.spheres.settle(noted, made.outcome)
     tx.spheres.settle(send, "recalled")
     return True
 

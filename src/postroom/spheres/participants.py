@@ -1,8 +1,8 @@
-"""Others who share a sphere's outcome: databases and other objects, by two-phase commit.
+"""Participants: databases and other objects that share the outcome of a sphere by two-phase commit.
 
-A participant can ``prepare`` (promise that it can do both), ``commit`` and ``rollback``. Ready are adapters for what
-people have: DB-API connections with two phases, SQLAlchemy sessions, data managers of the ``transaction`` package.
-Whoever has a name for its share (a *branch*) can be settled after a crash, from the state of the sphere's token.
+A participant has ``prepare``, ``commit`` and ``rollback``. There are adapters for DB-API connections with two phases,
+SQLAlchemy sessions, and data managers of the ``transaction`` package. A participant that names its share (a *branch*)
+can be settled after a crash, from the state of the sphere's token.
 """
 
 from __future__ import annotations

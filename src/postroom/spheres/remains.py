@@ -1,4 +1,4 @@
-"""What an aborted sphere leaves behind, by name: nothing that was made in it stays silently."""
+"""What an aborted sphere could not undo is named, in the sphere's sends and in an error message."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:
     ``sphere show`` tells it, and an error message in the queue for errors, which is locked if it is there.
     """
     sends = tx.spheres.sends(id)
-    found = [(send, _standing(send)) for send in sends if send.maker is not None and send.outcome == STANDS]
-    found += [(send, _lost(send)) for send in sends if send.moment == NODE and send.outcome == STANDS]
-    found += [(send, f"the command of {send.recipient} has run") for send in _followed_by_commands(tx, id, sends)]
-    for send, why in found:
+    remains = [(send, _standing(send)) for send in sends if send.maker is not None and send.outcome == STANDS]
+    remains += [(send, _lost(send)) for send in sends if send.moment == NODE and send.outcome == STANDS]
+    remains += [(send, f"the command of {send.recipient} has run") for send in _followed_by_commands(tx, id, sends)]
+    for send, why in remains:
         tx.spheres.settle(send, send.outcome, why)
         errors = errors or made_error_queue(tx)
         tx.messages.put(errors, Draft(_told(tx, send, why), "xml", None, NO_PROPERTIES), send.message)
@@ -53,5 +53,5 @@ def _told(tx: Transaction, send: Send, why: str) -> str:
     document = Document(key, "text", None, "")
     if stored is not None and stored.sound:
         document = Document(stored.key, stored.format, stored.type, stored.body)
-    said = f"sphere {send.sphere} was aborted, and {why}"
-    return error_body(Failure("sphere", "sphere-left", said, send.maker), send.recipient, key, document)
+    reason = f"sphere {send.sphere} was aborted, and {why}"
+    return error_body(Failure("sphere", "sphere-left", reason, send.maker), send.recipient, key, document)

@@ -1,4 +1,4 @@
-"""Whoever sends in a sphere: its owner, and recipients that take part."""
+"""Sending in a sphere, for its owner and for recipients that have joined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class Writer(Protocol):
-    """A station that was proven."""
+    """A station whose password was checked."""
 
     @property
     def name(self) -> str: ...
@@ -74,7 +74,7 @@ class Sender:
         with a queue.
         """
         return self._fire(
-            sending.letter(writer.name, to, type, fields or {}, compensation, when), cause_number(None, cause)
+            sending.mail_order(writer.name, to, type, fields or {}, compensation, when), cause_number(None, cause)
         )
 
     def _fire(self, made: Order, cause: int | None) -> SphereSent:

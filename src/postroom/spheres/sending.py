@@ -1,4 +1,4 @@
-"""Fire and remember: a message that is sent in a sphere, and what is to be sent when its outcome is known."""
+"""Sending in a sphere: a message now, or when the outcome is known, and what undoes it."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class Order:
     compensation: Draft | None = None
     target: tuple[str, ...] | None = None
     on_commit: tuple[str, ...] | None = None
-    box: str | None = None  # the station of a letter
+    box: str | None = None  # the station whose mailbox it is for
     cause: int | None = None  # the message that it follows from
 
 
-def letter(writer: str, to: str, type: str, fields: Mapping[str, Any], compensation: Any, when: str) -> Order:
-    """A form for a station's mailbox; what undoes it may be fields of the same form, or any message to any queue."""
-    said = {"sender": writer}
+def mail_order(sender: str, to: str, type: str, fields: Mapping[str, Any], compensation: Any, when: str) -> Order:
+    """A form for a station's mailbox. Its compensation is another form of the type, or a message to any queue."""
+    properties = {"sender": sender}
     if isinstance(compensation, Mapping):
-        undo: Any = Compensation(dict(compensation), type=type, properties=said)
+        undo: Any = Compensation(dict(compensation), type=type, properties=properties)
     elif compensation is None or (isinstance(compensation, Compensation) and compensation.queue is not None):
         undo = compensation
     else:
         raise ArgumentInvalid(argument="compensation", why="give fields of the form, or a Compensation with a queue")
-    return replace(order((to,), Draft.of(dict(fields), None, type, said), when, undo), box=to)
+    return replace(order((to,), Draft.of(dict(fields), None, type, properties), when, undo), box=to)
 
 
 def order(
@@ -72,7 +72,7 @@ def order(
     on_commit: str | Sequence[str] | None = None,
     format: str | Format | None = None,
 ) -> Order:
-    """Check all that can be checked without the store. A text that undoes has the ``format`` of what it undoes."""
+    """Check a send without the store. A compensation that is text has the ``format`` of the message."""
     if when not in MOMENTS:
         raise ArgumentInvalid(argument="when", why=f"{when!r} is none of {', '.join(MOMENTS)}")
     if compensation is not None and when != "now":
@@ -95,7 +95,7 @@ def order(
 
 
 def send(tx: Transaction, id: str, order: Order, access: QueueAccess) -> SphereSent:
-    """Store a message and what undoes it, or what waits for the outcome."""
+    """Store a message with its compensation, or keep it until the outcome is known."""
     number = _next(tx, id)
     recipient = access.find(tx, order.queue) if order.box is None else access.box(tx, order.box)
     access.check(tx, recipient, order.draft)
@@ -117,8 +117,8 @@ def send(tx: Transaction, id: str, order: Order, access: QueueAccess) -> SphereS
     return SphereSent(key_text(key), None if undo is None else key_text(undo))
 
 
-def take_back(tx: Transaction, id: str, message: Message) -> None:
-    """Note that a message which was reserved goes back to its place if the sphere fails."""
+def note_received(tx: Transaction, id: str, message: Message) -> None:
+    """Note that the sphere has received a message: if the sphere fails, it goes back to its place."""
     queue = tx.queues.named_to_read(message.queue)
     assert queue is not None, "it was received from there"
     key = key_number(message.key)
@@ -133,7 +133,7 @@ def _next(tx: Transaction, id: str) -> int:
 
 
 def _later(tx: Transaction, id: str, number: int, draft: Draft, when: str, queue: str, cause: int | None) -> int:
-    """Remember what is sent when the outcome is known; answers with its key."""
+    """Keep a message until the outcome is known; returns its key."""
     remembered = remember(tx, id, draft, when, queue, cause=cause)
     tx.spheres.remember(Send(id, number, when, queue, None, None, remembered, queue, None, tx.now))
     return remembered

@@ -1,7 +1,8 @@
-"""What is in doubt after a crash: a database has prepared its share, and waits for the outcome of a sphere."""
+"""Settling: databases that have prepared their share and wait for the outcome of a sphere follow the sphere's token."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -30,11 +31,11 @@ def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, 
             if state == COMMITTED:
                 commit()
                 settled[sphere] = "committed"
-                store.transact("settle", partial(_forget, branch=branch))
+                forget(store, [branch])
             elif state in (ABORTING, ABORTED):
                 rollback()
                 settled[sphere] = "rolled back"
-                store.transact("settle", partial(_forget, branch=branch))
+                forget(store, [branch])
         except PostroomError:
             raise
         except Exception as error:  # whatever a database may raise; most likely another was faster
@@ -51,12 +52,10 @@ def _forget_what_never_was(store: Store, place: str, doubtful: set[str], *, livi
     """Shares of this database that it has not prepared, or has ended: of spheres that are over, nothing is in doubt."""
 
     def work(tx: Transaction) -> list[str]:
-        known = [each for each in tx.spheres.in_doubt() if each.place == place and each.branch not in doubtful]
-        return [each.branch for each in known if living or not is_alive(each.owner)]
+        known = [share for share in tx.spheres.in_doubt() if share.place == place and share.branch not in doubtful]
+        return [share.branch for share in known if living or not is_alive(share.owner)]
 
-    ended = store.read(work)
-    if ended:
-        store.transact("settle", lambda tx: tx.spheres.forget_branches(ended))
+    forget(store, store.read(work))
 
 
 def _decided(tx: Transaction, branch: str) -> tuple[str | None, str | None, str]:
@@ -65,5 +64,7 @@ def _decided(tx: Transaction, branch: str) -> tuple[str | None, str | None, str]
     return (None, None, "") if kept is None else (kept.id, kept.state, kept.owner)
 
 
-def _forget(tx: Transaction, branch: str) -> None:
-    tx.spheres.forget_branch(branch)
+def forget(store: Store, branches: Sequence[str]) -> None:
+    """Forget shares of databases that have ended."""
+    if branches:
+        store.transact("settle", lambda tx: tx.spheres.forget_branches(branches))

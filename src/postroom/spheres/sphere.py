@@ -1,7 +1,7 @@
-"""A sphere in the hands of its owner.
+"""A sphere, for its owner.
 
-Leaving the ``with`` block normally commits, an exception aborts. Whoever comes late, because others have ended the
-sphere meanwhile, is told so at the next call and changes nothing.
+Leaving the ``with`` block commits, an exception aborts. If others have ended the sphere meanwhile, the next call says
+so and changes nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,7 @@ from time import monotonic, sleep
 from types import TracebackType
 
 from postroom.engine.machine import SPHERES
-from postroom.errors import (
-    ParticipantInDoubt,
-    PostroomError,
-    SphereAborted,
-    SphereOver,
-    StoreBusy,
-    StoreError,
-)
+from postroom.errors import ParticipantInDoubt, PostroomError, SphereAborted, SphereOver, StoreBusy, StoreError
 from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
@@ -27,9 +20,10 @@ from postroom.spheres.access import QueueAccess
 from postroom.spheres.acting import Acting
 from postroom.spheres.conditions import failed, fulfilled
 from postroom.spheres.heartbeat import Heart, Hearts
-from postroom.spheres.machine import check_reason, clean, said
+from postroom.spheres.machine import check_reason, clean, reason_of
 from postroom.spheres.membership import bind
 from postroom.spheres.participants import Participant
+from postroom.spheres.settling import forget
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
@@ -108,7 +102,7 @@ class Sphere(Acting):
         if error is None:
             self.commit()
             return
-        self._abort_for(error, said(error))
+        self._abort_for(error, reason_of(error))
 
     # --- commit, in its parts ---
 
@@ -131,7 +125,7 @@ class Sphere(Acting):
         return fulfilled(tx, self.id)
 
     def _conclude(self, ends: float) -> None:
-        """The point of no return; a queue on hold may keep us waiting, until the time is up."""
+        """Commit the token. A queue on hold delays it, until the time is up."""
         while True:
             try:
                 if self._store.transact("sphere-committed", lambda tx: outcome.conclude(tx, self.id, self._access)):
@@ -149,13 +143,13 @@ class Sphere(Acting):
             self._store.read(self._look)
 
     def _fail(self, error: BaseException) -> None:
-        """The commit has failed: nothing of it may stand. If nobody knows whether it has, participants wait."""
+        """Abort after a commit that failed. If its outcome is unknown, participants stay prepared."""
         if isinstance(error, PostroomError) and error.happened == "unknown":
             return
-        self._abort_for(error, error.facts["reason"] if isinstance(error, SphereAborted) else said(error))
+        self._abort_for(error, error.facts["reason"] if isinstance(error, SphereAborted) else reason_of(error))
 
     def _abort_for(self, error: BaseException, reason: str) -> None:
-        """Abort because of an error, which is the one to tell."""
+        """Abort because of an error. If the abort fails too, the error gets a note."""
         try:
             self.abort(clean(reason))
         except PostroomError as failure:
@@ -175,12 +169,10 @@ class Sphere(Acting):
         if doubtful:
             first, why = doubtful[0]
             raise ParticipantInDoubt(sphere=self.id, participant=type(first).__name__, why=why) from why
-        if shares:
-            ended = [share.branch for share in shares]
-            self._store.transact("settle", lambda tx: tx.spheres.forget_branches(ended))
+        forget(self._store, [share.branch for share in shares])
 
     def _settled(self, participant: Participant) -> bool:
-        """Whether someone has ended a share meanwhile, as the token says; they note it a moment later."""
+        """Whether someone else has settled this share meanwhile. They note it a moment after they did."""
         branch = getattr(participant, "branch", None)
         ends = monotonic() + SETTLED_SECONDS
         while branch is not None and monotonic() < ends:
@@ -190,7 +182,7 @@ class Sphere(Acting):
         return False
 
     def _lose(self) -> None:
-        """It cannot be aborted now and must not be committed any more: it is aborted with the next beat, or later."""
+        """Give the sphere up: it cannot be aborted now, and is aborted with the next heartbeat or later."""
         if not self._over:
             self._roll_back()
             self._lost = True

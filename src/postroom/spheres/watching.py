@@ -1,8 +1,7 @@
-"""States that are watched: what comes into one is told to a queue, for rules, arcs and recipients.
+"""Watched states: a queue gets a message for each entity that enters a state of a machine.
 
-A token is its machine's alone, so nobody takes it. Whoever watches gets a message that says which entity came, from
-where and why. It is told from the journal, so none is missed that has gone on meanwhile, and each once: how far a watch
-is, is noted in the commit that tells it.
+The message says which entity came, from where and why. It is made from the journal, so no entity is missed, and the
+position in the journal is stored in the same commit, so each is told once.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Watching:
     """A stage of the engine."""
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
-        due = [each for each in turn.store.read(_due) if each.target not in turn.waiting]
+        due = [watch for watch in turn.store.read(_due) if watch.target not in turn.waiting]
         return self._run(turn, due) if due else None
 
     def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
@@ -58,8 +57,8 @@ def _tell(tx: Transaction, turn: Turn, watch: Watch) -> Result:
     if target is None or target.retired or not target.accepts:
         return Result(blocked=(watch.state, watch.target))
     come = tx.tokens.come(watch.state, watch.seen, PAGE_ROWS)
-    for each in come:
-        _put(tx, turn, target, each, queues.get(SYSTEM_ERRORS))
+    for arrival in come:
+        _put(tx, turn, target, arrival, queues.get(SYSTEM_ERRORS))
     if come:
         tx.tokens.see(watch, come[-1].seq)
     return Result(messages=len(come), created=len(come), claimed=len(come), more=len(come) == PAGE_ROWS)
@@ -107,15 +106,15 @@ def follow(store: Store, state: str, wait: float | None) -> Iterator[dict[str, A
         return list(tx.tokens.waiting(state))
 
     with store.waiter() as waiter:
-        found, seen, last = store.read(now), 0, monotonic()
+        arrivals, seen, last = store.read(now), 0, monotonic()
         while True:
-            for each in found:
-                yield told(each)
-                seen, last = max(seen, each.seq), monotonic()
+            for arrival in arrivals:
+                yield told(arrival)
+                seen, last = max(seen, arrival.seq), monotonic()
             if wait is not None and monotonic() - last >= wait:
                 return
             waiter.wait(RETRY_SECONDS)
-            found = store.read(partial(_come, state=state, after=seen))
+            arrivals = store.read(partial(_come, state=state, after=seen))
 
 
 def _come(tx: Transaction, state: str, after: int) -> list[Come]:

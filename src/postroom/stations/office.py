@@ -1,7 +1,4 @@
-"""What an office is made of, checked and loaded together: a procedure may need a type of the same load.
-
-Counters are loaded last: they may need a queue of the same load, too.
-"""
+"""Types, procedures and counters of a load, checked and loaded together; counters last, as they may need its queues."""
 
 from __future__ import annotations
 
@@ -54,8 +51,8 @@ def _forms(tx: Transaction | None, office: Office) -> dict[str, Form]:
 
 
 def _with_counters(tx: Transaction | None, office: Office) -> counters.Subject:
-    present = [] if tx is None else [each.procedure for each in procedures.kept(tx)]
-    busy = {each.station: each.name for each in (*present, *office.procedures)}
+    present = [] if tx is None else [kept.procedure for kept in procedures.kept(tx)]
+    busy = {procedure.station: procedure.name for procedure in (*present, *office.procedures)}
     return counters.proposed(tx, office.counters, _forms(tx, office).keys() - {ERROR.name}, busy)
 
 

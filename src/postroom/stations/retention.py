@@ -1,8 +1,7 @@
-"""Removing what was kept long enough, by the retentions that an operator has set.
+"""Removing records that were kept as long as an operator wants.
 
-Most is the business of one store. A visit is what a store knows a message by that has come before: it may be asked for
-as long as the store that the message came from has not let it go. So visits go where all nodes of the network can be
-asked, and only if all answer.
+A *visit* lets a store recognise a message that has come before. It is needed until the store that sent the message has
+let it go, so visits are removed only if all nodes of the network answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A station: someone's desk, with a database of messages, a mailbox, dossiers, and queries."""
+"""A station: a database of messages, a mailbox, dossiers, and queries."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from postroom.model.place import place_of
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling import Given, asks_functions, copied, created, modified
 from postroom.stations.mail import mail
-from postroom.stations.mail.mail import Shipped, own, queue_of
-from postroom.stations.places import indexing as filing
+from postroom.stations.mail.mail import Shipped, own
+from postroom.stations.places import desk
 from postroom.stations.places.names import database, is_dossier, mailbox
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import Marks, touched
+from postroom.stations.places.postmarks import Postmarks, touched
 from postroom.stations.places.postmarks import properties as properties_of
 from postroom.stations.queries.conditions import sketch
 from postroom.stations.queries.images import Answer, Image
@@ -34,7 +34,6 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.field_index import Span, key_value
 from postroom.store.tables.images import Album, KeptImage
 from postroom.store.tables.scans import END
-from postroom.store.tables.tracking import STATIONS
 
 if TYPE_CHECKING:
     from postroom.stations.queries.query import Question, Spark
@@ -113,11 +112,7 @@ class Station:
         return self._with_keys(work)
 
     def _put(
-        self,
-        tx: Transaction,
-        edition: Edition,
-        bodies: Sequence[Callable[[int], str]],
-        cause: int | None = None,
+        self, tx: Transaction, edition: Edition, bodies: Sequence[Callable[[int], str]], cause: int | None = None
     ) -> list[str]:
         keys = tx.keys.take(len(bodies)) if bodies else []
         return self._put_made(tx, edition, keys, [body(key) for key, body in zip(keys, bodies, strict=True)], cause)
@@ -125,14 +120,11 @@ class Station:
     def _put_made(
         self, tx: Transaction, edition: Edition, keys: Sequence[int], bodies: Sequence[str], cause: int | None = None
     ) -> list[str]:
-        tx.tracking.enter(STATIONS)
-        queue = self._queue(tx)
-        properties = properties_of(Marks(edition.version))
-        for said in bodies:
-            check_text(said)
-        made = [(key, edition.form.name, properties, said) for key, said in zip(keys, bodies, strict=True)]
-        filing.file(tx, queue, tx.messages.create(queue, made, cause))
-        tx.wake()
+        properties = properties_of(Postmarks(edition.version))
+        for body in bodies:
+            check_text(body)
+        made = [(key, edition.form.name, properties, body) for key, body in zip(keys, bodies, strict=True)]
+        desk.put(tx, desk.database_of(tx, self.name), made, cause)
         return [key_text(key) for key in keys]
 
     def _with_keys(self, work: Callable[[Transaction], list[str]]) -> list[str]:
@@ -162,20 +154,14 @@ class Station:
         self, key: str, given: Given, before: Stored, ready: tuple[str, list[str]] | None, tx: Transaction
     ) -> Stored | None:
         """Write into a message; None if it is another one than what was worked out is for."""
-        tx.tracking.enter(STATIONS)
-        queue, stored = self._queue(tx), self._own(tx, key)
+        queue, stored = desk.database_of(tx, self.name), self._own(tx, key)
         if ready is not None and stored.position != before.position:
             return None
         body, changed = ready or modified(self._made_with(stored, tx).form, stored.body, given)
         check_text(body)
         if not changed:
             return stored
-        filing.unfile(tx, queue, [stored])
-        after = tx.messages.edit(queue, stored, body, touched(stored.properties), {"fields": changed})
-        tx.tracking.leave(STATIONS, stored, queue.id, after.position, stays=True)
-        filing.file(tx, queue, [after])
-        tx.wake()
-        return after
+        return desk.edit(tx, queue, stored, body, touched(stored.properties), changed)
 
     def show(self, key: str) -> Image:
         """A message of this station."""
@@ -190,24 +176,18 @@ class Station:
         start = 0 if after is None else key_number(after) + 1
 
         def work(tx: Transaction) -> list[Stored]:
-            queue = tx.queues.named_to_read(database(self.name))
-            if queue is None:
-                return []
-            span = [Span(each.id, key_value(start), "9" * 18) for each in tx.filings.all()
-                    if not each.field and type in (None, each.type)]  # fmt: skip
-            pages = [page for one in span for page in tx.filings.search(queue[:2], one, END, limit=limit)]
-            found = sorted((stored for page in pages for stored in page), key=lambda stored: stored.key)
-            return found[:limit]
+            messages = _held(tx, database(self.name), type, start, limit)
+            return sorted(messages, key=lambda stored: stored.key)[:limit]
 
         return self._answer(self._store().read(work))
 
     def next(self, after: str | None = None, type: str | None = None) -> Image | None:
         """The message after a key, or the first."""
         while True:
-            found = self.messages(type, after=after, limit=1)
-            if not found.damaged:
-                return found[0] if found else None
-            after = found.damaged[0]
+            answer = self.messages(type, after=after, limit=1)
+            if not answer.damaged:
+                return answer[0] if answer else None
+            after = answer.damaged[0]
 
     # --- mail ---
 
@@ -226,16 +206,8 @@ class Station:
         """The mail in the mailbox."""
 
         def work(tx: Transaction) -> list[WaitingMail]:
-            box = tx.queues.named_to_read(mailbox(self.name))
-            if box is None:
-                return []
-            found: list[Stored] = []
-            for each in tx.filings.all():
-                if not each.field:
-                    for page in tx.filings.search(box[:2], Span(each.id, "", "9" * 18), END):
-                        found += page
-            found.sort(key=lambda stored: stored.position)
-            return [WaitingMail(key_text(stored.key), stored.type or "") for stored in found]
+            messages = sorted(_held(tx, mailbox(self.name)), key=lambda stored: stored.position)
+            return [WaitingMail(key_text(stored.key), stored.type or "") for stored in messages]
 
         return self._network.control.read(work)
 
@@ -281,8 +253,8 @@ class Station:
         def work(tx: Transaction) -> list[Stored]:
             queue = tx.queues.named_to_read(database(self.name))
             self._dossier(tx, queue, name)
-            found = [tx.messages.find(key) for key in tx.dossiers.messages(queue, name)] if queue else []
-            return [stored for stored in found if stored is not None]
+            messages = [tx.messages.find(key) for key in tx.dossiers.messages(queue, name)] if queue else []
+            return [stored for stored in messages if stored is not None]
 
         return self._answer(self._store().read(work))
 
@@ -315,8 +287,8 @@ class Station:
         if scope == "local":
             answer = self._answer(self._found(plan))
         else:
-            seq, found, damaged = self._question(plan, scope, timeout, progress).images()
-            answer = self._images(seq, type, found, damaged)
+            seq, images, damaged = self._question(plan, scope, timeout, progress).images()
+            answer = self._images(seq, type, images, damaged)
         if into is not None:
             self._keep(into, edition, answer)
         return answer
@@ -347,7 +319,7 @@ class Station:
         """The number of the query, and the count; a local query has no number."""
         plan = self._planned(self._edition(type), {**(fields or {}), **more})
         if scope == "local":
-            return None, sum(each.sound for each in self._found(plan))
+            return None, sum(stored.sound for stored in self._found(plan))
         return self._question(plan, scope, timeout, progress).count()
 
     def _question(self, plan: Plan, scope: str, timeout: float, progress: Progress | None) -> Question:
@@ -365,22 +337,22 @@ class Station:
 
         return sorted(self._store().read(work), key=lambda stored: stored.key)
 
-    def _answer(self, found: Sequence[Stored]) -> Answer:
+    def _answer(self, messages: Sequence[Stored]) -> Answer:
         """Images of messages of this station; what is damaged is named and left out."""
-        sound = [each for each in found if each.sound]
-        bad = [key_text(each.key) for each in found if not each.sound]
+        sound = [stored for stored in messages if stored.sound]
+        bad = [key_text(stored.key) for stored in messages if not stored.sound]
 
         def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
-            versions = {(each.type or "", form_version(each.properties)) for each in sound}
+            versions = {(stored.type or "", form_version(stored.properties)) for stored in sound}
             return {(type, version): self.forms.at(tx, type, version) for type, version in versions}
 
-        return Answer(None, [kept(each) for each in sound], self._network.control.read(work), bad)
+        return Answer(None, [kept(stored) for stored in sound], self._network.control.read(work), bad)
 
     def _images(self, seq: int | None, type: str, found: Sequence[KeptImage], damaged: Sequence[str]) -> Answer:
         """Images in the order of keys, with the forms that they were made with."""
 
         def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
-            return {(type, version): self.forms.at(tx, type, version) for version in {each.form for each in found}}
+            return {(type, version): self.forms.at(tx, type, version) for version in {image.form for image in found}}
 
         editions = self._network.control.read(work)
         return Answer(seq, sorted(found, key=itemgetter(0)), editions, damaged)
@@ -405,17 +377,17 @@ class Station:
 
     def table(self, name: str) -> Answer:
         """The images of a temporary table."""
-        album = self._album(name)
+        table = self._table(name)
 
         def work(tx: Transaction) -> list[KeptImage]:
             queue = tx.queues.named_to_read(database(self.name))
-            return [] if queue is None else list(tx.albums.images(queue.id, album.type, name))
+            return [] if queue is None else list(tx.albums.images(queue.id, table.type, name))
 
-        return self._images(album.query or None, album.type, self._store().read(work), ())
+        return self._images(table.query or None, table.type, self._store().read(work), ())
 
     def drop_table(self, name: str) -> None:
         """Drop a temporary table."""
-        self._album(name)
+        self._table(name)
         self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
 
     def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: Progress | None = None) -> Table:
@@ -425,11 +397,11 @@ class Station:
         """
         from postroom.stations.queries.sql import ask  # it needs Spark's types
 
-        editions = {album.name: self._edition_at(album.type, album.form) for album in self.tables()}
+        editions = {table.name: self._edition_at(table.type, table.form) for table in self.tables()}
         return ask(statement, editions, lambda name: self.table(name).kept, timeout, progress)
 
-    def _album(self, name: str) -> Album:
-        known = {album.name: album for album in self.tables()}
+    def _table(self, name: str) -> Album:
+        known = {table.name: table for table in self.tables()}
         if name not in known:
             raise AlbumUnknown(station=self.name, name=name, nearest=nearest(name, known))
         return known[name]
@@ -442,10 +414,10 @@ class Station:
         return self._network.forms
 
     def _store(self) -> Store:
-        return self._network.filing_store(self.node)
+        return self._network.indexed_store(self.node)
 
     def _queue(self, tx: Transaction) -> Queue:
-        return queue_of(tx, database(self.name), STATION)
+        return desk.queue_of(tx, database(self.name), STATION)
 
     def _own(self, tx: Transaction, key: str) -> Stored:
         queue = tx.queues.named_to_read(database(self.name))
@@ -468,3 +440,16 @@ class Station:
 
     def _image(self, stored: Stored) -> Image:
         return Image(key_text(stored.key), place_of(stored.queue), self._made_with(stored).form, stored.body)
+
+
+def _held(
+    tx: Transaction, name: str, type: str | None = None, start: int = 0, limit: int | None = None
+) -> list[Stored]:
+    """The messages of a queue, type by type in the order of keys, so many of each type."""
+    queue = tx.queues.named_to_read(name)
+    if queue is None:
+        return []
+    indexes = [index for index in tx.filings.all() if not index.field and type in (None, index.type)]
+    spans = [Span(index.id, key_value(start), "9" * 18) for index in indexes]
+    pages = [page for span in spans for page in tx.filings.search(queue[:2], span, END, limit=limit)]
+    return [stored for page in pages for stored in page]

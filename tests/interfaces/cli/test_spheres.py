@@ -119,7 +119,7 @@ def test_show_tells_everything(run: Run, agency: Postroom) -> None:
     assert re.fullmatch(rf"commit +audit +{note.remembered} +open", second)
 
     part.done()
-    message.membership.processed()
+    message.acknowledge(processed=True)
     sphere.commit()
     shape = run("sphere", "show", "trip-1", "--json").json
     assert (shape["state"], shape["token"], shape["parts"][0]["done"]) == ("COMMITTED", token[1], True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.stations.world import network
 
 from postroom.model.key import key_number
-from postroom.model.message import Stored
+from postroom.model.message import Stored, message_hash
 from postroom.room import Postroom
-from postroom.stations.places.postmarks import Marks, marks
+from postroom.stations.forms.form import Form
+from postroom.stations.forms.reader import read
+from postroom.stations.places.postmarks import Postmarks, postmarks
+from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.evaluation import evaluate_here
 
 TYPES = """\
@@ -62,5 +66,25 @@ def stored(room: Postroom, key: str) -> Stored:
     return found
 
 
-def about(room: Postroom, key: str) -> Marks:
-    return marks(stored(room, key).properties)
+def about(room: Postroom, key: str) -> Postmarks:
+    return postmarks(stored(room, key).properties)
+
+
+def forms() -> dict[str, Form]:
+    """The types, without a room."""
+    return {form.name: form for form in read(TYPES, "f").forms}
+
+
+def procedures(text: str) -> tuple[Procedure, ...]:
+    """The procedures of a text, without a room."""
+    return read(text, "f").procedures
+
+
+def message(
+    key: int, type: str, position: int | None = None, properties: str = '{"form":1}', **fields: object
+) -> Stored:
+    """A message as a station of the control node keeps it."""
+    position = key if position is None else position
+    body = json.dumps(fields, separators=(",", ":"))
+    hash = message_hash(key, 0, None, body, "json", type, properties)
+    return Stored(key, "station:ann", 0, None, type, "json", body, hash, properties, None, position, position, position)

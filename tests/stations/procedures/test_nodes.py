@@ -12,7 +12,7 @@ import postroom
 from postroom import faults
 from postroom.errors import LeaseLost
 from postroom.room import Postroom
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.store.kernel.transaction import Transaction
 
@@ -214,7 +214,7 @@ def test_on_spark_it_is_the_same(sqlite_url: str, tmp_path: Path, spark: SparkSe
 
 @postroom.function
 def spoken_of(key: str) -> str:
-    return f"said {key} {marks.__name__}"
+    return f"said {key} {postmarks.__name__}"
 
 
 @postroom.function

@@ -74,8 +74,7 @@ def test_shares_of_databases_are_known_by_their_names(tx: Transaction) -> None:
     assert stored is not None
     tx.messages.move(stored, queue(tx, ACTIVE), queue(tx, ABORTED))
     assert [doubt.branch for doubt in tx.spheres.in_doubt()] == ["b1", "b2"]
-    tx.spheres.forget_branch("b1")
-    tx.spheres.forget_branches(["b2"])
+    tx.spheres.forget_branches(["b1", "b2"])
     assert tx.spheres.sphere_of("b1") is None
 
 

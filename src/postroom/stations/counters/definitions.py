@@ -16,8 +16,9 @@ from enum import StrEnum
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS, error_queue
 from postroom.errors import DefinitionUnknown, FormInvalid
-from postroom.model.definitions import Definition, Loaded, Position, Problem, compared, nearest, refuse
+from postroom.model.definitions import Definition, Loaded, Position, Problem, nearest, refuse
 from postroom.stations.places.names import mailbox
+from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.queues import CLOSED, MAILBOX, Queue
 from postroom.store.kernel.transaction import Transaction
 
@@ -80,8 +81,8 @@ class Subject:
 
     def place(self, counter: Counter) -> str:
         """The queue that is meant, by the one name that it always has."""
-        found = self.queues.get(counter.queue)
-        return counter.queue if found is None else found.name
+        queue = self.queues.get(counter.queue)
+        return counter.queue if queue is None else queue.name
 
 
 Found = Iterator[tuple[Counter, str]]
@@ -89,68 +90,71 @@ Found = Iterator[tuple[Counter, str]]
 
 def counter_stations(subject: Subject) -> Found:
     """A counter is at a station."""
-    for each in subject.counters:
-        if subject.stations is not None and each.station not in subject.stations:
-            advice = nearest(each.station, subject.stations) or f"; make it with: postroom station add {each.station}"
-            yield each, f"there is no station {each.station}{advice}"
+    for counter in subject.counters:
+        if subject.stations is not None and counter.station not in subject.stations:
+            name = counter.station
+            advice = nearest(name, subject.stations) or f"; make it with: postroom station add {name}"
+            yield counter, f"there is no station {name}{advice}"
 
 
 def counter_types(subject: Subject) -> Found:
     """What is taken becomes a message of a type."""
-    for each in subject.counters:
-        if each.type is not None and each.type not in subject.types:
-            yield each, f"there is no type {each.type}{nearest(each.type, subject.types)}"
+    for counter in subject.counters:
+        if counter.type is not None and counter.type not in subject.types:
+            yield counter, f"there is no type {counter.type}{nearest(counter.type, subject.types)}"
 
 
 def counter_queues(subject: Subject) -> Found:
     """The other side is one queue, which anyone may use."""
-    for each in subject.counters:
-        if each.queue not in subject.queues:
+    for counter in subject.counters:
+        if counter.queue not in subject.queues:
             continue
-        queue = subject.queues[each.queue]
+        queue = subject.queues[counter.queue]
         if queue is None:
-            yield each, f"there is no queue {each.queue}{nearest(each.queue, subject.paths)}; name one, not a level"
+            advice = f"{nearest(counter.queue, subject.paths)}; name one, not a level"
+            yield counter, f"there is no queue {counter.queue}{advice}"
         elif queue.kind in CLOSED:
-            yield each, f"{each.queue} is not for everyone's messages: it is a queue of kind {queue.kind}"
+            yield counter, f"{counter.queue} is not for everyone's messages: it is a queue of kind {queue.kind}"
 
 
 def counter_sources(subject: Subject) -> Found:
     """The messages of a queue, and the mail of a station, have one taker."""
     seen: dict[tuple[Way, str], Counter] = {}
-    for each in subject.counters:
-        takes = each.way is Way.TAKES
-        source = subject.place(each) if takes else each.station
-        first = seen.setdefault((each.way, source), each)
-        if first is not each:
-            what = f"the messages of {each.queue}" if takes else f"the mail of {each.station}"
-            yield each, f"{what} are taken by counter {first.name}"
+    for counter in subject.counters:
+        takes = counter.way is Way.TAKES
+        source = subject.place(counter) if takes else counter.station
+        first = seen.setdefault((counter.way, source), counter)
+        if first is not counter:
+            what = f"the messages of {counter.queue}" if takes else f"the mail of {counter.station}"
+            yield counter, f"{what} are taken by counter {first.name}"
         elif takes and source in subject.watched:
-            yield each, f"the messages of {each.queue} are taken by {subject.watched[source]}"
-        elif not takes and each.station in subject.busy:
-            yield each, f"the mail of {each.station} is handled by procedure {subject.busy[each.station]}"
+            yield counter, f"the messages of {counter.queue} are taken by {subject.watched[source]}"
+        elif not takes and counter.station in subject.busy:
+            yield counter, f"the mail of {counter.station} is handled by procedure {subject.busy[counter.station]}"
 
 
 def counter_loops(subject: Subject) -> Found:
     """What a counter gives does not come back to it by counters alone."""
     ways: dict[tuple[str, str], list[tuple[tuple[str, str], Counter]]] = {}
-    for each in subject.counters:
-        queue, station = ("queue", subject.place(each)), ("station", each.station)
-        source, goal = (queue, station) if each.way is Way.TAKES else (station, queue)
-        ways.setdefault(source, []).append((goal, each))
+    for counter in subject.counters:
+        queue, station = ("queue", subject.place(counter)), ("station", counter.station)
+        source, goal = (queue, station) if counter.way is Way.TAKES else (station, queue)
+        ways.setdefault(source, []).append((goal, counter))
 
     def reached(start: tuple[str, str]) -> set[tuple[str, str]]:
-        found, left = set(), [start]
+        goals, left = set(), [start]
         while left:
             for goal, _ in ways.get(left.pop(), ()):
-                if goal not in found:
-                    found.add(goal)
+                if goal not in goals:
+                    goals.add(goal)
                     left.append(goal)
-        return found
+        return goals
 
     for source, some in ways.items():
-        for goal, each in some:
-            if each.way is Way.GIVES and (source == goal or source in reached(goal)):
-                yield each, f"what it gives to {each.queue} would come back to {each.station} by counters, for ever"
+        for goal, counter in some:
+            if counter.way is Way.GIVES and (source == goal or source in reached(goal)):
+                way = f"{counter.queue} would come back to {counter.station}"
+                yield counter, f"what it gives to {way} by counters, for ever"
 
 
 CHECKS: tuple[Callable[[Subject], Found], ...] = (
@@ -165,9 +169,9 @@ CHECKS: tuple[Callable[[Subject], Found], ...] = (
 def check(subject: Subject) -> None:
     """Refuse counters that break a rule."""
     problems = [
-        Problem(counter.position, f"counter {counter.name}: {what}", each.__name__.replace("_", "-"))
-        for each in CHECKS
-        for counter, what in each(subject)
+        Problem(counter.position, f"counter {counter.name}: {what}", check.__name__.replace("_", "-"))
+        for check in CHECKS
+        for counter, what in check(subject)
     ]
     if problems:
         refuse(FormInvalid, problems)
@@ -199,26 +203,20 @@ class Counters:
     """The counters of a room, read once per version of its definitions."""
 
     def __init__(self) -> None:
-        self._known: dict[int, list[Kept]] = {}
+        self._known = ByVersion(lambda tx: (tx.definitions.version(), kept(tx)))
 
     def now(self, tx: Transaction) -> tuple[int, list[Kept]]:
         """With the version since which it is so."""
-        version = tx.definitions.version()
-        found = self._known.get(version)
-        if found is None:
-            found = kept(tx)
-            if not tx.definitions.changing:
-                self._known = {version: found}
-        return version, found
+        return self._known.now(tx)
 
 
 def kept(tx: Transaction) -> list[Kept]:
     """Every counter, in the order of definition."""
-    return [_kept(each) for each in tx.definitions.of_kind(KIND)]
+    return [_kept(definition) for definition in tx.definitions.of_kind(KIND)]
 
 
 def named(tx: Transaction, name: str) -> Kept:
-    known = {each.counter.name: each for each in kept(tx)}
+    known = {present.counter.name: present for present in kept(tx)}
     if name not in known:
         raise DefinitionUnknown(name=f"counter {name}", nearest=nearest(name, known))
     return known[name]
@@ -233,53 +231,47 @@ def proposed(
     tx: Transaction | None, new: Sequence[Counter], types: Collection[str], busy: Mapping[str, str]
 ) -> Subject:
     """What there would be with new counters, each in the place of the one of its name."""
-    names = {each.name for each in new}
+    names = {counter.name for counter in new}
     if tx is None:
         return Subject(new, types, busy=busy)
-    old = [each for each in kept(tx) if each.counter.name not in names]
+    old = [present for present in kept(tx) if present.counter.name not in names]
     # A queue that has gone under a counter that is there is told of by its state: it is no reason to refuse a load.
-    there = {each.counter.queue: tx.queues.named_to_read(each.queue) for each in old}
+    there = {present.counter.queue: tx.queues.named_to_read(present.queue) for present in old}
     queues: dict[str, Queue | None] = {
-        said: queue for said, queue in there.items() if queue is not None and not queue.retired
+        path: queue for path, queue in there.items() if queue is not None and not queue.retired
     }
-    queues |= {each.queue: _queue(tx, each.queue) for each in new}
+    queues |= {counter.queue: _queue(tx, counter.queue) for counter in new}
     takers = {queue.name: tx.queues.watcher(queue) for queue in queues.values() if queue is not None}
     watched = {
         name: f"{taker}; put a queue in between" for name, taker in takers.items() if taker not in (None, WATCHER)
     }
     watched[SYSTEM_ERRORS] = "people alone: it is the end of all errors"
     paths = [path.replace("/", " ") for _, path in tx.queues.names()]
-    counters = [*(each.counter for each in old), *new]
+    counters = [*(present.counter for present in old), *new]
     return Subject(counters, types, tx.nodes.stations(), queues, watched, busy, paths)
 
 
-def _queue(tx: Transaction, said: str) -> Queue | None:
+def _queue(tx: Transaction, name: str) -> Queue | None:
     """The one queue that is meant: by its name, or by its path."""
-    queue = tx.queues.named_to_read(said)
+    queue = tx.queues.named_to_read(name)
     if queue is not None and not queue.retired:
         return queue
-    path = "/".join(said.replace("/", " ").split())
-    found = tx.queues.below(path)
-    return found[0] if found and found[0].path == path else None
+    path = "/".join(name.replace("/", " ").split())
+    below = tx.queues.below(path)
+    return below[0] if below and below[0].path == path else None
 
 
 def load_within(tx: Transaction, new: Sequence[Counter], subject: Subject, files: Sequence[str]) -> Loaded:
     """Add counters, and new versions of them; what is not named stays."""
     check(subject)
-    was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
     before = _sources(tx)
-    wanted = [
-        Definition(KIND, each.name, {"text": str(each), "queue": subject.place(each)}, each.position) for each in new
-    ]
-    changed = [each for each in wanted if was.get(each.name) != each.body]
-    version = tx.definitions.version()
-    if changed:
-        version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
+    bodies = {counter.name: {"text": str(counter), "queue": subject.place(counter)} for counter in new}
+    wanted = [Definition(KIND, counter.name, bodies[counter.name], counter.position) for counter in new]
+    loaded = load(tx, KIND, wanted, files, "counter ")
+    if loaded.added or loaded.changed:
         _watch(tx, before)
-        _furnish(tx, [mailbox(each.station) for each in new])
-        tx.wake()
-    present = {each.name: was[each.name] for each in wanted if each.name in was}
-    return compared(version, _worded(present), _worded({each.name: each.body for each in wanted}))
+        _furnish(tx, [mailbox(counter.station) for counter in new])
+    return loaded
 
 
 def _furnish(tx: Transaction, boxes: Sequence[str]) -> None:
@@ -288,10 +280,6 @@ def _furnish(tx: Transaction, boxes: Sequence[str]) -> None:
     for box in boxes:
         if tx.queues.named_to_read(box) is None:
             tx.queues.create(box, MAILBOX, path=box)
-
-
-def _worded(bodies: Mapping[str, object]) -> dict[str, object]:
-    return {f"counter {name}": body for name, body in bodies.items()}
 
 
 def remove(tx: Transaction, name: str) -> None:
@@ -304,7 +292,7 @@ def remove(tx: Transaction, name: str) -> None:
 
 
 def _sources(tx: Transaction) -> set[str]:
-    return {each.queue for each in kept(tx) if each.counter.way is Way.TAKES}
+    return {present.queue for present in kept(tx) if present.counter.way is Way.TAKES}
 
 
 def _watch(tx: Transaction, before: set[str]) -> None:

@@ -1,8 +1,7 @@
-"""Handing over at counters: messages of queues become forms in mailboxes, and mail goes into queues.
+"""Counters at work: messages of queues become forms in mailboxes, and mail goes into queues.
 
-Mailboxes are at the control node, and so are all queues that anyone may use: what a counter takes, what it makes of it
-and where that goes is one commit, whichever node the station is on. A message that does not fit leads to an error
-message and nothing else. This needs no Spark: to read a message takes less than to send it to a worker.
+Mailboxes and public queues are at the control node, so each step is one commit, wherever the station is. A message
+that does not fit leads to an error message. No Spark: sending a message to a worker costs more than reading it.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling import asks_functions, created
 from postroom.stations.forms.form import Form, Rule
 from postroom.stations.mail import mail
-from postroom.stations.places import indexing as filing
+from postroom.stations.places import desk
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import Marks, properties
+from postroom.stations.places.postmarks import Postmarks, properties
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Batch, Change, Put, Stale, Take
-from postroom.store.kernel.handling import New, apply
+from postroom.store.kernel.handling import New
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import MAILBOX, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -49,7 +48,7 @@ _PAUSE_SECONDS = 0.05  # between two looks whether functions have answered
 _FILL_SECONDS = 0.5  # that forms are filled in before some are handed over
 
 
-class Handing:
+class CounterStage:
     """A stage of the engine."""
 
     def __init__(self, network: Network, counters: Counters) -> None:
@@ -62,10 +61,10 @@ class Handing:
         version, known = turn.store.read(self._counters.now)
         if not known:
             return None
-        if any(each.counter.way is Way.GIVES for each in known):
+        if any(kept.counter.way is Way.GIVES for kept in known):
             self._come_by()
         some = turn.store.read(
-            lambda tx: [each for each in known if each.source not in turn.waiting and not obstacle(tx, each)]
+            lambda tx: [kept for kept in known if kept.source not in turn.waiting and not obstacle(tx, kept)]
         )
         return self._run(turn, version, some) if some else None
 
@@ -81,18 +80,19 @@ class Handing:
 
     def lag(self, tx: Transaction) -> int:
         """How many messages wait before counters."""
-        return sum(waiting(tx, each) for each in self._counters.now(tx)[1])
+        return sum(waiting(tx, kept) for kept in self._counters.now(tx)[1])
 
     def shown(self, tx: Transaction) -> list[CounterShown]:
         """Every counter, in the order of definition."""
-        return [shown(tx, each) for each in self._counters.now(tx)[1]]
+        return [shown(tx, kept) for kept in self._counters.now(tx)[1]]
 
     def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
         """Nothing here runs on Spark."""
 
     def _run(self, turn: Turn, version: int, some: Sequence[Kept]) -> Generator[Result]:
         """One step of each counter: then others have their turn."""
-        self._coming = {each: coming for each, coming in self._coming.items() if each[0] in some and each[1] == version}
+        current = [(kept, version) for kept in some]
+        self._coming = {step: coming for step, coming in self._coming.items() if step in current}
         for kept in some:
             began = perf_counter()
             filled = self._filled(turn, version, kept)
@@ -136,7 +136,7 @@ class Handing:
             tx.nodes.lock()  # and so does a station that goes
             if tx.definitions.version() != version:
                 raise Stale
-            return _Handover(tx, turn, kept, self._network.forms, spheres, ready).done()
+            return _CounterStep(tx, turn, kept, self._network.forms, spheres, ready).done()
 
         while True:
             try:
@@ -151,21 +151,22 @@ _Filled = dict[int, tuple[int, str] | Failure]
 
 def _peeked(source: str, size: int, tx: Transaction) -> list[Stored]:
     queue = tx.queues.named_to_read(source)
-    return [] if queue is None else [each for each in tx.messages.page(queue, State.UNPROCESSED, 0, size) if each.sound]
+    page = [] if queue is None else tx.messages.page(queue, State.UNPROCESSED, 0, size)
+    return [stored for stored in page if stored.sound]
 
 
 def _fill(
     counter: Counter, edition: Edition, taken: Sequence[Stored], keys: Sequence[int], now: int, coming: Future[_Filled]
 ) -> None:
     """Fill in forms until one has taken long: those that are ready are handed over first."""
-    found: _Filled = {}
+    filled: _Filled = {}
     began = perf_counter()
     try:
         for stored, key in zip(taken, keys, strict=True):
-            found[stored.key] = _form_of(counter, edition, stored, key, now)
+            filled[stored.key] = _form_of(counter, edition, stored, key, now)
             if perf_counter() - began > _FILL_SECONDS:
                 break
-        coming.set_result(found)
+        coming.set_result(filled)
     except BaseException as error:
         coming.set_exception(error)
 
@@ -266,7 +267,7 @@ def failure_of(counter: Counter, refusal: BodyError) -> Failure:
     return Failure("message", refusal.code, str(refusal), counter.name)
 
 
-class _Handover:
+class _CounterStep:
     """One step of one counter, inside of its transaction."""
 
     def __init__(
@@ -295,23 +296,23 @@ class _Handover:
             result.blocked = (source.name, goal.name)
             return result
         taken = self._next(source)
-        self._bound = {each.key: id for each in taken if (id := bound_to(tx, each)) is not None}
+        self._bound = {stored.key: id for stored in taken if (id := bound_to(tx, stored)) is not None}
         if unlocked := {id for id in self._bound.values() if id not in self._fates}:
             raise _Met(unlocked)
         handed = self._taking(taken, goal) if kept.counter.way is Way.TAKES else self._giving(taken, goal)
-        if any(isinstance(each, Failure) for each in handed) and _is_closed(tx, errors):
-            first = next(place for place, each in enumerate(handed) if isinstance(each, Failure))
+        if any(isinstance(outcome, Failure) for outcome in handed) and _is_closed(tx, errors):
+            first = next(place for place, outcome in enumerate(handed) if isinstance(outcome, Failure))
             result.blocked = (source.name, errors.name)
             taken, handed = taken[:first], handed[:first]
-        for stored, each in zip(taken, handed, strict=True):
-            self._changes.append(Take(source, stored, sliced=True, failed=isinstance(each, Failure)))
-            if isinstance(each, Failure):
+        for stored, outcome in zip(taken, handed, strict=True):
+            self._changes.append(Take(source, stored, sliced=True, failed=isinstance(outcome, Failure)))
+            if isinstance(outcome, Failure):
                 result.failures += 1
-                self._changes.append(self._error(each, stored, errors))
-            elif isinstance(each, Put):
-                self._changes.append(each)
+                self._changes.append(self._error(outcome, stored, errors))
+            elif isinstance(outcome, Put):
+                self._changes.append(outcome)
             else:
-                self._new.append(each)
+                self._new.append(outcome)
         result.messages = len(taken)
         result.created = len(handed)
         self._write(source, goal, taken)
@@ -319,30 +320,30 @@ class _Handover:
 
     def _queues(self) -> dict[str, Queue]:
         """All that is taken from or put into, locked in the order of numbers."""
-        self._tx.tracking.enter(MAILBOXES)
+        desk.enter(self._tx, MAILBOXES)
         return self._tx.queues.locked_all([self._kept.source, self._kept.goal, SYSTEM_ERRORS])
 
     def _next(self, source: Queue) -> list[Stored]:
         """The oldest messages. One that no longer says what was sent is kept out of everyone's way."""
         size, room = min(self._turn.size(), COUNTER_MESSAGES), STEP_BYTES_MAX
-        found: list[Stored] = []
+        messages: list[Stored] = []
         after = 0
-        while len(found) < size and room > 0:
-            page = self._tx.messages.page(source, State.UNPROCESSED, after, min(_PAGE, size - len(found)))
+        while len(messages) < size and room > 0:
+            page = self._tx.messages.page(source, State.UNPROCESSED, after, min(_PAGE, size - len(messages)))
             for stored in page:
                 after = stored.position
                 room -= len(stored.body)
                 if stored.sound and self._ready is not None and stored.key not in self._ready:
                     self._result.more = True
-                    return found
+                    return messages
                 if stored.sound:
-                    found.append(stored)
+                    messages.append(stored)
                 else:
                     self._tx.messages.set_aside(source, stored)
             if not page:
-                return found
+                return messages
         self._result.more = True
-        return found
+        return messages
 
     # --- from a queue into a mailbox ---
 
@@ -359,7 +360,7 @@ class _Handover:
         if isinstance(made, Failure):
             return made
         key, body = made
-        marks = properties(Marks(edition.version, sphere=sphere_of(stored)))
+        marks = properties(Postmarks(edition.version, sphere=sphere_of(stored)))
         about = {"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)}
         detail = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
         return New(key, box, edition.form.name, marks, body, stored.key, self._actor, detail)
@@ -367,15 +368,15 @@ class _Handover:
     # --- from a mailbox into a queue ---
 
     def _giving(self, taken: Sequence[Stored], goal: Queue) -> list[Put | Failure]:
-        drafts = [Draft(each.body, each.format, each.type, _with_sphere(sphere_of(each))) for each in taken]
+        drafts = [Draft(stored.body, stored.format, stored.type, _with_sphere(sphere_of(stored))) for stored in taken]
         made: list[Put | Failure] = []
         with suppress(BodyError):  # then each is asked for alone
             made = list(self._let_in(goal, drafts))
         if not made:
             made = [self._let_one_in(goal, draft) for draft in drafts]
         return [
-            each._replace(cause=stored.key, actor=self._actor) if isinstance(each, Put) else each
-            for stored, each in zip(taken, made, strict=True)
+            outcome._replace(cause=stored.key, actor=self._actor) if isinstance(outcome, Put) else outcome
+            for stored, outcome in zip(taken, made, strict=True)
         ]
 
     def _let_in(self, goal: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
@@ -400,21 +401,16 @@ class _Handover:
 
     def _write(self, source: Queue, goal: Queue, taken: Sequence[Stored]) -> None:
         tx = self._tx
-        if source.kind == MAILBOX:
-            filing.unfile(tx, source, taken)
         keys = iter(Batch(tx).write(self._changes, 0))
-        put = [(next(keys), each) for each in self._changes if isinstance(each, Put)]
-        found = [(key, each.cause) for key, each in put if each.queue.id == goal.id]  # an error message stays
-        found += [(each.key, each.cause) for each in self._new]
+        put = [(next(keys), change) for change in self._changes if isinstance(change, Put)]
+        causes = [(key, change.cause) for key, change in put if change.queue.id == goal.id]  # an error message stays
+        causes += [(new.key, new.cause) for new in self._new]
         bound = self._bound
-        made = [Made(bound[cause], key, goal, self._actor) for key, cause in found if cause in bound]
-        if source.kind == MAILBOX and not tx.tracking.calm():
-            for stored in taken:
-                tx.tracking.leave(MAILBOXES, stored, source.id, tx.journal.newest())
-        if self._new:
-            filing.file(tx, goal, apply(tx, self._new))
-            tx.wake()
-        self._fates.bind(made, mail.take_back if goal.kind == MAILBOX else plainly)
+        made = [Made(bound[cause], key, goal, self._actor) for key, cause in causes if cause in bound]
+        if source.kind == MAILBOX:
+            desk.release(tx, source, taken)
+        desk.apply(tx, self._new)
+        self._fates.bind(made, desk.remove if goal.kind == MAILBOX else plainly)
 
 
 def _is_closed(tx: Transaction, queue: Queue) -> bool:

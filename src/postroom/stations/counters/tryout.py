@@ -44,8 +44,8 @@ def _some(
     """The next of them, and where the last one stands; None at the end."""
     source = tx.queues.named_to_read(kept.source)
     page = [] if source is None else tx.messages.page(source, State.UNPROCESSED, after, PAGE_ROWS)
-    found = [_tried(tx, kept, edition, admit, each) for each in page if each.sound and each.created >= first]
-    return found, page[-1].position if page else None
+    tried = [_tried(tx, kept, edition, admit, stored) for stored in page if stored.sound and stored.created >= first]
+    return tried, page[-1].position if page else None
 
 
 def _tried(tx: Transaction, kept: Kept, edition: Edition | None, admit: Admit, stored: Stored) -> Tried:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postroom.errors import FunctionUnknown, TypeUnknown
-from postroom.model.definitions import Definition, Loaded, compared, nearest
+from postroom.model.definitions import Definition, Loaded, nearest
 from postroom.stations.forms import functions
 from postroom.stations.forms.form import Form, Rule
 from postroom.stations.forms.reader import AUTOMATIC, parse
+from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import define_type
 
@@ -28,38 +29,31 @@ class Forms:
     """The forms of a room, read once per version of its definitions."""
 
     def __init__(self) -> None:
-        self._known: dict[int, dict[str, Edition]] = {}
+        self._known = ByVersion(_now)
         self._old: dict[tuple[str, int], Edition] = {}
 
     def now(self, tx: Transaction) -> dict[str, Edition]:
         """The current forms, by name."""
-        version = tx.definitions.version()
-        found = self._known.get(version)
-        if found is None:
-            found = {each.name: _edition(each) for each in tx.definitions.of_kind(KIND)}
-            if not tx.definitions.changing:
-                self._known = {version: found}
-        return found
+        return self._known.now(tx)
 
     def named(self, tx: Transaction, name: str) -> Edition:
         """The current form of a type."""
         known = self.now(tx)
-        found = known.get(name)
-        if found is None:
+        if name not in known:
             raise TypeUnknown(type=name, nearest=nearest(name, known))
-        return found
+        return known[name]
 
     def at(self, tx: Transaction, name: str, version: int) -> Edition:
         """The form with which a message was created; the current one if the version is not known here."""
         present = self.now(tx).get(name)
         if present is not None and present.version == version:
             return present
-        found = self._old.get((name, version))
-        if found is None:
-            for each in tx.definitions.of_kind(KIND, version):
-                if each.name == name:
-                    found = self._old[name, version] = _edition(each)
-        return found or self.named(tx, name)
+        edition = self._old.get((name, version))
+        if edition is None:
+            for definition in tx.definitions.of_kind(KIND, version):
+                if definition.name == name:
+                    edition = self._old[name, version] = _edition(definition)
+        return edition or self.named(tx, name)
 
 
 def check(forms: Sequence[Form]) -> None:
@@ -73,19 +67,13 @@ def check(forms: Sequence[Form]) -> None:
 
 def load_within(tx: Transaction, forms: Sequence[Form], files: Sequence[str]) -> Loaded:
     """Add types, and new versions of types; what is not named stays."""
-    was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
+    types = {form.name: form.type for form in forms}
     wanted = [Definition(KIND, form.name, {"text": str(form)}, form.position) for form in forms]
-    changed = [each for each in wanted if was.get(each.name) != each.body]
-    version = tx.definitions.version()
-    if changed:
-        names = {each.name for each in changed}
-        for form in forms:
-            if form.name in names:
-                define_type(tx, form.type)
-        version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
-        tx.wake()
-    named = {each.name: was[each.name] for each in wanted if each.name in was}
-    return compared(version, named, {each.name: each.body for each in wanted})
+    return load(tx, KIND, wanted, files, begin=lambda definition: define_type(tx, types[definition.name]))
+
+
+def _now(tx: Transaction) -> dict[str, Edition]:
+    return {definition.name: _edition(definition) for definition in tx.definitions.of_kind(KIND)}
 
 
 def _edition(definition: Definition) -> Edition:

@@ -17,7 +17,7 @@ _DATES = (re.compile(rf"{_MONTH}\s+{_DAY}{_YEAR}"), re.compile(rf"{_DAY}\s+{_MON
 _TIME = re.compile(r"(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s*(?P<half>[ap])\.?m\.?", re.IGNORECASE)
 
 
-def exact(kind: Kind, said: str) -> str:
+def exact(kind: Kind, text: str) -> str:
     """The one text that a date or time has; what is none is left as it was said.
 
     >>> exact(Kind.DATE, "Aug. 21, 1981"), exact(Kind.DATE, "3rd Sept 2026"), exact(Kind.TIME, "10:30 pm")
@@ -27,20 +27,20 @@ def exact(kind: Kind, said: str) -> str:
     """
     if kind is Kind.DATE:
         for form in _DATES:
-            match = form.fullmatch(said.strip())
+            match = form.fullmatch(text.strip())
             month = None if match is None else _month(match["month"])
             if match is not None and month is not None:
                 return f"{match['year']}-{month:02d}-{int(match['day']):02d}"
     if kind is Kind.TIME:
-        match = _TIME.fullmatch(said.strip())
+        match = _TIME.fullmatch(text.strip())
         if match is not None:
             hour = int(match["hour"]) % 12 + (12 if match["half"].lower() == "p" else 0)
             return f"{hour:02d}:{match['minute'] or '00'}"
-    return said
+    return text
 
 
 def _month(name: str) -> int | None:
     from dateutil.parser import parserinfo  # only where someone writes a month
 
-    found: int | None = parserinfo().month(name)
-    return found
+    number: int | None = parserinfo().month(name)
+    return number

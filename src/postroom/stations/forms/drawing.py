@@ -1,8 +1,7 @@
-"""A form as it is drawn: lines between bars, with labels and blanks. Filled in, and read again, or refused.
+"""A form as text: lines between bars, with labels and blanks; filled in, and read again or refused.
 
-What is read is what was drawn: a row has the labels of one line of the template, each line once, and what goes on below
-it stands under its blank. A row whose labels have moved, as an editor that inserts moves them, is read if there is one
-way to. All else is refused with its place.
+Each row must have the labels of one line of the template. A value that goes on below stands under its blank. A row
+whose labels were shifted by an editor is read if there is only one way to. Anything else is refused with its place.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ class Line:
 
     @classmethod
     def of(cls, drawn: str) -> Line:
-        found: list[Blank] = []
+        blanks: list[Blank] = []
         labels: list[tuple[int, int]] = []
         at = 0
         for match in _BLANK.finditer(drawn):
             rest = drawn[match.end() :]
             free = len(rest) - len(rest.lstrip(" "))
             reach = len(match["blank"]) + (free if free == len(rest) else max(free - 1, 0))
-            found.append(Blank(match["name"].strip(), match.start("blank"), len(match["blank"]), reach))
+            blanks.append(Blank(match["name"].strip(), match.start("blank"), len(match["blank"]), reach))
             labels.append((at, match.start("blank")))
             at = match.start("blank") + reach
-        return cls(drawn, tuple(found), (*labels, (at, len(drawn))))
+        return cls(drawn, tuple(blanks), (*labels, (at, len(drawn))))
 
     def cells(self, row: str) -> Iterator[tuple[Blank, int, int]]:
         """Each blank, and where what is written into it begins and ends; behind the last one a row may be longer."""
@@ -74,29 +73,28 @@ class Line:
 
     def moved(self, row: str) -> list[tuple[Blank, int, int]] | None:
         """The same for a row whose labels stand elsewhere, in their order and each once."""
-        found: list[tuple[Blank, int, int]] = []
+        cells: list[tuple[Blank, int, int]] = []
         texts = [self.drawn[start:end].strip(" ") for start, end in self.labels]
         at = 0
-        for number, said in enumerate(texts):
-            places = (
-                [each.start() for each in re.finditer(rf"(?<![^ _]){re.escape(said)}", row)] if said else [len(row)]
-            )
+        for number, label in enumerate(texts):
+            matches = re.finditer(rf"(?<![^ _]){re.escape(label)}", row)
+            places = [match.start() for match in matches] if label else [len(row)]
             if len(places) != 1 or places[0] < at or (not number and row[: places[0]].strip(" ")):
                 return None
             if number:
-                found.append((self.blanks[number - 1], at, places[0]))
-            at = places[0] + len(said)
-        return None if row[at:].strip(" ") else found
+                cells.append((self.blanks[number - 1], at, places[0]))
+            at = places[0] + len(label)
+        return None if row[at:].strip(" ") else cells
 
     def filled(self, rows: Mapping[str, Sequence[str]]) -> list[str]:
         """The line with what is written into its blanks, and as many rows more as the longest of them needs."""
         height = max([len(rows.get(blank.name, ())) for blank in self.blanks], default=1) or 1
-        found = [self.drawn, *[" " * len(self.drawn)] * (height - 1)]
+        lines = [self.drawn, *[" " * len(self.drawn)] * (height - 1)]
         for blank in self.blanks:
             for number, part in enumerate(rows.get(blank.name, ())):
                 end = blank.start + max(blank.width, len(part))
-                found[number] = found[number][: blank.start] + part.ljust(blank.width, "_") + found[number][end:]
-        return found
+                lines[number] = lines[number][: blank.start] + part.ljust(blank.width, "_") + lines[number][end:]
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +133,19 @@ class _Reader:
         self.found: dict[str, list[Piece]] = {}
 
     def row(self, row: str, number: int) -> None:
-        said = row.strip(" \t")
+        text = row.strip(" \t")
         column = len(row) - len(row.lstrip(" \t")) + 1
-        if not said:
+        if not text:
             self._current = None
-        elif _FRAME.fullmatch(said):
+        elif _FRAME.fullmatch(text):
             self._frames += 1
             self._current = None
-        elif said.startswith("|"):
-            if len(said) < 2 or not said.endswith("|"):
-                self._fail(number, column + len(said), "a row of a form ends with a bar", "row-bars")
-            self._inside(said[1:-1], number, column + 1)
-        elif self._frames or not _HEADING.fullmatch(said):
-            self._loose(said, number, column)
+        elif text.startswith("|"):
+            if len(text) < 2 or not text.endswith("|"):
+                self._fail(number, column + len(text), "a row of a form ends with a bar", "row-bars")
+            self._inside(text[1:-1], number, column + 1)
+        elif self._frames or not _HEADING.fullmatch(text):
+            self._loose(text, number, column)
 
     def _inside(self, inside: str, number: int, column: int) -> None:
         if not inside.strip(" "):
@@ -164,10 +162,10 @@ class _Reader:
             self._strange(inside, number, column)
 
     def _heading(self, inside: str, number: int, column: int) -> None:
-        said = inside.strip(" ")
-        if said != self._title:
+        text = inside.strip(" ")
+        if text != self._title:
             at = column + len(inside) - len(inside.lstrip(" "))
-            self._fail(number, at, f"this is the form {said[:60]!r}, and {self._title!r} is asked for", "form-title")
+            self._fail(number, at, f"this is the form {text[:60]!r}, and {self._title!r} is asked for", "form-title")
 
     def _kept(self, inside: str, number: int, column: int) -> bool:
         """Whether the row has the labels of a line in their places."""
@@ -176,7 +174,7 @@ class _Reader:
             return False
         left = [place for place in fitting if place not in self._done]
         # Lines without a blank may be alike; and one that has all labels of another, and more, is meant.
-        place = max(left or fitting, key=lambda each: sum(end - start for start, end in self._lines[each].labels))
+        place = max(left or fitting, key=lambda line: sum(end - start for start, end in self._lines[line].labels))
         line = self._lines[place]
         if line.blanks and len(inside) > len(line.drawn):  # something was put in
             self._label_in(inside[line.blanks[-1].start :], number, column + line.blanks[-1].start)
@@ -199,12 +197,12 @@ class _Reader:
 
     def _moved(self, inside: str, number: int, column: int) -> bool:
         """Whether there is one line that a row with labels in other places can be."""
-        found = [
+        readings = [
             (place, cells) for place, line in enumerate(self._lines) if line.blanks and (cells := line.moved(inside))
         ]
-        if len(found) != 1:
+        if len(readings) != 1:
             return False
-        ((place, cells),) = found
+        ((place, cells),) = readings
         for _, start, end in cells:
             self._label_in(inside[start:end], number, column + start)
         self._take(place, cells, inside, number, column)
@@ -220,18 +218,18 @@ class _Reader:
         for blank, start, end in cells:
             self._enter(blank.name, _piece(inside, start, end, number, column))
 
-    def _loose(self, said: str, number: int, column: int) -> None:
+    def _loose(self, text: str, number: int, column: int) -> None:
         """A row without bars: a line of the form, or one field."""
         self._current = None
-        name = next((each for each in self._names if said.startswith(f"{each}:")), None)
+        name = next((name for name in self._names if text.startswith(f"{name}:")), None)
         start = len(name or "") + 1
-        if name is None or self._second_label(said[start:]):
-            if self._moved(said, number, column):
+        if name is None or self._second_label(text[start:]):
+            if self._moved(text, number, column):
                 return
             if name is None:
-                self._strange(said, number, column)
-            self._label_in(said[start:], number, column + start)
-        self._enter(name, _piece(said, start, len(said), number, column))
+                self._strange(text, number, column)
+            self._label_in(text[start:], number, column + start)
+        self._enter(name, _piece(text, start, len(text), number, column))
 
     def _enter(self, name: str, piece: Piece) -> None:
         if piece.said and self.found.get(name):
@@ -239,25 +237,25 @@ class _Reader:
         if piece.said:
             self.found[name] = [piece]
 
-    def _label_in(self, said: str, number: int, column: int) -> None:
+    def _label_in(self, text: str, number: int, column: int) -> None:
         """Refuse a row in which a second label may be meant, or may be part of a value."""
-        match = self._second_label(said)
+        match = self._second_label(text)
         if match is not None:
             what = rf"is this the label {match[0]} or part of a value? There a colon is written \u{{3a}}"
             self._fail(number, column + match.start(), what, "row-labels")
 
-    def _second_label(self, said: str) -> re.Match[str] | None:
-        found = (re.search(rf"(?<![^ _]){re.escape(name)}:", said) for name in self._names)
-        return next((match for match in found if match is not None), None)
+    def _second_label(self, text: str) -> re.Match[str] | None:
+        matches = (re.search(rf"(?<![^ _]){re.escape(name)}:", text) for name in self._names)
+        return next((match for match in matches if match is not None), None)
 
-    def _strange(self, said: str, number: int, column: int) -> NoReturn:
-        blanks = len(said) - len(said.lstrip(" "))
-        label = re.match(r"([^:_|]*):", said.strip(" "))
+    def _strange(self, text: str, number: int, column: int) -> NoReturn:
+        blanks = len(text) - len(text.lstrip(" "))
+        label = re.match(r"([^:_|]*):", text.strip(" "))
         meant = close(label[1], self._names) if label else []
         hint = f"; did you mean {meant[0]}:?" if meant else ""
         at = column + blanks
         if self._current is not None and not label:
-            at = column + (self._current.first_strange(said) or blanks)
+            at = column + (self._current.first_strange(text) or blanks)
         self._fail(
             number, at, f"this is no line of the form {self._title}, nor below a blank of one{hint}", "row-labels"
         )

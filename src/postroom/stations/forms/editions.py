@@ -1,7 +1,6 @@
-"""Editions of a message: what it said before it was written on, and what each event of its story changed.
+"""Editions of a message: what it said before each edit, and what each event changed.
 
-A store keeps the editions that were replaced there. Those of all stores together, in the order of time, and what the
-message says now are all that it has ever said.
+Each store keeps the editions that were replaced there. Ordered by time, with the current body, they are complete.
 """
 
 from __future__ import annotations
@@ -68,23 +67,24 @@ def trace(network: Network, key: str) -> list[Valued]:
         now = whereabouts.find(network, key)
     except MessageGone:
         now = None
-    bodies: list[str | None] = [*(each.body for each in before), now.body if now is not None and now.sound else None]
-    edits = {(each.node, each.seq): place for place, each in enumerate(before)}
-    found: list[Valued] = []
+    last = now.body if now is not None and now.sound else None
+    bodies: list[str | None] = [*(edition.body for edition in before), last]
+    edits = {(edition.node, edition.seq): place for place, edition in enumerate(before)}
+    events: list[Valued] = []
     for node, event in _events(network, number):
         place = edits.get((node, event.seq))
-        if event.verb == "create" and not any(each.edition for each in found):
-            found.append(Valued(event, 1, _written(None, bodies[0])))
+        if event.verb == "create" and not any(valued.edition for valued in events):
+            events.append(Valued(event, 1, _written(None, bodies[0])))
         elif place is not None:
-            found.append(Valued(event, place + 2, _written(bodies[place], bodies[place + 1])))
+            events.append(Valued(event, place + 2, _written(bodies[place], bodies[place + 1])))
         else:
-            found.append(Valued(event))
-    return found
+            events.append(Valued(event))
+    return events
 
 
 def _replaced(network: Network, number: int) -> list[_Replaced]:
     """Every store must answer: a story with a part left out would be another one."""
-    found: list[_Replaced] = []
+    editions: list[_Replaced] = []
     for node in network.nodes():
 
         def work(tx: Transaction, node: str = node) -> list[_Replaced]:
@@ -93,15 +93,15 @@ def _replaced(network: Network, number: int) -> list[_Replaced]:
                 for seq, body, properties in tx.messages.editions(number)
             ]
 
-        found += network.look(node, work)
-    return sorted(found)
+        editions += network.look(node, work)
+    return sorted(editions)
 
 
 def _events(network: Network, number: int) -> list[tuple[str, Event]]:
-    found: list[tuple[str, Event]] = []
+    events: list[tuple[str, Event]] = []
     for node in network.nodes():
-        found += [(node, event) for event in network.look(node, lambda tx: tx.journal.trace(number))]
-    return sorted(found, key=lambda pair: pair[1].time)
+        events += [(node, event) for event in network.look(node, lambda tx: tx.journal.trace(number))]
+    return sorted(events, key=lambda pair: pair[1].time)
 
 
 def _written(old: str | None, new: str | None) -> dict[str, Any] | None:

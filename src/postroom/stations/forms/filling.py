@@ -26,17 +26,17 @@ Given = Mapping[str, Any]  # values as text, as JSON has them, or as Python does
 def created(edition: Edition, given: Given, key: int, station: str, now: int) -> str:
     """The body of a new message."""
     form = edition.form
-    said = _readable(form, given)
+    fields = _readable(form, given)
     for field in form.fields:
-        if field.rule is Rule.REQUIRED and _is_blank(said.get(field.name)):
+        if field.rule is Rule.REQUIRED and _is_blank(fields.get(field.name)):
             raise _refused(form, field, "it is required: it must be entered when the message is created")
-        if field.rule is Rule.AUTOMATIC and field.name in said:
+        if field.rule is Rule.AUTOMATIC and field.name in fields:
             raise _refused(form, field, "it is automatic: the system writes it")
     moment = to_datetime(now)
     for field in form.fields:
         if field.rule is Rule.AUTOMATIC:
-            said[field.name] = _written(field, key, station, moment)
-    return body_of(_worked_out(form, said))
+            fields[field.name] = _written(field, key, station, moment)
+    return body_of(_worked_out(form, fields))
 
 
 def _is_blank(value: Any) -> bool:
@@ -48,11 +48,11 @@ def _is_blank(value: Any) -> bool:
 
 def copied(form: Form, body: str, key: int) -> str:
     """The same with another key."""
-    said = json.loads(body)
+    fields = json.loads(body)
     for field in form.fields:
         if field.kind is Kind.KEY and field.rule is Rule.AUTOMATIC:
-            said[field.name] = key_text(key)
-    return json_text(said)
+            fields[field.name] = key_text(key)
+    return json_text(fields)
 
 
 def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
@@ -76,8 +76,8 @@ def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
     if not changed:
         return body, []
     if asks_functions(form):
-        found, past = _worked_out(form, wanted), form.type.record(before)
-        return body_of(found), [name for name in found if found[name] != past[name]]
+        record, past = _worked_out(form, wanted), form.type.record(before)
+        return body_of(record), [name for name in record if record[name] != past[name]]
     kept = {field.name: wanted.get(field.name) for field in form.fields}
     named = [name for name in kept if name in changed]
     return json_text({name: value for name, value in kept.items() if value not in (None, "", [])}), named
@@ -97,18 +97,18 @@ def fitting(form: Form, field: FormField, value: Any) -> str | None:
     return None
 
 
-def _known(form: Form, said: Mapping[str, Any]) -> dict[str, Any]:
+def _known(form: Form, fields: Mapping[str, Any]) -> dict[str, Any]:
     names = {field.name for field in form.fields}
-    return {name: value for name, value in said.items() if name in names}
+    return {name: value for name, value in fields.items() if name in names}
 
 
 def _readable(form: Form, given: Given) -> dict[str, Any]:
     """By the names of the form, with lists where it has lists: a text says several with commas."""
-    said: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in given.items():
         field = form.field(name)
         if field is None:
-            known = [each.name for each in form.fields]
+            known = [known_field.name for known_field in form.fields]
             raise FieldRefused(
                 type=form.name,
                 field=name,
@@ -116,14 +116,14 @@ def _readable(form: Form, given: Given) -> dict[str, Any]:
             )
         if field.many and isinstance(value, str):
             value = [part.strip() for part in value.split(",") if part.strip()]
-        said[name] = _plain(value, field.kind)
-    return said
+        fields[name] = _plain(value, field.kind)
+    return fields
 
 
 def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
     """Python's values as JSON has them, and dates in the one form they have there."""
     if isinstance(value, (list, tuple)):
-        return [_plain(each, kind) for each in value]
+        return [_plain(item, kind) for item in value]
     if isinstance(value, str):
         return exact(kind, value)
     return plain(value) if isinstance(value, (Decimal, date, time)) else value
@@ -131,15 +131,15 @@ def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
 
 def _value(form: Form, field: FormField, value: Any) -> FieldValue:
     try:
-        found = form.type.value(field.name, value)
+        typed = form.type.value(field.name, value)
     except BodyMismatch as error:
         raise FieldRefused(type=form.name, field=field.name, why=str(error.facts["why"])) from None
     if field.kind is Kind.INT:
-        for each in found if isinstance(found, tuple) else (found,):
-            if isinstance(each, int) and not INT_MIN <= each <= INT_MAX:
+        for number in typed if isinstance(typed, tuple) else (typed,):
+            if isinstance(number, int) and not INT_MIN <= number <= INT_MAX:
                 why = f"it takes whole numbers from {INT_MIN} to {INT_MAX}"
                 raise FieldRefused(type=form.name, field=field.name, why=why)
-    return found
+    return typed
 
 
 def _written(field: FormField, key: int, station: str, moment: datetime) -> Any:
@@ -154,9 +154,9 @@ def _written(field: FormField, key: int, station: str, moment: datetime) -> Any:
     return station if what == "signature" else None
 
 
-def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
+def _worked_out(form: Form, given: dict[str, Any]) -> dict[str, FieldValue]:
     """The typed values of all fields, those of functions from the others."""
-    found = {field.name: _value(form, field, said.get(field.name)) for field in form.fields}
+    record = {field.name: _value(form, field, given.get(field.name)) for field in form.fields}
     for field in form.fields:
         if field.rule is not Rule.AUTOMATIC or not is_ours(field.function):
             continue
@@ -164,14 +164,14 @@ def _worked_out(form: Form, said: dict[str, Any]) -> dict[str, FieldValue]:
         known = functions.find(field.function)
         if known is None:
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why="it is not registered")
-        others = {name: value for name, value in found.items() if name != field.name}
+        others = {name: value for name, value in record.items() if name != field.name}
         try:
             answer = _plain(functions.called(field.function, known, others))
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise FunctionFailed(type=form.name, field=field.name, function=field.function, why=why) from error
-        found[field.name] = _value(form, field, answer)
-    return found
+        record[field.name] = _value(form, field, answer)
+    return record
 
 
 def asks_functions(form: Form) -> bool:
@@ -184,9 +184,9 @@ def is_ours(function: str | None) -> bool:
     return function not in (None, "key", "date", "time", "signature")
 
 
-def body_of(found: Mapping[str, FieldValue]) -> str:
+def body_of(record: Mapping[str, FieldValue]) -> str:
     """The JSON that is stored; what is empty is left out."""
-    return json_text({name: plain(value) for name, value in found.items() if value not in (None, "", ())})
+    return json_text({name: plain(value) for name, value in record.items() if value not in (None, "", ())})
 
 
 def _refused(form: Form, field: FormField, why: str) -> FieldRefused:

@@ -1,8 +1,7 @@
-"""Forms: a message type by its display template. Empty, filled in, and read again as it was filled in.
+"""Forms: message types with a template, which is shown empty or filled in, and read again.
 
-A template is drawn: each line stands between bars, a field's name is followed by a colon and the blank that takes its
-value. A value that is longer than its blank goes on in lines below; how it is drawn and read stands in ``drawing``,
-what is written into a blank in ``writing``.
+Each line of a template stands between bars. A field is its name, a colon and a blank for the value. ``drawing`` shows
+and reads templates, ``writing`` the values in blanks.
 """
 
 from __future__ import annotations
@@ -63,21 +62,22 @@ class Form:
     def type(self) -> MessageType:
         """What the form says, as the model's type; made once, as every field of every message asks for it."""
         if self._type is None:
-            fields = tuple(Field(each.name, each.kind, each.many, each.rule is Rule.REQUIRED) for each in self.fields)
+            required = Rule.REQUIRED
+            fields = tuple(Field(field.name, field.kind, field.many, field.rule is required) for field in self.fields)
             object.__setattr__(self, "_type", MessageType(self.name, fields))
         assert self._type is not None
         return self._type
 
     def field(self, name: str) -> FormField | None:
         if not self._by_name:
-            self._by_name.update({each.name: each for each in reversed(self.fields)})
+            self._by_name.update({field.name: field for field in reversed(self.fields)})
         return self._by_name.get(name)
 
     def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
         """The template, filled in with values; without any it is empty. What is drawn is read as it was said."""
-        said = {name: value for name, value in (values or {}).items() if value not in (None, "", ())}
+        filled = {name: value for name, value in (values or {}).items() if value not in (None, "", ())}
         for without, in_rows in (("", True), (":", True), (":", False)):
-            texts = {name: _written(value, without) for name, value in said.items()}
+            texts = {name: _written(value, without) for name, value in filled.items()}
             drawn = self._drawn(texts, in_rows=in_rows)
             if self._is_read_as(drawn, texts):
                 break
@@ -85,51 +85,51 @@ class Form:
 
     def read(self, filled: str, file: str = "form") -> dict[str, str | list[str]]:
         """What someone has written into the template: values by field, those that are empty left out."""
-        found: dict[str, str | list[str]] = {}
+        fields: dict[str, str | list[str]] = {}
         for name, pieces in drawing.read(self.name, self.lines, filled, file).items():
             row, field = joined([piece.said for piece in pieces]), self.field(name)
             try:
-                found[name] = row.read_list() if field is not None and field.many else row.read()
+                fields[name] = row.read_list() if field is not None and field.many else row.read()
             except Unreadable as error:
                 piece = pieces[error.row]
                 position = Position(file, piece.line, piece.column + error.offset)
                 refuse(FormInvalid, [Problem(position, f"{name}: {error}", "row-text")])
-        return found
+        return fields
 
     def read_sketch(self, filled: str, file: str = "form") -> dict[str, str]:
         """The same for a query: conditions as they are written, in which a backslash has a meaning of its own."""
-        found = drawing.read(self.name, self.lines, filled, file)
-        return {name: " ".join(piece.said for piece in pieces) for name, pieces in found.items()}
+        fields = drawing.read(self.name, self.lines, filled, file)
+        return {name: " ".join(piece.said for piece in pieces) for name, pieces in fields.items()}
 
     def _drawn(self, texts: Mapping[str, str], *, in_rows: bool) -> str:
         """With what is written in the blanks, or below where it does not fit."""
         rows, below = {}, {}
         for blank in (blank for line in self.lines for blank in line.blanks):
             if blank.name in texts:
-                found = laid_out(texts[blank.name], blank.width, blank.reach) if in_rows else None
-                if found is None:
+                lines = laid_out(texts[blank.name], blank.width, blank.reach) if in_rows else None
+                if lines is None:
                     below[blank.name] = texts[blank.name]
                 else:
-                    rows[blank.name] = found
+                    rows[blank.name] = lines
         return drawing.shown(self.name, self.lines, rows, below)
 
     def _is_read_as(self, drawn: str, texts: Mapping[str, str]) -> bool:
         try:
-            found = drawing.read(self.name, self.lines, drawn, "form")
+            pieces_read = drawing.read(self.name, self.lines, drawn, "form")
         except FormInvalid:
             return False
-        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in found.items()}
+        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in pieces_read.items()}
         names = {blank.name for line in self.lines for blank in line.blanks}
-        return {name: _plainly(said) for name, said in plain.items()} == {
-            name: _plainly(said) for name, said in texts.items() if name in names
+        return {name: _plainly(text) for name, text in plain.items()} == {
+            name: _plainly(text) for name, text in texts.items() if name in names
         }
 
 
 def _written(value: FieldValue, without: str) -> str:
     if isinstance(value, tuple):
-        return listed([text(each) for each in value], without=without)
+        return listed([text(item) for item in value], without=without)
     return written(text(value), without=without)
 
 
-def _plainly(said: str) -> str:
-    return joined([said]).read()
+def _plainly(text: str) -> str:
+    return joined([text]).read()

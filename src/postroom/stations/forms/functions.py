@@ -1,7 +1,7 @@
 """Functions for automatic fields, written in Python by whoever runs the room.
 
-A function is given what the other fields say, by name, and answers with the value of its own. It is found by name; the
-modules that define such functions are named in ``POSTROOM_FUNCTIONS``, never in a message or a form.
+A function gets the other fields by name and returns the value of its own. It is found by its name in the modules of
+``POSTROOM_FUNCTIONS``; a message or form never names a module.
 """
 
 from __future__ import annotations

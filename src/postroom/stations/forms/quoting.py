@@ -14,8 +14,8 @@ def quoted(text: str) -> str:
     >>> print(quoted('6" nails'), unquoted('6\\" nails'))
     "6\" nails" 6" nails
     """
-    said = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{said}"'
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def unquoted(inside: str) -> str:

@@ -61,20 +61,20 @@ def read(text: str, file: str) -> Office:
     """All that a file says; each type is checked, procedures and counters are when their types are known."""
     of_types: list[str] = []
     of_procedures: list[tuple[Position, str]] = []
-    found: list[Counter] = []
+    counters_read: list[Counter] = []
     inside = False
     for number, row in enumerate(text.splitlines(), 1):
-        said = row if row.strip().startswith("|") else without_comment(row)
-        word = said.split()[0] if said.strip() else ""
+        line = row if row.strip().startswith("|") else without_comment(row)
+        word = line.split()[0] if line.strip() else ""
         position = Position(file, number, len(row) - len(row.lstrip()) + 1)
         inside = word == "procedure" or (inside and word not in ("type", "counter"))
-        of_types.append("" if inside or word == "counter" else said)
+        of_types.append("" if inside or word == "counter" else line)
         if word == "counter":
-            found.append(counters.parse(said, position))
+            counters_read.append(counters.parse(line, position))
         elif inside and word:
-            of_procedures.append((position, said.strip()))
+            of_procedures.append((position, line.strip()))
     forms = parse("\n".join(of_types), file)
-    return Office().joined(Office(forms, tuple(procedures(of_procedures)), tuple(found)))
+    return Office().joined(Office(forms, tuple(procedures(of_procedures)), tuple(counters_read)))
 
 
 def without_comment(row: str) -> str:
@@ -92,12 +92,13 @@ def parse(text: str, file: str) -> tuple[Form, ...]:
 
 def _twice(what: str, defined: Sequence[Form | Procedure | Counter]) -> list[Problem]:
     names: dict[str, Position] = {}
-    found = []
-    for each in defined:
-        first = names.setdefault(each.name, each.position)
-        if first is not each.position:
-            found.append(Problem(each.position, f"{what} {each.name} is already at {first}", "name-twice"))
-    return found
+    problems = []
+    for definition in defined:
+        first = names.setdefault(definition.name, definition.position)
+        if first is not definition.position:
+            why = f"{what} {definition.name} is already at {first}"
+            problems.append(Problem(definition.position, why, "name-twice"))
+    return problems
 
 
 def _refuse_if(problems: Sequence[Problem]) -> None:
@@ -189,29 +190,29 @@ def blank_fields(form: Form) -> Iterator[tuple[Position, str]]:
 def field_blanks(form: Form) -> Iterator[tuple[Position, str]]:
     """Every field has a blank in the template."""
     drawn = {blank.name for line in form.lines for blank in line.blanks}
-    for each in form.fields:
-        if each.name not in drawn:
-            yield each.position, f"field {each.name} has no blank in the template"
+    for field in form.fields:
+        if field.name not in drawn:
+            yield field.position, f"field {field.name} has no blank in the template"
 
 
 def field_twice(form: Form) -> Iterator[tuple[Position, str]]:
     """A field is there once."""
-    for place, each in enumerate(form.fields):
-        if any(other.name == each.name for other in form.fields[:place]):
-            yield each.position, f"field {each.name} is already defined"
+    for place, field in enumerate(form.fields):
+        if any(other.name == field.name for other in form.fields[:place]):
+            yield field.position, f"field {field.name} is already defined"
 
 
 def automatic_kind(form: Form) -> Iterator[tuple[Position, str]]:
     """What is automatic has a kind that fits what the system writes there, and only it has a function."""
-    for each in form.fields:
-        written = each.function or each.kind
-        if each.rule is not Rule.AUTOMATIC:
-            if each.function is not None:
-                yield each.position, f"field {each.name} is {each.rule}, so it has no function {each.function}"
-        elif each.function is None and each.kind not in (Kind.KEY, Kind.DATE, Kind.TIME):
-            yield each.position, f"field {each.name} is automatic: say what it is, such as signature"
-        elif AUTOMATIC.get(written, each.kind) != each.kind:
-            yield each.position, f"field {each.name}: {written} is a {AUTOMATIC[written]}, not a {each.kind}"
+    for field in form.fields:
+        written = field.function or field.kind
+        if field.rule is not Rule.AUTOMATIC:
+            if field.function is not None:
+                yield field.position, f"field {field.name} is {field.rule}, so it has no function {field.function}"
+        elif field.function is None and field.kind not in (Kind.KEY, Kind.DATE, Kind.TIME):
+            yield field.position, f"field {field.name} is automatic: say what it is, such as signature"
+        elif AUTOMATIC.get(written, field.kind) != field.kind:
+            yield field.position, f"field {field.name}: {written} is a {AUTOMATIC[written]}, not a {field.kind}"
 
 
 def index_fields(form: Form) -> Iterator[tuple[Position, str]]:

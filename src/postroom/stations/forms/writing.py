@@ -25,20 +25,20 @@ class Unreadable(Exception):
         self.row, self.offset = row, offset
 
 
-def written(said: str, *, without: str = "") -> str:
+def written(text: str, *, without: str = "") -> str:
     r"""A text in one row; characters of ``without`` are written by their numbers.
 
     >>> print(written(" two\nlines_"))
     \u{20}two\nlines\u{5f}
     """
-    inside = "".join(_token(each, without) for each in said)
+    inside = "".join(_token(character, without) for character in text)
     head = _begun(inside) if inside else ""
     return head[:-1] + _number(head[-1]) if head[-1:] and head[-1] in _EDGES else head
 
 
 def listed(several: Sequence[str], *, without: str = "") -> str:
     """A list in one row, with commas between its values."""
-    return ", ".join(written(each, without=without + ",") or _number("") for each in several)
+    return ", ".join(written(value, without=without + ",") or _number("") for value in several)
 
 
 def laid_out(row: str, width: int, reach: int) -> list[str] | None:
@@ -56,16 +56,16 @@ def laid_out(row: str, width: int, reach: int) -> list[str] | None:
 
 def joined(rows: Sequence[str]) -> Row:
     """The rows of a blank, without what fills it, as one; it knows where each began."""
-    said, starts = "", []
+    text, starts = "", []
     for number, row in enumerate(rows):
         if number:
-            if _goes_on(said):
-                said = said[:-1]
-            elif not _ends_line(said):
-                said += " "
-        starts.append(len(said))
-        said += row
-    return Row(said, tuple(starts))
+            if _goes_on(text):
+                text = text[:-1]
+            elif not _ends_line(text):
+                text += " "
+        starts.append(len(text))
+        text += row
+    return Row(text, tuple(starts))
 
 
 class Row(NamedTuple):
@@ -78,34 +78,34 @@ class Row(NamedTuple):
 
     def read_list(self) -> list[str]:
         """The values of a list."""
-        found, at = [], 0
+        values, at = [], 0
         for part in self.said.split(","):  # an escape has no comma in it
             inside = part.strip(" ")
             if inside:
                 start = at + len(part) - len(part.lstrip(" "))
-                found.append(self._read(start, start + len(inside)))
+                values.append(self._read(start, start + len(inside)))
             at += len(part) + 1
-        return found
+        return values
 
     def _read(self, at: int, end: int) -> str:
-        found = []
+        pieces = []
         while at < end:
             backslash = self.said.find("\\", at, end)
             if backslash < 0:
-                found.append(self.said[at:end])
+                pieces.append(self.said[at:end])
                 break
-            found.append(self.said[at:backslash])
+            pieces.append(self.said[at:backslash])
             match = _ESCAPE.match(self.said, backslash, end)
             number = None if match is None or match["number"] is None else int(match["number"] or "0", 16)
             if match is None or (number is not None and number > 0x10FFFF):
                 what = r"a backslash is written \\, the end of a line \n, another character \u{number}"
                 raise Unreadable(what, *self._place(backslash))
             if number is None:
-                found.append("\n" if match[0] == r"\n" else "\\")
+                pieces.append("\n" if match[0] == r"\n" else "\\")
             elif match["number"]:
-                found.append(chr(number))
+                pieces.append(chr(number))
             at = match.end()
-        return "".join(found)
+        return "".join(pieces)
 
     def _place(self, at: int) -> tuple[int, int]:
         row = max(number for number, start in enumerate(self.starts) if start <= at)
@@ -168,9 +168,9 @@ def _begun(row: str) -> str:
     return _number(row[0]) + row[1:] if row[0] in _EDGES else row
 
 
-def _goes_on(said: str) -> bool:
-    return (len(said) - len(said.rstrip("\\"))) % 2 == 1
+def _goes_on(row: str) -> bool:
+    return (len(row) - len(row.rstrip("\\"))) % 2 == 1
 
 
-def _ends_line(said: str) -> bool:
-    return said.endswith("n") and _goes_on(said[:-1])
+def _ends_line(row: str) -> bool:
+    return row.endswith("n") and _goes_on(row[:-1])

@@ -1,7 +1,7 @@
-"""Mail: ship takes a message out of a station's database into a mailbox, get brings it in.
+"""Mail: ``ship`` moves a message from a station's database into a mailbox, ``get`` from there into the database.
 
-Mailboxes are at the control node. Where the station is on another node, the message is handed over between two stores,
-in three commits (``postroom.store.kernel.transfers``); whoever comes by next finishes what a crash has left.
+Mailboxes are at the control node. For a station of another node, the message goes from one store to another in three
+commits (``postroom.store.kernel.transfers``). After a crash, the next call finishes them.
 """
 
 from __future__ import annotations
@@ -11,22 +11,20 @@ from functools import partial
 from typing import NamedTuple
 
 from postroom.engine.spheres import Fates, Made, sphere_of
-from postroom.errors import MessageElsewhere, NameTaken, NodeDown, StationUnknown, StoreCorrupt, StoreError
+from postroom.errors import MessageElsewhere, NodeDown, StationUnknown, StoreCorrupt, StoreError
 from postroom.limits import MAIL_MESSAGES, NODE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Stored
-from postroom.stations.places import indexing as filing
-from postroom.stations.places.names import database, mailbox
+from postroom.stations.places import desk
+from postroom.stations.places.desk import GET, SHIP
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import fetched, sent
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.message_rows import State
-from postroom.store.kernel.queues import MAILBOX, STATION, Queue
+from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
-from postroom.store.tables.tracking import MAILBOXES, STATIONS
 
-SHIP, GET = "ship", "get"
 PROCEDURE = "procedure "  # so begins the name of one who acts in the journal
 
 
@@ -44,14 +42,13 @@ class Shipped(NamedTuple):
 def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str) -> list[Shipped]:
     """Ship messages of a station to another, all or none of them."""
     network.home(to)
-    store = network.filing_store(node)
+    store = network.indexed_store(node)
     recover(network, node)
 
     def leave(tx: Transaction) -> list[Parcel]:
-        tx.tracking.enter(STATIONS)
-        queue = queue_of(tx, database(station), STATION)
-        found = [own(tx, queue, station, key) for key in dict.fromkeys(keys)]
-        return [ship_one(tx, queue, each, station, node, to, sent(each.properties, station)) for each in found]
+        queue = desk.database_of(tx, station)
+        messages = [own(tx, queue, station, key) for key in dict.fromkeys(keys)]
+        return [ship_one(tx, queue, stored, station, node, to, sent(stored.properties, station)) for stored in messages]
 
     with store.acting(station):
         parcels = store.transact("ship", leave)
@@ -66,27 +63,20 @@ def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str
     return [Shipped(key_text(parcel.stored.key), to, delivered) for parcel in parcels]
 
 
-def ship_one(tx: Transaction, queue: Queue, stored: Stored, station: str, node: str, to: str, marks: str) -> Parcel:
-    """Take a message out of a station's database, with other marks; it is in the mailbox, or on its way."""
-    filing.unfile(tx, queue, [stored])
-    tx.dossiers.leave(stored.key)
+def ship_one(
+    tx: Transaction, queue: Queue, stored: Stored, station: str, node: str, to: str, properties: str
+) -> Parcel:
+    """Ship a message out of a station's database; then it is in the mailbox, or on its way there."""
     if node != CONTROL:
-        parcel = tx.transfers.depart(stored, queue, SHIP, station, to, 0, marks)
-        seen = tx.tracking.leave(STATIONS, stored, queue.id, parcel.stored.position)
-        return tx.transfers.noted(parcel, seen)
-    target = queue_of(tx, mailbox(to), MAILBOX)
-    tx.tracking.enter(MAILBOXES)
-    there = tx.messages.move(stored, queue, target, SHIP, {"from": station, "to": to}, marks)
-    seen = tx.tracking.leave(STATIONS, stored, queue.id, there.position)
-    tx.tracking.come(MAILBOXES, stored.key, seen)
-    filing.file(tx, target, [stored])
+        return desk.depart(tx, stored, queue, to, properties)
+    moved = desk.move(tx, stored, queue, desk.mailbox_of(tx, to), properties)
     tx.wake()
-    return Parcel(0, SHIP, station, to, seen, 0, there)
+    return Parcel(0, SHIP, station, to, 0, 0, moved)
 
 
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
     """Bring a station's mail in, oldest first; answers with the keys."""
-    network.filing_store(node)  # before anything leaves the mailbox
+    network.indexed_store(node)  # before anything leaves the mailbox
     recover(network, node)
     got = recover(network, CONTROL, station)
     while limit is None or len(got) < limit:
@@ -103,8 +93,7 @@ def get(network: Network, station: str, node: str, limit: int | None = None) -> 
 
 def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list[Parcel], int]:
     """Take the oldest mail; answers also with how much was looked at, as what is damaged is set aside."""
-    tx.tracking.enter(MAILBOXES)
-    box = queue_of(tx, mailbox(station), MAILBOX)
+    box = desk.mailbox_of(tx, station)
     parcels = []
     page = tx.messages.page(box, State.UNPROCESSED, 0, size)
     for stored in page:
@@ -115,46 +104,28 @@ def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list
     return parcels, len(page)
 
 
-def _get_one(tx: Transaction, box: Queue, stored: Stored, station: str, node: str, marks: str | None = None) -> Parcel:
-    filing.unfile(tx, box, [stored])
+def _get_one(
+    tx: Transaction, box: Queue, stored: Stored, station: str, node: str, properties: str | None = None
+) -> Parcel:
     if node != CONTROL:
-        parcel = tx.transfers.depart(stored, box, GET, mailbox(station), station, 0, marks)
-        seen = tx.tracking.leave(MAILBOXES, stored, box.id, parcel.stored.position)
-        return tx.transfers.noted(parcel, seen)
-    target = queue_of(tx, database(station), STATION)
-    tx.tracking.enter(STATIONS)
-    there = tx.messages.move(stored, box, target, GET, {"from": mailbox(station), "to": station})
-    seen = tx.tracking.leave(MAILBOXES, stored, box.id, there.position)
-    done = tx.tracking.come(STATIONS, stored.key, seen)
-    tx.tracking.show(stored, station, seen, done, there.position)
-    filing.file(tx, target, [stored])
-    return Parcel(0, GET, station, station, seen, 0, there)
+        return desk.depart(tx, stored, box, station, properties)
+    moved = desk.move(tx, stored, box, desk.database_of(tx, station), properties)
+    return Parcel(0, GET, box.name, station, 0, 0, moved)
 
 
 def fetch(network: Network, station: str, node: str, wanted: Mapping[int, int], actor: str) -> None:
     """Bring some mail in for someone, by key and position; what is not there any more is left out."""
 
     def work(tx: Transaction) -> list[Parcel]:
-        tx.tracking.enter(MAILBOXES)
-        box = queue_of(tx, mailbox(station), MAILBOX)
-        found = tx.messages.find_many(list(wanted))
-        here = [each for key, each in found.items() if each.queue == box.name and each.position == wanted[key]]
-        return [_get_one(tx, box, each, station, node, fetched(each.properties)) for each in here if each.sound]
+        box = desk.mailbox_of(tx, station)
+        mail = tx.messages.find_many(list(wanted)).values()
+        here = [stored for stored in mail if stored.queue == box.name and stored.position == wanted[stored.key]]
+        return [_get_one(tx, box, stored, station, node, fetched(stored.properties)) for stored in here if stored.sound]
 
     with network.control.acting(actor):
         parcels = network.control.transact("get", work)
     if node != CONTROL:
         deliver(network, network.control, parcels)
-
-
-def take_back(tx: Transaction, source: Queue, stored: Stored) -> None:
-    """Let a letter disappear that nobody has fetched, or what was made at a station and nobody has touched."""
-    place = MAILBOXES if source.kind == MAILBOX else STATIONS
-    tx.tracking.enter(place)
-    filing.unfile(tx, source, [stored])
-    tx.messages.remove(source, stored, "withdraw")
-    tx.dossiers.leave_many([stored.key])
-    tx.tracking.leave(place, stored, source.id, tx.journal.newest())
 
 
 # --- between two stores ---
@@ -170,9 +141,9 @@ def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[
         return {}
     verb, to = parcels[0].verb, parcels[0].target
     node = CONTROL if verb == SHIP else network.home(to)
-    target = network.filing_store(node)
+    target = network.indexed_store(node)
     whose = parcels[0].source if verb == SHIP else to
-    actors = source.read(lambda tx: {each.stored.key: tx.journal.actor_of(each.stored.position) for each in parcels})
+    actors = source.read(lambda tx: {p.stored.key: tx.journal.actor_of(p.stored.position) for p in parcels})
 
     def arrive() -> dict[int, int]:
         with target.acting(whose):
@@ -189,58 +160,41 @@ _Actors = Mapping[int, str | None]
 
 
 def _arrive(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict[int, int]:
-    found: dict[int, int] = {}
+    last_queries: dict[int, int] = {}
     whose = tx.journal.actor
     made = _made_afar(tx, parcels, actors)
     fates = Fates(tx, made.values())  # spheres are locked before queues
     for parcel in parcels:
         tx.journal.actor = actors[parcel.stored.key] or whose
-        ship = parcel.verb == SHIP
         key = parcel.stored.key
-        done = tx.transfers.arrived(parcel)
-        if done is None:
-            place = MAILBOXES if ship else STATIONS
-            name, kind = (mailbox, MAILBOX) if ship else (database, STATION)
-            done = tx.tracking.come(place, key, parcel.seen)
-            stale = tx.transfers.still_leaving(key)
-            if stale is not None:
-                _let_go(tx, stale, parcel.came)
-            queue = queue_of(tx, name(parcel.target), kind)
-            filing.file(tx, queue, [tx.transfers.arrive(parcel, queue, done)])
+        last_query = tx.transfers.arrived(parcel)
+        if last_query is None:
+            queue = (desk.mailbox_of if parcel.verb == SHIP else desk.database_of)(tx, parcel.target)
+            last_query = desk.arrive(tx, parcel, queue)
             if key in made:
-                fates.bind([Made(made[key], key, queue, tx.journal.actor)], take_back)
-            tx.wake()
-        found[key] = done
-    return found
+                fates.bind([Made(made[key], key, queue, tx.journal.actor)], desk.remove)
+        last_queries[key] = last_query
+    return last_queries
 
 
 def _made_afar(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict[int, str]:
     """What procedures have made at other nodes of messages of a sphere, and shipped, with the sphere of each."""
-    found: dict[int, str] = {}
+    spheres: dict[int, str] = {}
     for parcel in parcels:
         stored = parcel.stored
         by_procedure = (actors[stored.key] or "").startswith(PROCEDURE)
         if IN_SPHERE in stored.properties and parcel.verb == SHIP and parcel.hop == 1 and by_procedure:
             sphere = sphere_of(stored)
             if sphere is not None and tx.spheres.sent(stored.key) is None:
-                found[stored.key] = sphere
-    return found
+                spheres[stored.key] = sphere
+    return spheres
 
 
 def _conclude(tx: Transaction, parcels: Sequence[Parcel], done: dict[int, int], actors: _Actors) -> None:
     whose = tx.journal.actor
     for parcel in parcels:
         tx.journal.actor = actors[parcel.stored.key] or whose
-        _let_go(tx, parcel, done[parcel.stored.key])
-
-
-def _let_go(tx: Transaction, parcel: Parcel, done: int) -> None:
-    """A message is where it was to go, and ``done`` was the last query there."""
-    if parcel.verb == GET:
-        tx.tracking.enter(MAILBOXES)
-    seq = tx.transfers.conclude(parcel)
-    if seq is not None and parcel.verb == GET:
-        tx.tracking.show(parcel.stored, parcel.target, parcel.seen, done, seq)
+        desk.conclude(tx, parcel, done[parcel.stored.key])
 
 
 def recover(network: Network, node: str, station: str | None = None) -> list[int]:
@@ -261,10 +215,10 @@ def recover(network: Network, node: str, station: str | None = None) -> list[int
 
 def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
     """Parcels that have one way and one sender, in their order."""
-    found: dict[tuple[str, str, str], list[Parcel]] = {}
+    groups: dict[tuple[str, str, str], list[Parcel]] = {}
     for parcel in parcels:
-        found.setdefault((parcel.verb, parcel.source, parcel.target), []).append(parcel)
-    return list(found.values())
+        groups.setdefault((parcel.verb, parcel.source, parcel.target), []).append(parcel)
+    return list(groups.values())
 
 
 def _at(node: str, work: Callable[[], dict[int, int]]) -> dict[int, int]:
@@ -277,14 +231,6 @@ def _at(node: str, work: Callable[[], dict[int, int]]) -> dict[int, int]:
 
 
 # --- what is whose ---
-
-
-def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
-    """A station's queue in this store, made when it is first needed."""
-    found = tx.queues.made(name, kind)
-    if found.kind != kind:
-        raise NameTaken(name=name, owner=f"a queue of kind {found.kind}")
-    return found
 
 
 def own(tx: Transaction, queue: Queue, station: str, key: int) -> Stored:

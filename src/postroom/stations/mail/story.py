@@ -1,6 +1,6 @@
-"""The story of a message: what it came from, what it led to, and the way of each of them, over all nodes.
+"""The story of a message: its causes, its effects, and the events of each, over all nodes.
 
-A message was made for one other, its cause. Of what a procedure makes of several messages, all of them are causes.
+A message has one cause. If a procedure made it of several messages, all of them are its causes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Story:
     def as_dict(self) -> dict[str, Any]:
         return {
             "key": self.key,
-            "messages": [each.as_dict() for each in self.messages],
+            "messages": [message.as_dict() for message in self.messages],
             "complete": self.complete,
             "silent": list(self.silent),
         }
@@ -137,17 +137,17 @@ class _Teller:
         for node in self._nodes:
             if node not in self.down:
                 try:
-                    found = self._network.look(node, work)
+                    known = self._network.look(node, work)
                 except NodeDown as error:
                     self.down[node] = error
                 else:
-                    some += [found] if found is not None and found.events else []
+                    some += [known] if known is not None and known.events else []
         return _joined(some) if some else None
 
     def causes(self, number: int) -> list[int]:
         """What a message was made of: its cause, and those that were handled with this."""
-        found = self.find(number)
-        first = None if found is None else found.origin.cause
+        known = self.find(number)
+        first = None if known is None else known.origin.cause
         cause = None if first is None else self.find(first)
         if first is None or cause is None:
             return []
@@ -156,11 +156,11 @@ class _Teller:
 
     def effects(self, number: int) -> list[int]:
         """What was made for a message, or of it and others."""
-        found = self.find(number)
-        if found is None:
+        known = self.find(number)
+        if known is None:
             return []
-        shared = (key for event in found.events for key in _keys(event, "made"))
-        return sorted({*found.effects, *shared})
+        shared = (key for event in known.events for key in _keys(event, "made"))
+        return sorted({*known.effects, *shared})
 
     # --- walking ---
 
@@ -177,20 +177,20 @@ class _Teller:
 
     def add(self, number: int) -> bool:
         """Tell of a message; False if it is known nowhere, or there is no more room for it."""
-        found = self.told.get(number) or self.find(number)
-        if found is None:
+        known = self.told.get(number) or self.find(number)
+        if known is None:
             return False
         if number not in self.told and len(self.told) >= STORY_MESSAGES_MAX:
             self.complete = False
             return False
-        self.told[number] = found
+        self.told[number] = known
         return True
 
     # --- telling ---
 
     def tree(self) -> tuple[Told, ...]:
         below: dict[int | None, list[int]] = {}
-        for number in sorted(self.told, key=lambda each: (self.told[each].events[0].time, each)):
+        for number in sorted(self.told, key=lambda key: (self.told[key].events[0].time, key)):
             above = next((cause for cause in self.causes(number) if cause in self.told), None)
             below.setdefault(above, []).append(number)
         order: list[Told] = []
@@ -198,44 +198,44 @@ class _Teller:
         while ahead:
             number, depth = ahead.pop()
             order.append(self._told(number, depth))
-            ahead += [(each, depth + 1) for each in reversed(below.get(number, ()))]
+            ahead += [(effect, depth + 1) for effect in reversed(below.get(number, ()))]
         return tuple(order)
 
     def _told(self, number: int, depth: int) -> Told:
-        found = self.told[number]
-        stored, send = found.stored, found.send
+        known = self.told[number]
+        stored, send = known.stored, known.send
         place = None if stored is None else place_of(stored.queue)
         if stored is not None and stored.queue == LEAVING:
             place = locate(self._network, key_text(number))
-        sphere = (found.events[0].detail or {}).get("sphere") if send is None else send.sphere
+        sphere = (known.events[0].detail or {}).get("sphere") if send is None else send.sphere
         if sphere is None and stored is not None and stored.sound:  # made for a message of a sphere
             sphere = sphere_of(stored)
         return Told(
             key_text(number),
-            found.origin.type,
+            known.origin.type,
             place,
             depth,
-            tuple(key_text(each) for each in self.causes(number)),
-            tuple(key_text(each) for each in self.effects(number)),
+            tuple(key_text(cause) for cause in self.causes(number)),
+            tuple(key_text(effect) for effect in self.effects(number)),
             sphere,
             None if send is None else _STANDS.get(send.outcome or "", send.outcome),
-            found.events,
+            known.events,
         )
 
 
 def _joined(some: list[_Found]) -> _Found:
     """What several stores know about a message that has been in all of them."""
-    present = [each.stored for each in some if each.stored is not None]
+    present = [part.stored for part in some if part.stored is not None]
     present.sort(key=lambda stored: stored.queue == LEAVING)
     stored = present[0] if present else None
-    events = sorted((event for each in some for event in each.events), key=lambda event: event.time)
-    effects = sorted({key for each in some for key in each.effects})
+    events = sorted((event for part in some for event in part.events), key=lambda event: event.time)
+    effects = sorted({key for part in some for key in part.effects})
     origin = some[0].origin if stored is None or stored.sound else Origin(None, None)
-    send = next((each.send for each in some if each.send is not None), None)
+    send = next((part.send for part in some if part.send is not None), None)
     return _Found(tuple(events), stored, origin, tuple(effects), send)
 
 
 def _keys(event: Event, word: str) -> list[int]:
     """The messages that an event names."""
-    said = () if event.detail is None else event.detail.get(word, ())
-    return [key_number(key) for key in said] if isinstance(said, list) else []
+    keys = () if event.detail is None else event.detail.get(word, ())
+    return [key_number(key) for key in keys] if isinstance(keys, list) else []

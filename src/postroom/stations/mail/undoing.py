@@ -1,16 +1,17 @@
-"""Undo at another node: what procedures made there of the messages of a sphere that has failed.
+"""Undo at another node: withdraw what procedures made there of the messages of a failed sphere.
 
-The control node knows which nodes a sphere has come to, each node what was made there. First the node notes that the
-sphere has failed, and withdraws what nobody has touched, in one commit; then the control node notes in its own commit
-what became of it. A crash in between is no harm: the node answers the same again.
+The node notes in one commit that the sphere has failed, and withdraws what nobody has touched. Then the control node
+notes the result in its own commit. After a crash in between, the node gives the same answer again.
 """
 
 from __future__ import annotations
 
 from postroom.errors import NodeDown, NodeUnknown
 from postroom.limits import NODE_SECONDS
-from postroom.stations.mail.mail import recover, take_back
+from postroom.stations.mail.mail import recover
+from postroom.stations.places import desk
 from postroom.stations.places.network import Network
+from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.remote_spheres import MadeAfar
 from postroom.store.tables.spheres import STANDS, WITHDRAWN
@@ -21,7 +22,7 @@ def recall(network: Network, sphere: str, node: str) -> list[MadeAfar] | str:
     """Withdraw what can be; answers with all that was made there, or why the node cannot be asked."""
 
     def work() -> list[MadeAfar]:
-        return network.filing_store(node).transact("compensate", lambda tx: _withdrawn(tx, sphere))
+        return network.indexed_store(node).transact("compensate", lambda tx: _withdrawn(tx, sphere))
 
     try:
         recover(network, node)  # what has left there for a mailbox is undone in the mailbox
@@ -33,18 +34,18 @@ def recall(network: Network, sphere: str, node: str) -> list[MadeAfar] | str:
 def _withdrawn(tx: Transaction, sphere: str) -> list[MadeAfar]:
     tx.afar.fail(sphere)
     made = tx.afar.made(sphere)
-    tx.tracking.enter(STATIONS)
-    queues = tx.queues.locked_all({each.queue for each in made})
-    found: list[MadeAfar] = []
-    for each in made:
-        if each.outcome is None:
-            stored, queue = tx.messages.find(each.message), queues[each.queue]
-            here = stored is not None and stored.processed is None and stored.queue == queue.name
-            if stored is not None and here and tx.journal.is_first(stored.position):
-                if stored.sound:  # a damaged one is never delivered
-                    take_back(tx, queue, stored)
-                each = tx.afar.settle(each, WITHDRAWN)
-            else:
-                each = tx.afar.settle(each, STANDS)
-        found.append(each)
-    return found
+    desk.enter(tx, STATIONS)
+    queues = tx.queues.locked_all({message.queue for message in made})
+    return [message if message.outcome else _settled(tx, message, queues[message.queue]) for message in made]
+
+
+def _settled(tx: Transaction, message: MadeAfar, queue: Queue) -> MadeAfar:
+    """A message is withdrawn, unless someone has touched it."""
+    stored = tx.messages.find(message.message)
+    if stored is None or stored.processed is not None or stored.queue != queue.name:
+        return tx.afar.settle(message, STANDS)
+    if not tx.journal.is_first(stored.position):
+        return tx.afar.settle(message, STANDS)
+    if stored.sound:  # a damaged one is never delivered
+        desk.remove(tx, queue, stored)
+    return tx.afar.settle(message, WITHDRAWN)

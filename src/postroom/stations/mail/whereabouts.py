@@ -6,7 +6,7 @@ from postroom.errors import MessageGone, MessageUnknown, NodeDown
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.model.place import place_of
-from postroom.stations.mail.mail import GET, SHIP
+from postroom.stations.places.desk import GET, SHIP
 from postroom.stations.places.names import mailbox
 from postroom.stations.places.network import Network
 from postroom.store.kernel.journal import Event
@@ -34,12 +34,12 @@ def locate(network: Network, key: str) -> str | None:
         return str(last.detail["to"]) if last.verb == GET else mailbox(str(last.detail["to"]))
     if events:
         return None
-    found, down = _search(network, number)
-    if found is None:
+    stored, down = _search(network, number)
+    if stored is None:
         if down:
             raise down[0]
         raise MessageUnknown(key=key)
-    return place_of(found.queue)
+    return place_of(stored.queue)
 
 
 def trace(network: Network, key: str) -> list[Event]:
@@ -67,13 +67,13 @@ def show(network: Network, key: str) -> Message:
 def find(network: Network, key: str) -> Stored:
     """A message as it is kept, in whichever store."""
     number = key_number(key)
-    found, down = _search(network, number)
-    if found is None:
+    stored, down = _search(network, number)
+    if stored is None:
         if down:
             raise down[0]
         trace(network, key)  # tells a key that never was from a message that is gone
         raise MessageGone(key=key)
-    return found
+    return stored
 
 
 def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown]]:
@@ -86,11 +86,11 @@ def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown
     down: list[NodeDown] = []
     for node in network.nodes():
         try:
-            found = network.look(node, work)
+            stored = network.look(node, work)
         except NodeDown as error:
             down.append(error)
             continue
-        if found is not None and found.queue != LEAVING:
-            return found, down
-        leaving = leaving or found
+        if stored is not None and stored.queue != LEAVING:
+            return stored, down
+        leaving = leaving or stored
     return leaving, down

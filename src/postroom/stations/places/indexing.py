@@ -1,4 +1,4 @@
-"""Filing a message: under its type, and under each field that messages of its type are found by."""
+"""The index of messages by type, and by each field that their form names an index for."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from postroom.store.tables.field_index import Entry, Filing, Span, key_value
 from postroom.store.tables.scans import END
 
 
-def file(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
-    """File messages that have come to a queue."""
+def add(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
+    """Add messages that have come to a queue."""
     tx.filings.add(queue.id, _entries(tx, messages))
 
 
-def unfile(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
-    """Take messages that leave a queue, or change, out of the files."""
+def remove(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
+    """Remove messages as they were before they left a queue, or were edited."""
     tx.filings.remove_entries(queue.id, _entries(tx, messages))
 
 
 def _entries(tx: Transaction, messages: Iterable[Stored]) -> list[tuple[int, Entry]]:
     known: dict[str, list[Filing]] = {}
-    found = []
+    rows = []
     for stored in messages:
         type = stored.type or ""
         filings = known.get(type)
         if filings is None:
             filings = known[type] = tx.filings.of_type(type) or [tx.filings.declare(type, "", "", ready=True)]
         if len(filings) == 1:  # by its type alone, as most are
-            found.append((stored.key, Entry(filings[0].id, key_value(stored.key))))
+            rows.append((stored.key, Entry(filings[0].id, key_value(stored.key))))
         else:
-            found += [(stored.key, entry) for entry in entries(filings, stored)]
-    return found
+            rows += [(stored.key, entry) for entry in entries(filings, stored)]
+    return rows
 
 
 def entries(filings: Sequence[Filing], stored: Stored) -> list[Entry]:
-    """Where a message stands in these filings. A long value is filed by its beginning."""
+    """The entries of a message in these indexes. Of a long value, the index has the beginning."""
     body: Mapping[str, Any] = json.loads(stored.body) if len(filings) > 1 else {}
-    found = []
+    entries = []
     for filing in filings:
         if not filing.field:
-            found.append(Entry(filing.id, key_value(stored.key)))
+            entries.append(Entry(filing.id, key_value(stored.key)))
             continue
         kind = Kind(filing.kind)
         values = {indexed(sortable(kind, value)) for value in scalars(kind, body.get(filing.field))}
-        found += [Entry(filing.id, value) for value in sorted(values)]
-    return found
+        entries += [Entry(filing.id, value) for value in sorted(values)]
+    return entries
 
 
 def indexed(value: str) -> str:
     return value[:INDEXED_CHARS_MAX]
 
 
-# --- what is filed where ---
+# --- which indexes there are ---
 
 
 def wanted(forms: Iterable[Form]) -> set[tuple[str, str, str]]:
@@ -74,28 +74,28 @@ def wanted(forms: Iterable[Form]) -> set[tuple[str, str, str]]:
 
 
 def align(store: Store, forms: Sequence[Form]) -> None:
-    """Have a store file its messages as the forms say: begin what is new, fill it, end what is no longer asked for.
+    """Give a store the indexes that forms ask for: create and fill new ones, remove those that nobody asks for.
 
-    Messages are written meanwhile as always. Whoever is killed in the middle leaves an index that nobody uses yet.
+    Others may write meanwhile. A crash leaves an index that is not ready, and is not used.
     """
     asked = wanted(forms)
     known = {form.name for form in forms}
     present = store.read(lambda tx: tx.filings.all())
-    missing = asked - {each[1:4] for each in present}
-    stale = [each for each in present if each.field and each.type in known and each[1:4] not in asked]
-    if not missing and not stale and all(each.ready for each in present):
+    missing = asked - {index[1:4] for index in present}
+    stale = [index for index in present if index.field and index.type in known and index[1:4] not in asked]
+    if not missing and not stale and all(index.ready for index in present):
         return
 
     def declare(tx: Transaction) -> list[Filing]:
-        tx.tracking.exclude()  # who is filing now does not know of what begins here
-        for each in stale:
-            tx.filings.remove(each)
-        there = {each[1:4] for each in tx.filings.all()}
+        tx.tracking.exclude()  # whoever writes now does not know of the new index
+        for index in stale:
+            tx.filings.remove(index)
+        there = {index[1:4] for index in tx.filings.all()}
         for type, field, kind in sorted(asked - there):
-            if not any(each.type == type and not each.field for each in tx.filings.of_type(type)):
+            if not any(index.type == type and not index.field for index in tx.filings.of_type(type)):
                 tx.filings.declare(type, "", "", ready=True)
             tx.filings.declare(type, field, kind, ready=False)
-        return [each for each in tx.filings.all() if not each.ready]
+        return [index for index in tx.filings.all() if not index.ready]
 
     for filing in store.transact("index", declare):
         _fill(store, filing)
@@ -118,14 +118,12 @@ def _complete(filing: Filing, tx: Transaction) -> None:
 
 
 def _fill_page(filing: Filing, queue: Queue, after: str, tx: Transaction) -> str | None:
-    """File the next messages of a queue; answers with the last one's place, None at the end."""
-    tx.queues.locked(queue.id)  # what is read here must not change before it is filed
-    (by_key,) = [each for each in tx.filings.of_type(filing.type) if not each.field]
+    """Add the next messages of a queue to a new index; returns where to go on, None at the end."""
+    tx.queues.locked(queue.id)  # what is read here must not change before it is in the index
+    (by_key,) = [index for index in tx.filings.of_type(filing.type) if not index.field]
     span = Span(by_key.id, after, HIGHEST)
-    found = [
-        stored
-        for page in tx.filings.search((queue.id, queue.name), span, END, limit=INDEX_ROWS)
-        for stored in page
-    ]  # fmt: skip
-    tx.filings.add(queue.id, [(each.key, entry) for each in found for entry in entries([by_key, filing], each)])
-    return key_value(found[-1].key + 1) if len(found) == INDEX_ROWS else None
+    pages = tx.filings.search((queue.id, queue.name), span, END, limit=INDEX_ROWS)
+    messages = [stored for page in pages for stored in page]
+    new = [(stored.key, entry) for stored in messages for entry in entries([by_key, filing], stored)]
+    tx.filings.add(queue.id, new)
+    return key_value(messages[-1].key + 1) if len(messages) == INDEX_ROWS else None

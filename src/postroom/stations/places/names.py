@@ -1,4 +1,4 @@
-"""What the queues of stations are called, and what stations may call their own."""
+"""The names of stations' queues and dossiers."""
 
 from __future__ import annotations
 

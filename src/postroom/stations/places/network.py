@@ -28,7 +28,7 @@ from postroom.model.body import is_text
 from postroom.model.definitions import nearest
 from postroom.stations.counters import definitions as counters
 from postroom.stations.forms.catalog import Forms
-from postroom.stations.places import indexing as filing
+from postroom.stations.places import indexing
 from postroom.stations.places.names import database, mailbox
 from postroom.store import absolute, discard, exists, file_of, open_store, passfile, shown
 from postroom.store.kernel.base import Store
@@ -173,35 +173,35 @@ class Network:
 
     def secure(self) -> list[str]:
         """Move passwords that an earlier version has stored to PostgreSQL's password file; answers with the nodes."""
-        found = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
-        found = {name: each for name, each in found.items() if each.secrets}
-        for name, each in found.items():
-            others = sorted(each.secrets.keys() - {"password"})
+        urls = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
+        urls = {name: url for name, url in urls.items() if url.secrets}
+        for name, url in urls.items():
+            others = sorted(url.secrets.keys() - {"password"})
             if others:
                 why = (
                     f"its URL has a {others[0]}, for which a password file has no place; say postroom node move {name}"
                 )
-                raise NodeUnfit(url=shown(each.url), why=why)
-        for name, each in found.items():
-            passfile.add(each)
-            self._place(name, each.url)
-        if found:
+                raise NodeUnfit(url=shown(url.url), why=why)
+        for name, url in urls.items():
+            passfile.add(url)
+            self._place(name, url.url)
+        if urls:
             self.control.scrub()
-        return list(found)
+        return list(urls)
 
     def shown(self) -> list[NodeShown]:
         """Every node, and whether it answers."""
         stations = list(self.control.read(lambda tx: tx.nodes.stations()).values())
-        found = []
+        nodes = []
         known = self.control.read(lambda tx: tx.nodes.all())
         for name, url in {CONTROL: self.url, **{name: node.url for name, node in known.items()}}.items():
             count = stations.count(name)
             try:
                 self.look(name, lambda tx: tx.now)
-                found.append(NodeShown(name, shown(url), count, True))
+                nodes.append(NodeShown(name, shown(url), count, True))
             except NodeDown as down:
-                found.append(NodeShown(name, shown(url), count, False, str(down.facts["why"])))
-        return found
+                nodes.append(NodeShown(name, shown(url), count, False, str(down.facts["why"])))
+        return nodes
 
     @staticmethod
     def _known(tx: Transaction, name: str) -> Node:
@@ -256,13 +256,13 @@ class Network:
             self._open.pop(node, None)
             raise
 
-    def filing_store(self, node: str) -> Store:
+    def indexed_store(self, node: str) -> Store:
         """A node's store, which files its messages as the forms of now say."""
         store = self.store(node)
         version = self.control.read(lambda tx: tx.definitions.version())
         if self._aligned.get(node) != version:
-            forms = self.control.read(lambda tx: [each.form for each in self.forms.now(tx).values()])
-            filing.align(store, forms)
+            forms = self.control.read(lambda tx: [edition.form for edition in self.forms.now(tx).values()])
+            indexing.align(store, forms)
             self._aligned[node] = version
         return store
 
@@ -270,7 +270,7 @@ class Network:
         """Have every node that answers file its messages as the forms of now say; others do so when they are back."""
         for node in self.nodes():
             with suppress(NodeDown):
-                self.filing_store(node)
+                self.indexed_store(node)
 
     def look(self, node: str, work: Callable[[Transaction], T], seconds: float = NODE_SECONDS) -> T:
         """Read at a node that may not answer."""
@@ -329,7 +329,7 @@ class Network:
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
-            at = [each.counter.name for each in counters.kept(tx) if each.counter.station == name]
+            at = [kept.counter.name for kept in counters.kept(tx) if kept.counter.station == name]
             if at:
                 raise StationInUse(name=name, why=f"counter {at[0]} is there; postroom counter remove {at[0]}")
             box = tx.queues.named(mailbox(name))

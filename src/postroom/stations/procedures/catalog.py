@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from postroom.errors import DefinitionUnknown, FormInvalid, FunctionUnknown
-from postroom.model.definitions import Definition, Loaded, Position, Problem, compared, nearest, refuse
+from postroom.model.definitions import Definition, Loaded, Position, Problem, nearest, refuse
 from postroom.stations.forms import functions
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.form import Form
@@ -15,6 +15,7 @@ from postroom.stations.procedures import checks
 from postroom.stations.procedures.definitions import ME, Procedure, calls
 from postroom.stations.procedures.language import procedures as read_procedures
 from postroom.stations.procedures.plan import Desk, Plan, planned
+from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.transaction import Transaction
 
 KIND = "procedure"
@@ -44,31 +45,22 @@ class Procedures:
 
     def __init__(self, forms: Forms) -> None:
         self.forms = forms
-        self._known: dict[int, dict[str, Desk]] = {}
-        self._any: dict[int, bool] = {}
+        self._known = ByVersion(lambda tx: desks(kept(tx), forms.now(tx)))
+        self._any = ByVersion(lambda tx: bool(tx.definitions.of_kind(KIND)))
 
     def any(self, tx: Transaction) -> bool:
         """Whether there are procedures at all, enabled or not."""
-        version = tx.definitions.version()
-        if version not in self._any:
-            self._any = {version: bool(tx.definitions.of_kind(KIND))}
-        return self._any[version]
+        return self._any.now(tx)
 
     def now(self, tx: Transaction) -> dict[str, Desk]:
         """By station, what is enabled."""
-        version = tx.definitions.version()
-        found = self._known.get(version)
-        if found is None:
-            found = desks(kept(tx), self.forms.now(tx))
-            if not tx.definitions.changing:
-                self._known = {version: found}
-        return found
+        return self._known.now(tx)
 
 
 def kept(tx: Transaction) -> list[KeptProcedure]:
     """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
-    found = [(_first(tx, each.name), _kept(each)) for each in tx.definitions.of_kind(KIND)]
-    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+    procedures = [(_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(KIND)]
+    return [procedure for _, procedure in sorted(procedures, key=lambda pair: pair[0])]
 
 
 def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
@@ -79,7 +71,7 @@ def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
 
 
 def named(tx: Transaction, name: str) -> KeptProcedure:
-    known = {each.procedure.name: each for each in kept(tx)}
+    known = {present.procedure.name: present for present in kept(tx)}
     if name not in known:
         raise DefinitionUnknown(name=f"procedure {name}", nearest=nearest(name, known))
     return known[name]
@@ -98,9 +90,10 @@ def parsed(text: str, file: str) -> list[Procedure]:
 def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[str, Desk]:
     plain = {name: edition.form for name, edition in forms.items()}
     by_station: dict[str, list[tuple[int, Plan]]] = {}
-    for each in known:
-        if each.enabled:
-            by_station.setdefault(each.procedure.station, []).append((each.since, planned(each.procedure, plain)))
+    for present in known:
+        if present.enabled:
+            plan = planned(present.procedure, plain)
+            by_station.setdefault(present.procedure.station, []).append((present.since, plan))
     return {
         station: Desk(station, tuple(plan for _, plan in plans), _edition(plans, forms))
         for station, plans in by_station.items()
@@ -109,11 +102,11 @@ def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[
 
 def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) -> str:
     """What the candidates of a station depend on: its procedures since when, and the types of what they collect."""
-    said = [f"{since} {plan.procedure}" for since, plan in plans]
+    parts = [f"{since} {plan.procedure}" for since, plan in plans]
     if any(ME in origin.stations for _, plan in plans for origin in plan.procedure.origins):
-        said.append("me is the database")  # it was who created a message: candidates of then are others
-    said += sorted({str(forms[each.type].form) for _, plan in plans for each in plan.sketches})
-    return blake2b("\0".join(said).encode(), digest_size=16).hexdigest()
+        parts.append("me is the database")  # it was who created a message: candidates of then are others
+    parts += sorted({str(forms[sketch.type].form) for _, plan in plans for sketch in plan.sketches})
+    return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 # --- changing ---
@@ -121,25 +114,26 @@ def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) ->
 
 def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mapping[str, Form]) -> None:
     """Refuse procedures that break a rule, and a change of types that would break procedures that are there."""
-    new = {each.name for each in procedures}
-    present = [] if tx is None else [each for each in kept(tx) if each.procedure.name not in new]
+    new = {procedure.name for procedure in procedures}
+    present = [] if tx is None else [present for present in kept(tx) if present.procedure.name not in new]
     # A station may go later; whoever writes its name now means one that is there, or comes with procedures of its own.
-    stations = None if tx is None else {*tx.nodes.stations(), *(each.station for each in procedures)}
-    problems = [problem for each in procedures for problem in checks.problems(each, forms, stations)]
+    stations = None if tx is None else {*tx.nodes.stations(), *(procedure.station for procedure in procedures)}
+    problems = [problem for procedure in procedures for problem in checks.problems(procedure, forms, stations)]
     problems += [
-        Problem(each.where or problem.position, problem.what, problem.rule)
-        for each in present
-        for problem in checks.problems(each.procedure, forms)
+        Problem(kept.where or problem.position, problem.what, problem.rule)
+        for kept in present
+        for problem in checks.problems(kept.procedure, forms)
     ]
-    elsewhere = {} if tx is None else {each.procedure.name: each.procedure.station for each in kept(tx)}
-    for each in procedures:
-        if elsewhere.get(each.name, each.station) != each.station:
-            what = f"procedure {each.name} is at {elsewhere[each.name]}: give this one another name, or remove that one"
-            problems.append(Problem(each.position, what, "procedure-station"))
+    elsewhere = {} if tx is None else {present.procedure.name: present.procedure.station for present in kept(tx)}
+    for procedure in procedures:
+        if elsewhere.get(procedure.name, procedure.station) != procedure.station:
+            name = procedure.name
+            what = f"procedure {name} is at {elsewhere[name]}: give this one another name, or remove that one"
+            problems.append(Problem(procedure.position, what, "procedure-station"))
     if problems:
         refuse(FormInvalid, problems)
-    for each in procedures:
-        for position, value in each.expressions():
+    for procedure in procedures:
+        for position, value in procedure.expressions():
             for function in calls(value):
                 if functions.find(function) is None:
                     raise FunctionUnknown(where=str(position), function=function)
@@ -147,18 +141,10 @@ def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mappin
 
 def load_within(tx: Transaction, procedures: Sequence[Procedure], files: Sequence[str]) -> Loaded:
     """Add procedures, and new versions of them; what is not named stays, and what is disabled stays so."""
-    was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
-    wanted = []
-    for each in procedures:
-        disabled = each.name in was and was[each.name]["disabled"]
-        wanted.append(Definition(KIND, each.name, {"text": str(each), "disabled": disabled}, each.position))
-    changed = [each for each in wanted if was.get(each.name) != each.body]
-    version = tx.definitions.version()
-    if changed:
-        version = tx.definitions.change(KIND, [], changed, {"files": list(files)})
-        tx.wake()
-    named = {each.name: was[each.name] for each in wanted if each.name in was}
-    return compared(version, named, {each.name: each.body for each in wanted})
+    disabled = {present.procedure.name for present in kept(tx) if not present.enabled}
+    bodies = {new.name: {"text": str(new), "disabled": new.name in disabled} for new in procedures}
+    wanted = [Definition(KIND, new.name, bodies[new.name], new.position) for new in procedures]
+    return load(tx, KIND, wanted, files)
 
 
 def set_enabled(tx: Transaction, name: str, enabled: bool) -> bool:

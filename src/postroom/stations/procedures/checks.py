@@ -75,23 +75,24 @@ def procedure_size(subject: Subject) -> Found:
 def sketch_names(subject: Subject) -> Found:
     """A sketch has a name of its own."""
     seen: set[str] = set()
-    for each in subject.procedure.sketches:
-        if each.name in seen:
-            yield each.position, f"there are two sketches {each.name}"
-        seen.add(each.name)
+    for sketch in subject.procedure.sketches:
+        if sketch.name in seen:
+            yield sketch.position, f"there are two sketches {sketch.name}"
+        seen.add(sketch.name)
 
 
 def sketch_types(subject: Subject) -> Found:
     """What is collected or made has a type that is known."""
     several: list[Precondition | Creation] = [*subject.procedure.preconditions, *subject.procedure.creations]
-    for each in several:
-        if each.type not in subject.forms:
-            yield each.position, f"there is no type {each.type}{nearest(each.type, subject.forms)}"
+    for sketch in several:
+        if sketch.type not in subject.forms:
+            yield sketch.position, f"there is no type {sketch.type}{nearest(sketch.type, subject.forms)}"
 
 
 def sketch_fields(subject: Subject) -> Found:
     """Every line names a field of the sketch's type."""
-    lines = [(each.name, line.field, line.position) for each in subject.procedure.preconditions for line in each.lines]
+    collected = subject.procedure.preconditions
+    lines = [(sketch.name, line.field, line.position) for sketch in collected for line in sketch.lines]
     lines += [(sketch, line.field, line.position) for sketch, line in subject.procedure.writings()]
     for sketch, name, position in lines:
         form = subject.form(sketch)
@@ -103,12 +104,12 @@ def sketch_fields(subject: Subject) -> Found:
 def sketch_bound(subject: Subject) -> Found:
     """An action, origin or destination is about a message that is collected, or (a destination) made."""
     procedure = subject.procedure
-    collected = [each.name for each in procedure.preconditions]
+    collected = [sketch.name for sketch in procedure.preconditions]
     about: list[Action | Origin] = [*procedure.actions, *procedure.origins]
-    for each in about:
-        if each.sketch not in collected:
-            yield each.position, f"there is no precondition {each.sketch}{nearest(each.sketch, collected)}"
-    known = [*collected, *(each.name for each in procedure.creations)]
+    for sketch in about:
+        if sketch.sketch not in collected:
+            yield sketch.position, f"there is no precondition {sketch.sketch}{nearest(sketch.sketch, collected)}"
+    known = [*collected, *(creation.name for creation in procedure.creations)]
     for goal in procedure.destinations:
         if goal.sketch not in known:
             yield goal.position, f"there is no precondition or create {goal.sketch}{nearest(goal.sketch, known)}"
@@ -120,23 +121,24 @@ def sketch_bound(subject: Subject) -> Found:
 def reference_bound(subject: Subject) -> Found:
     """Every reference names a message that is collected, and a field of its type."""
     procedure = subject.procedure
-    found = [(line.position, line.other) for each in procedure.preconditions for line in each.lines if line.other]
-    found += [(position, each) for position, value in procedure.expressions() for each in references(value)]
-    collected = [each.name for each in procedure.preconditions]
-    for position, each in found:
-        form = subject.form(each.sketch)
-        if each.sketch not in collected:
-            yield position, f"{each}: there is no precondition {each.sketch}{nearest(each.sketch, collected)}"
-        elif form is not None and form.field(each.field) is None:
+    named = [(line.position, line.other) for sketch in procedure.preconditions for line in sketch.lines if line.other]
+    named += [(position, reference) for position, value in procedure.expressions() for reference in references(value)]
+    collected = [sketch.name for sketch in procedure.preconditions]
+    for position, reference in named:
+        sketch, name = reference.sketch, reference.field
+        form = subject.form(sketch)
+        if sketch not in collected:
+            yield position, f"{reference}: there is no precondition {sketch}{nearest(sketch, collected)}"
+        elif form is not None and form.field(name) is None:
             known = [field.name for field in form.fields]
-            yield position, f"{each}: type {form.name} has no field {each.field}{nearest(each.field, known)}"
+            yield position, f"{reference}: type {form.name} has no field {name}{nearest(name, known)}"
 
 
 def condition_value(subject: Subject) -> Found:
     """What is asked of a field can be asked of it."""
-    for each in subject.procedure.preconditions:
-        for line in each.lines:
-            field = subject.field(each.name, line.field)
+    for sketch in subject.procedure.preconditions:
+        for line in sketch.lines:
+            field = subject.field(sketch.name, line.field)
             if field is None or line.other is not None:
                 continue
             try:
@@ -147,11 +149,11 @@ def condition_value(subject: Subject) -> Found:
 
 def join_kind(subject: Subject) -> Found:
     """Fields that are compared have one kind, or are numbers; a list is not compared."""
-    for each in subject.procedure.preconditions:
-        for line in each.lines:
+    for sketch in subject.procedure.preconditions:
+        for line in sketch.lines:
             if line.other is None:
                 continue
-            ours, theirs = subject.field(each.name, line.field), subject.field(line.other.sketch, line.other.field)
+            ours, theirs = subject.field(sketch.name, line.field), subject.field(line.other.sketch, line.other.field)
             if ours is None or theirs is None:
                 continue
             if ours.many or theirs.many:
@@ -162,12 +164,12 @@ def join_kind(subject: Subject) -> Found:
 
 def origin_stations(subject: Subject) -> Found:
     """An origin names stations that are there, each once."""
-    for each in subject.procedure.origins:
-        if len(set(each.stations)) < len(each.stations):
-            yield each.position, "a station is named twice"
-        for name in each.stations:
+    for origin in subject.procedure.origins:
+        if len(set(origin.stations)) < len(origin.stations):
+            yield origin.position, "a station is named twice"
+        for name in origin.stations:
             if name != ME and subject.lacks(name):
-                yield each.position, f"there is no station {name}{nearest(name, subject.stations or ())}"
+                yield origin.position, f"there is no station {name}{nearest(name, subject.stations or ())}"
 
 
 def field_fixed(subject: Subject) -> Found:
@@ -186,14 +188,14 @@ def field_fixed(subject: Subject) -> Found:
 def field_written(subject: Subject) -> Found:
     """A field is written once, and a new message has what its type requires."""
     sketches: tuple[Action | Creation, ...] = (*subject.procedure.actions, *subject.procedure.creations)
-    for each in sketches:
-        names = [line.field for line in each.lines]
-        for line in {line.field: line for line in each.lines if names.count(line.field) > 1}.values():
+    for sketch in sketches:
+        names = [line.field for line in sketch.lines]
+        for line in {line.field: line for line in sketch.lines if names.count(line.field) > 1}.values():
             yield line.position, f"field {line.field} is written {names.count(line.field)} times"
-        form = subject.forms.get(each.type) if isinstance(each, Creation) else None
+        form = subject.forms.get(sketch.type) if isinstance(sketch, Creation) else None
         for field in () if form is None else form.fields:
             if field.rule is Rule.REQUIRED and field.name not in names:
-                yield each.position, f"field {field.name} of {each.name} is required"
+                yield sketch.position, f"field {field.name} of {sketch.name} is required"
 
 
 def value_kind(subject: Subject) -> Found:
@@ -232,44 +234,41 @@ def _kind(field: FormField) -> str:
 def destination_copies(subject: Subject) -> Found:
     """The copies of a message are numbered 0, 1, 2 …, each once."""
     by_sketch: dict[str, list[int]] = {}
-    for each in subject.procedure.destinations:
-        copies = by_sketch.setdefault(each.sketch, [])
-        if each.copy in copies:
-            yield each.position, f"copy {each.copy} of {each.sketch} has a destination already"
-        elif each.copy > PROCEDURE_COPIES_MAX:
-            yield each.position, f"copy {each.copy}; at most {PROCEDURE_COPIES_MAX} are made"
-        copies.append(each.copy)
+    for goal in subject.procedure.destinations:
+        copies = by_sketch.setdefault(goal.sketch, [])
+        if goal.copy in copies:
+            yield goal.position, f"copy {goal.copy} of {goal.sketch} has a destination already"
+        elif goal.copy > PROCEDURE_COPIES_MAX:
+            yield goal.position, f"copy {goal.copy}; at most {PROCEDURE_COPIES_MAX} are made"
+        copies.append(goal.copy)
     there = {sketch: set(copies) for sketch, copies in by_sketch.items()}
-    for each in subject.procedure.destinations:
-        known = there[each.sketch]
-        missing = next((number for number in range(1, min(each.copy, PROCEDURE_COPIES_MAX)) if number not in known), 0)
+    for goal in subject.procedure.destinations:
+        known = there[goal.sketch]
+        missing = next((number for number in range(1, min(goal.copy, PROCEDURE_COPIES_MAX)) if number not in known), 0)
         if missing:
-            yield each.position, f"copy {each.copy} of {each.sketch}, and there is no copy {missing}"
+            yield goal.position, f"copy {goal.copy} of {goal.sketch}, and there is no copy {missing}"
 
 
 def destination_value(subject: Subject) -> Found:
     """A station or a dossier is named by one value, and a station that is named is there."""
-    for each in subject.procedure.destinations:
-        if each.operation is Operation.SHIP and isinstance(each.where, Constant):
-            to = str(each.where.value)
+    for goal in subject.procedure.destinations:
+        if goal.operation is Operation.SHIP and isinstance(goal.where, Constant):
+            to = str(goal.where.value)
             if subject.lacks(to):
-                yield each.position, f"there is no station {to}{nearest(to, subject.stations or ())}"
-        field = subject.field(each.where.sketch, each.where.field) if isinstance(each.where, Reference) else None
+                yield goal.position, f"there is no station {to}{nearest(to, subject.stations or ())}"
+        field = subject.field(goal.where.sketch, goal.where.field) if isinstance(goal.where, Reference) else None
         if field is not None and field.many:
-            yield each.position, f"{each.where} is a list"
-        if (
-            each.operation is Operation.DOSSIER
-            and isinstance(each.where, Constant)
-            and len(str(each.where.value)) > DOSSIER_CHARS_MAX
-        ):
-            yield each.position, f"the name of a dossier has at most {DOSSIER_CHARS_MAX} characters"
+            yield goal.position, f"{goal.where} is a list"
+        name = str(goal.where.value) if isinstance(goal.where, Constant) else ""
+        if goal.operation is Operation.DOSSIER and len(name) > DOSSIER_CHARS_MAX:
+            yield goal.position, f"the name of a dossier has at most {DOSSIER_CHARS_MAX} characters"
 
 
 def action_order(subject: Subject) -> Found:
     """There is an order in which every value is known when another is made of it."""
-    found = cycle(subject.procedure, subject.forms)
-    if found is not None:
-        yield found[0], f"no order of actions: {found[1]}"
+    circle = cycle(subject.procedure, subject.forms)
+    if circle is not None:
+        yield circle[0], f"no order of actions: {circle[1]}"
 
 
 CHECKS: tuple[Callable[[Subject], Found], ...] = (

@@ -1,6 +1,6 @@
-"""What a step of procedures is about: the messages that have come to stations, and the working sets they complete.
+"""What a step of procedures works on: new messages of stations, and the working sets that they complete.
 
-Stations are looked at side by side, the messages of one strictly one after another: each finds what those before it
+Stations are independent. The messages of one station are looked at one after another, each with what those before it
 have left. Nothing is changed here.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from postroom.limits import CHAIN_MAX, SEARCH_TRIES_MAX
 from postroom.model.key import key_text
 from postroom.model.message import Stored
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures.actions import SLOW, Outcome
 from postroom.stations.procedures.definitions import ME
 from postroom.stations.procedures.errors import ERROR
@@ -69,42 +69,42 @@ class Look:
     with_mail: bool = field(init=False)  # whether mail may be among its working sets: it has come now, or before
 
     def __post_init__(self) -> None:
-        self.with_mail = self.kept.mail > 0 or any(each.mail for each in self.arrivals)
+        self.with_mail = self.kept.mail > 0 or any(arrival.mail for arrival in self.arrivals)
 
     @property
     def fired(self) -> list[WorkingSet]:
         """The sets that the step handles, if it ends where it is to end now."""
-        sets = [(each, each.outcome) for each in self.sets if each.arrival < self.until]
-        return [each for each, outcome in sets if outcome is not None and not outcome.failed]
+        sets = [(working, working.outcome) for working in self.sets if working.arrival < self.until]
+        return [working for working, outcome in sets if outcome is not None and not outcome.failed]
 
     @property
     def progress(self) -> Reached:
         """How far the station's messages have been looked at."""
         seen = self.arrivals[: self.until]
         # Each of the two queues is read in its order.
-        own = next((each.stored.position for each in reversed(seen) if not each.mail), self.kept.own)
+        own = next((arrival.stored.position for arrival in reversed(seen) if not arrival.mail), self.kept.own)
         mail = self.kept.mail
         if self.with_mail:
-            mail = next((each.stored.position for each in reversed(seen) if each.mail), mail)
+            mail = next((arrival.stored.position for arrival in reversed(seen) if arrival.mail), mail)
         return self.kept._replace(own=own, mail=mail, turn=self.kept.turn + self.until)
 
     def end_at_failure(self) -> None:
         """The first set that fails is where the step ends: what comes behind it is looked at again without it."""
-        for place, each in enumerate(self.sets):
-            if each.outcome is not None and each.outcome.failed:
-                self.until = each.arrival
+        for place, working in enumerate(self.sets):
+            if working.outcome is not None and working.outcome.failed:
+                self.until = working.arrival
                 self.fetch.clear()
                 del self.sets[place + 1 :]
                 return
 
     def end_at_open(self) -> WorkingSet | None:
         """The step ends before a set that has yet to be worked out. Answers with one that takes its time."""
-        for place, each in enumerate(self.sets):
-            if each.outcome is not None and each.outcome.is_open:
-                self.until = each.arrival
+        for place, working in enumerate(self.sets):
+            if working.outcome is not None and working.outcome.is_open:
+                self.until = working.arrival
                 self.fetch.clear()
                 del self.sets[place:]
-                return each if each.outcome.code == SLOW else None
+                return working if working.outcome.code == SLOW else None
         return None
 
     def turn(self, number: int) -> int:
@@ -118,13 +118,13 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
     it. Two stores have no common order: then mail comes after what is here.
     """
     new = tuple.__new__  # the constructor's half cost counts here
-    found: list[Arrival] = [new(Arrival, (each, False)) for each in own]
-    found += [new(Arrival, (each, True)) for each in mail]
+    messages: list[Arrival] = [new(Arrival, (stored, False)) for stored in own]
+    messages += [new(Arrival, (stored, True)) for stored in mail]
     if apart or not mail:
-        return found[:size]
+        return messages[:size]
     ends = [page[-1].position for page in (own, mail) if len(page) >= size]
-    found = [each for each in found if not ends or each.stored.position <= min(ends)]
-    return sorted(found, key=lambda each: each.stored.position)[:size]
+    messages = [arrival for arrival in messages if not ends or arrival.stored.position <= min(ends)]
+    return sorted(messages, key=lambda arrival: arrival.stored.position)[:size]
 
 
 def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apart: bool) -> Look:
@@ -133,31 +133,31 @@ def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apa
     def look_up(slot: str, value: str, after: int) -> Sequence[Candidate]:
         return tx.desks.look_up(kept.id, [(slot, value, after)])[0]
 
-    found = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
-    withdrawn = tx.desks.withdrawn(kept.id, [each.stored.key for each in some])
+    seen = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
+    withdrawn = tx.desks.withdrawn(kept.id, [arrival.stored.key for arrival in some])
     asked: _Asked = {}
-    chosen = [_chosen(desk, each, withdrawn, asked) for each in some]
-    _know(tx, found, chosen)
+    chosen = [_chosen(desk, arrival, withdrawn, asked) for arrival in some]
+    _know(tx, seen, chosen)
     for number, (arrival, fits) in enumerate(zip(some, chosen, strict=True)):
-        if not _look_at(found, number, arrival, fits, apart=apart):
+        if not _look_at(seen, number, arrival, fits, apart=apart):
             break
-        found.until = number + 1
-        if found.sets and found.sets[-1].outcome is not None:
+        seen.until = number + 1
+        if seen.sets and seen.sets[-1].outcome is not None:
             break  # a search that was too long ends the step: what comes behind it is looked at again
-        if found.memory.tries > SEARCH_TRIES_MAX:
+        if seen.memory.tries > SEARCH_TRIES_MAX:
             break  # enough for one step
-    _fill(tx, found)
-    return found
+    _fill(tx, seen)
+    return seen
 
 
 def look_dry(desk: Desk, some: list[Arrival]) -> Look:
     """The same without a store: messages find only each other."""
-    found = Look(desk, Reached(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
+    seen = Look(desk, Reached(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
     for number, arrival in enumerate(some):
-        _look_at(found, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
-    found.until = len(some)
-    _give(found, {each.stored.key: each.stored for each in some})
-    return found
+        _look_at(seen, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
+    seen.until = len(some)
+    _give(seen, {arrival.stored.key: arrival.stored for arrival in some})
+    return seen
 
 
 #: Who asks for messages by type, properties and whether they are mail, and where these come from. Most are alike.
@@ -175,10 +175,10 @@ def _chosen(
     wanted, origins = known
     if not wanted or not stored.sound:
         return ()  # nobody asks for it, or what it said is not known
-    found = selected(wanted, stored.body, origins)
+    fits = selected(wanted, stored.body, origins)
     if not withdrawn:
-        return found
-    return [each for each in found if withdrawn.get((desk.plans[each.plan].name, stored.key)) != stored.position]
+        return fits
+    return [fit for fit in fits if withdrawn.get((desk.plans[fit.plan].name, stored.key)) != stored.position]
 
 
 def who_asks(
@@ -186,7 +186,7 @@ def who_asks(
 ) -> tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]:
     """The sketches that ask for messages like this one, and where it comes from."""
     try:
-        about = marks(properties)
+        about = postmarks(properties)
     except ValueError:  # damaged
         return (), frozenset()
     if type == ERROR.name and about.depth > CHAIN_MAX:
@@ -197,76 +197,76 @@ def who_asks(
     return desk.wants(type or "", about.handled), frozenset([shipper] if is_mail else [shipper, ME])
 
 
-def _know(tx: Transaction, found: Look, chosen: Sequence[Sequence[Selected]]) -> None:
+def _know(tx: Transaction, seen: Look, chosen: Sequence[Sequence[Selected]]) -> None:
     """Look up what the messages lead to by themselves, all in one go."""
-    plans = found.desk.plans
-    if not found.kept.turn:
+    plans = seen.desk.plans
+    if not seen.kept.turn:
         return  # nobody is there
     wanted: dict[str, dict[str, None]] = {}
     for fits in chosen:
-        for each in fits:
-            for slot, value in probes(plans[each.plan], each):
+        for fit in fits:
+            for slot, value in probes(plans[fit.plan], fit):
                 wanted.setdefault(slot, {})[value] = None
     for slot, values in wanted.items():
-        known = tx.desks.look_up_all(found.kept.id, slot, list(values), _FIRST_MAX + len(values))
+        known = tx.desks.look_up_all(seen.kept.id, slot, list(values), _FIRST_MAX + len(values))
         if known is not None:
-            found.memory.know(slot, values, known)
+            seen.memory.know(slot, values, known)
 
 
-def _look_at(found: Look, number: int, arrival: Arrival, fits: Sequence[Selected], *, apart: bool) -> bool:
+def _look_at(seen: Look, number: int, arrival: Arrival, fits: Sequence[Selected], *, apart: bool) -> bool:
     """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
     if not fits:
         return True
-    desk, memory, (stored, mail) = found.desk, found.memory, arrival
-    turn, remote = found.turn(number), int(mail and apart)
+    desk, memory, (stored, mail) = seen.desk, seen.memory, arrival
+    turn, remote = seen.turn(number), int(mail and apart)
     firsts: list[Candidate] = []
-    for each in fits:
-        about = ("", "", turn, stored.key, stored.position, remote, stored.created, each.values, True)
+    for fit in fits:
+        about = ("", "", turn, stored.key, stored.position, remote, stored.created, fit.values, True)
         firsts.append(tuple.__new__(Candidate, about))
-        memory.add(each, firsts[-1])
-    for place, each in enumerate(fits):
-        plan, first = desk.plans[each.plan], firsts[place]
+        memory.add(fit, firsts[-1])
+    for place, fit in enumerate(fits):
+        plan, first = desk.plans[fit.plan], firsts[place]
         try:
-            members = complete(plan, each, first, memory)
+            members = complete(plan, fit, first, memory)
         except TooManyTries:
             why = f"the search for partners compared more than {SEARCH_TRIES_MAX} messages; join them by ="
             failed = Outcome(code=TRIES, why=why)
-            found.sets.append(WorkingSet(plan, number, {each.sketch: first}, outcome=failed))
+            seen.sets.append(WorkingSet(plan, number, {fit.sketch: first}, outcome=failed))
             return True
         if members is None:
             continue
         if apart and any(member.remote for member in members.values()):
-            found.fetcher = plan.name
-            found.fetch = {member.message: member.position for member in members.values() if member.remote}
+            seen.fetcher = plan.name
+            seen.fetch = {member.message: member.position for member in members.values() if member.remote}
             return False
-        found.sets.append(WorkingSet(plan, number, members))
+        seen.sets.append(WorkingSet(plan, number, members))
         memory.gone.update([member.message for member in members.values()])
         break
     return True
 
 
-def _fill(tx: Transaction, found: Look) -> None:
+def _fill(tx: Transaction, seen: Look) -> None:
     """Get the messages of complete sets themselves; if one has moved meanwhile, nothing is right any more."""
-    here = {each.stored.key: each.stored for each in found.arrivals}
-    wanted = {member.message for each in found.sets for member in each.members.values()} - here.keys()
+    here = {arrival.stored.key: arrival.stored for arrival in seen.arrivals}
+    wanted = {member.message for working in seen.sets for member in working.members.values()} - here.keys()
     more = tx.messages.find_many(sorted(wanted))
-    _give(found, {**here, **more}, {key for key, stored in more.items() if not stored.sound})
+    _give(seen, {**here, **more}, {key for key, stored in more.items() if not stored.sound})
 
 
-def _give(found: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()) -> None:
-    for each in found.sets:
+def _give(seen: Look, known: Mapping[int, Stored], damaged: Collection[int] = ()) -> None:
+    for working in seen.sets:
         depths = []
-        for sketch, member in each.members.items():
+        for sketch, member in working.members.items():
             stored = known.get(member.message)
             if stored is None or stored.position != member.position:
                 raise Stale
-            each.stored[sketch] = stored
+            working.stored[sketch] = stored
             if stored.key not in damaged:
-                depths.append(marks(stored.properties).depth)
+                depths.append(postmarks(stored.properties).depth)
             else:
                 why = f"message {key_text(stored.key)} does not match its hash"
-                each.outcome = Outcome(code=DAMAGED, why=why)
-        each.depth = min(depths, default=0)
-        if each.outcome is None and each.depth >= CHAIN_MAX:
-            why = f"{each.depth} procedures have handled it one after another, and no person in between"
-            each.outcome = Outcome(code=CHAIN, why=why)
+                working.outcome = Outcome(code=DAMAGED, why=why)
+        working.depth = min(depths, default=0)
+        if working.outcome is None and working.depth >= CHAIN_MAX:
+            why = f"{working.depth} procedures have handled it one after another, and no person in between"
+            working.outcome = Outcome(code=CHAIN, why=why)

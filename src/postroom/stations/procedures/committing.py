@@ -1,6 +1,6 @@
-"""The end of a step of procedures: messages are written on and go where they are to go, in one commit of their node.
+"""The commit of a step of procedures: messages are edited, moved and created in one transaction of their node.
 
-With them go how far each station has been looked at, who waits for whom, and what could not be handled.
+The same transaction stores how far each station was looked at, the candidates that wait, and errors.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.filling import created
-from postroom.stations.mail.mail import queue_of, ship_one, take_back
-from postroom.stations.places import indexing as filing
+from postroom.stations.mail.mail import ship_one
+from postroom.stations.places import desk
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL
-from postroom.stations.places.postmarks import Marks, fetched, marks, properties, sent
+from postroom.stations.places.postmarks import Postmarks, fetched, postmarks, properties, sent
 from postroom.stations.procedures import actions
 from postroom.stations.procedures.claiming import CHAIN, DAMAGED, Look, WorkingSet, who_asks
 from postroom.stations.procedures.definitions import Operation
@@ -30,7 +30,7 @@ from postroom.stations.procedures.plan import Desk, Selected, selected
 from postroom.stations.procedures.search import rows
 from postroom.stations.procedures.ties import FatesAfar, Ties, spheres_of
 from postroom.store.kernel.batch import Stale
-from postroom.store.kernel.handling import Move, New, apply
+from postroom.store.kernel.handling import Move, New
 from postroom.store.kernel.queues import MAILBOX, STATE, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
@@ -56,15 +56,13 @@ def commit(
         result.claimed += len(look.arrivals)
     result.created = step.write()
     for look in looks:
-        for each in look.sets:
-            if each.outcome is not None and each.outcome.failed and each.arrival == look.until:
+        for working in look.sets:
+            if working.outcome is not None and working.outcome.failed and working.arrival == look.until:
                 result.failures += 1
-                _fail(tx, look, each, error_form)
+                _fail(tx, look, working, error_form)
         passed = _remember(tx, look, step.left.get(look.kept.id, ()))
         result.messages += passed
         result.claimed += passed
-    if step.changes:
-        tx.wake()
     return result, step.parcels
 
 
@@ -90,27 +88,24 @@ class _Step:
         self._votes: dict[str, str] = {}  # why which sphere is to fail
 
     def add(self, look: Look, fired: Sequence[WorkingSet]) -> None:
-        self._sets += [(look, each) for each in fired]
+        self._sets += [(look, working) for working in fired]
 
     def write(self) -> int:
         """Write everything; answers with the number of new messages."""
         if not self._sets:
             return 0
         fates = self._fates()  # spheres are locked before queues
-        self._tx.tracking.enter(STATIONS)
-        self._tx.tracking.enter(MAILBOXES)
+        desk.enter(self._tx, STATIONS, MAILBOXES)
         self._lock()
         for look, working in self._sets:
             self._gather(look, working)
-        made = apply(self._tx, self.changes)
-        self._track(made)
-        self._file(made)
+        made = desk.apply(self._tx, self.changes)
         self._after(made)
-        new = [each for each in self._stays() if isinstance(each, New) and each.key in self._made]
-        fates.bind([Made(self._made[each.key], each.key, each.queue, each.actor) for each in new], take_back)
+        new = [change for change in self._stays() if isinstance(change, New) and change.key in self._made]
+        fates.bind([Made(self._made[one.key], one.key, one.queue, one.actor) for one in new], desk.remove)
         for sphere, why in self._votes.items():
             fates.vote(sphere, why, self._queues)
-        return sum(type(each) is New for each in self.changes)
+        return sum(type(change) is New for change in self.changes)
 
     def _fates(self) -> Fates | FatesAfar:
         """The spheres of all that the step handles, and which of them a procedure votes against."""
@@ -124,7 +119,7 @@ class _Step:
         """The changes of this store; what leaves for another one is noted where it comes."""
         if self._ties is None:
             return self.changes
-        return [each for each, way in zip(self.changes, self._ways, strict=True) if way.goal.ships is None]
+        return [change for change, way in zip(self.changes, self._ways, strict=True) if way.goal.ships is None]
 
     def _lock(self) -> None:
         """Every queue that is taken from or put into, in the order of numbers."""
@@ -134,14 +129,14 @@ class _Step:
         for look, working in self._sets:
             names[database(look.desk.station)] = STATION
             if look.with_mail:
-                names |= {each.queue: MAILBOX for each in working.stored.values() if each.queue.startswith(boxes)}
+                names |= {member.queue: MAILBOX for member in working.stored.values() if member.queue.startswith(boxes)}
             goals = working.goals  # those of many sets are one
             if id(goals) not in seen and self._node == CONTROL:
                 seen.add(id(goals))
                 names |= {mailbox(goal.ships): MAILBOX for goal in goals.values() if goal.ships is not None}
-        present = {name: self._tx.queues.named_to_read(name) for name in names}
-        found = [queue_of(self._tx, name, names[name]) if each is None else each for name, each in present.items()]
-        self._queues = {queue.name: queue for queue in map(self._tx.queues.locked, sorted(each.id for each in found))}
+        read, tx = self._tx.queues.named_to_read, self._tx
+        ids = sorted((read(name) or desk.queue_of(tx, name, kind)).id for name, kind in names.items())
+        self._queues = {queue.name: queue for queue in map(tx.queues.locked, ids)}
 
     def _gather(self, look: Look, working: WorkingSet) -> None:
         outcome, plan, stored = working.outcome, working.plan, working.stored
@@ -154,19 +149,19 @@ class _Step:
         keys = [key_text(stored[sketch].key) for sketch in range(len(ways))]
         new = '","'.join(map(key_text, working.keys))
         for sketch, way in enumerate(ways):
-            said = by.said
+            detail = by.detail
             if len(keys) > 1:
                 others = '","'.join(keys[:sketch] + keys[sketch + 1 :])
-                said = f'{said},"with":["{others}"]'
+                detail = f'{detail},"with":["{others}"]'
             body, fields = outcome.written.get(plan.sketches[sketch].name, _AS_IT_WAS)
             if fields:
-                said = f'{said},"fields":{_json(fields)}'
+                detail = f'{detail},"fields":{_json(fields)}'
             if new:  # each of the set tells what was made of it, not only the one that completed it
-                said = f'{said},"made":["{new}"]'
-            self._move(way, stored[sketch], body, said)
+                detail = f'{detail},"made":["{new}"]'
+            self._move(way, stored[sketch], body, detail)
         if working.keys:
             cause = look.arrivals[working.arrival].stored.key
-            sphere = next((self._bound[each.key] for each in stored.values() if each.key in self._bound), None)
+            sphere = next((self._bound[member.key] for member in stored.values() if member.key in self._bound), None)
             if sphere is not None:
                 self._made |= dict.fromkeys(working.keys, sphere)
             for key, made in zip(working.keys, outcome.made, strict=True):
@@ -188,65 +183,31 @@ class _Step:
         about = f',"dossier":{_json(goal.where)}' if goal.operation is Operation.DOSSIER else ""
         return _Way(by, goal, self._queues[by.queue], about, ships=False)
 
-    def _move(self, way: _Way, stored: Stored, body: str | None, said: str) -> None:
+    def _move(self, way: _Way, stored: Stored, body: str | None, about: str) -> None:
         source, target, before = self._queues[stored.queue], way.target, stored.body
         if way.ships:
             verb = "ship"
         elif source is not target:
             verb = "get"
-            said = f'{said},"from":{_json(stored.queue)},"to":{_json(way.by.station)}'
+            about = f'{about},"from":{_json(stored.queue)},"to":{_json(way.by.station)}'
         else:
             verb = "leave" if body is None or body == before else "modify"
-        detail = f"{{{said}{way.said}}}"
+        detail = f"{{{about}{way.detail}}}"
         written = before if body is None else body
         known = fetched(stored.properties) if verb == "get" else stored.properties
-        change = (stored, source, target, verb, written, way.marks(known), way.by.actor, detail)
+        change = (stored, source, target, verb, written, way.properties(known), way.by.actor, detail)
         self.changes.append(tuple.__new__(Move, change))  # the constructor's half cost counts here
         self._ways.append(way)
 
     def _new(self, way: _Way, key: int, made: actions.Made, cause: int, sphere: str | None) -> None:
-        new, detail = way.marks(properties(Marks(made.form, sphere=sphere))), f"{{{way.by.said}{way.said}}}"
-        self.changes.append(New(key, way.target, made.type, new, made.body, cause, way.by.actor, detail))
+        written = way.properties(properties(Postmarks(made.form, sphere=sphere)))
+        detail = f"{{{way.by.detail}{way.detail}}}"
+        self.changes.append(New(key, way.target, made.type, written, made.body, cause, way.by.actor, detail))
         self._ways.append(way)
-
-    def _track(self, made: Sequence[Stored]) -> None:
-        """Tell queries that are being read what has changed under them."""
-        tracking = self._tx.tracking
-        if tracking.calm():
-            return
-        for change, now, way in zip(self.changes, made, self._ways, strict=True):
-            if not isinstance(change, Move):
-                continue
-            before, after = _place(change.source), _place(change.target)
-            seen = tracking.leave(before, change.stored, change.source.id, now.position, stays=before == after)
-            if before != after:
-                done = tracking.come(after, now.key, seen)
-                if after == STATIONS:
-                    tracking.show(change.stored, way.by.station, seen, done, now.position)
-
-    def _file(self, made: Sequence[Stored]) -> None:
-        """Under their types and fields, at their new places."""
-        old: dict[int, list[Stored]] = {}
-        new: dict[int, list[Stored]] = {}
-        queues: dict[int, Queue] = {}
-        for change, now in zip(self.changes, made, strict=True):
-            target = change.target if isinstance(change, Move) else change.queue
-            queues[target.id] = target
-            if isinstance(change, Move):
-                if change.source.id == target.id and change.body == change.stored.body:
-                    continue
-                queues[change.source.id] = change.source
-                old.setdefault(change.source.id, []).append(change.stored)
-            new.setdefault(target.id, []).append(now)
-        for id, some in old.items():
-            filing.unfile(self._tx, queues[id], some)
-        for id, some in new.items():
-            filing.file(self._tx, queues[id], some)
 
     def _after(self, made: Sequence[Stored]) -> None:
         """Dossiers, and what is to be shipped later or to another store."""
         kept: list[tuple[Queue, str, int, int]] = []
-        gone: list[int] = []
         for change, now, way in zip(self.changes, made, self._ways, strict=True):
             by, goal, to = way.by, way.goal, way.goal.ships
             if to is None:
@@ -257,15 +218,12 @@ class _Step:
                     kept.append((self._queues[by.queue], goal.where, now.key, now.position))
                 elif goal.delay_seconds is not None:
                     self._ship_later(by, now, goal)
-            elif self._node == CONTROL:
-                gone.append(now.key)
-            else:
+            elif self._node != CONTROL:
                 queue = self._queues[by.queue]
                 self._tx.journal.actor, before = by.actor, self._tx.journal.actor
                 self.parcels.append(ship_one(self._tx, queue, now, by.station, self._node, to, now.properties))
                 self._tx.journal.actor = before
         self._tx.dossiers.put(kept)
-        self._tx.dossiers.leave_many(gone)
 
     def _ship_later(self, by: _By, now: Stored, goal: Goal) -> None:
         assert goal.delay_seconds is not None
@@ -277,7 +235,7 @@ class _Step:
 class _By:
     """Who acts: a procedure at a station."""
 
-    __slots__ = ("actor", "depth", "desk", "now", "procedure", "queue", "said", "station", "ways")
+    __slots__ = ("actor", "depth", "desk", "detail", "now", "procedure", "queue", "station", "ways")
 
     def __init__(self, look: Look, procedure: str, depth: int, now: int) -> None:
         self.now = now
@@ -287,50 +245,46 @@ class _By:
         self.procedure = procedure
         self.depth = depth
         self.actor = f"procedure {procedure}"
-        self.said = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
+        self.detail = f'"procedure":"{procedure}"'  # a name has nothing that JSON would write otherwise
         self.ways: dict[tuple[str | None, ...], list[_Way]] = {}  # of sketches, by what destinations say
 
 
 class _Way:
     """Where messages go, and what the journal says of that; most sets of a procedure go the same ways."""
 
-    __slots__ = ("_marked", "by", "goal", "said", "ships", "target")
+    __slots__ = ("_known", "by", "detail", "goal", "ships", "target")
 
-    def __init__(self, by: _By, goal: Goal, target: Queue, said: str, *, ships: bool) -> None:
+    def __init__(self, by: _By, goal: Goal, target: Queue, detail: str, *, ships: bool) -> None:
         self.by = by
         self.goal = goal
         self.target = target
-        self.said = said
+        self.detail = detail
         self.ships = ships  # to a mailbox of this store
-        self._marked: dict[str, str] = {}
+        self._known: dict[str, str] = {}
 
-    def marks(self, before: str) -> str:
+    def properties(self, before: str) -> str:
         """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
-        found = self._marked.get(before)
-        if found is None:
-            found = self._marked[before] = self._marks_of(before)
-        return found
+        after = self._known.get(before)
+        if after is None:
+            after = self._known[before] = self._properties_of(before)
+        return after
 
-    def _marks_of(self, before: str) -> str:
+    def _properties_of(self, before: str) -> str:
         by, delay = self.by, self.goal.delay_seconds
         if self.goal.ships is not None:
             return sent(before, by.station, by.depth)
-        form, sender, _, handled, due, sphere, is_mail = marks(before)
+        form, sender, _, handled, due, sphere, is_mail = postmarks(before)
         if by.procedure not in handled:
             handled = (*handled, by.procedure)
         if delay is not None:
             due = by.now + in_microseconds(delay)
-        return properties(Marks(form, sender, by.depth, handled, due, sphere, is_mail))
-
-
-def _place(queue: Queue) -> str:
-    return STATIONS if queue.kind == STATION else MAILBOXES
+        return properties(Postmarks(form, sender, by.depth, handled, due, sphere, is_mail))
 
 
 @lru_cache(maxsize=10_000)
-def _json(said: str | tuple[str, ...]) -> str:
+def _json(names: str | tuple[str, ...]) -> str:
     """Names, as the journal writes them; the same ones come again and again."""
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(names, ensure_ascii=False, separators=(",", ":"))
 
 
 # --- candidates ---
@@ -347,26 +301,26 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     if passed:
         progress = progress._replace(own=passed[-1].position, turn=progress.turn + len(passed))
     if left and tx.desks.any_withdrawn(look.kept.id):
-        moved = [(now.key, each.stored.position, now.position) for each, now in left if isinstance(each, Move)]
+        moved = [(now.key, change.stored.position, now.position) for change, now in left if isinstance(change, Move)]
         tx.desks.keep_withdrawn(look.kept.id, moved)
-    handled = [each for each in look.sets if each.arrival < look.until]
-    gone = {member.message for each in handled for member in each.members.values()}
+    handled = [working for working in look.sets if working.arrival < look.until]
+    gone = {member.message for working in handled for member in working.members.values()}
     refused = {
         (plan.name, member.message)
-        for each in look.sets[len(handled) :]
-        for plan in (look.desk.plans if each.outcome and each.outcome.code == CHAIN else [each.plan])
-        for member in each.members.values()
+        for working in look.sets[len(handled) :]
+        for plan in (look.desk.plans if working.outcome and working.outcome.code == CHAIN else [working.plan])
+        for member in working.members.values()
     }
     tx.desks.remove(look.kept.id, _stored_rows(look, handled))
-    tx.desks.remove(look.kept.id, [each[:4] for each in look.memory.stale])
+    tx.desks.remove(look.kept.id, [candidate[:4] for candidate in look.memory.stale])
     plans = look.desk.plans
     fresh = [
         row
-        for chosen, each in look.memory.added
-        if each.turn <= look.kept.turn + look.until
-        and each.message not in gone
-        and (plans[chosen.plan].name, each.message) not in refused
-        for row in rows(plans[chosen.plan], chosen.sketch, each)
+        for chosen, candidate in look.memory.added
+        if candidate.turn <= look.kept.turn + look.until
+        and candidate.message not in gone
+        and (plans[chosen.plan].name, candidate.message) not in refused
+        for row in rows(plans[chosen.plan], chosen.sketch, candidate)
     ]
     tx.desks.add(look.kept.id, fresh)
     if progress != look.kept and not tx.desks.advance(progress):
@@ -381,7 +335,7 @@ def _passed(tx: Transaction, desk: Desk, own: int, left: Sequence[Stored]) -> Se
     for now in left:
         about = (now.type, now.properties)
         if about not in wanted:
-            wanted[about] = bool(desk.wants(now.type or "", marks(now.properties).handled))
+            wanted[about] = bool(desk.wants(now.type or "", postmarks(now.properties).handled))
         if wanted[about]:
             break
         count += 1
@@ -409,10 +363,10 @@ def _stored_rows(
                 is_mail = stored.queue.startswith(mailbox(""))
                 wanted, origins = who_asks(look.desk, stored.type, stored.properties, is_mail)
                 chosen = selected(wanted, stored.body, origins)
-            for each in chosen:
-                plan = look.desk.plans[each.plan]
+            for fit in chosen:
+                plan = look.desk.plans[fit.plan]
                 if only in (None, plan.name):
-                    for row in rows(plan, each.sketch, member._replace(values=each.values)):
+                    for row in rows(plan, fit.sketch, member._replace(values=fit.values)):
                         yield row[:4]
 
 
@@ -422,9 +376,9 @@ def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None
     name, station = working.plan.name, look.desk.station
     ended = working.outcome.code == CHAIN  # then no procedure of the station may go on with them
     tx.desks.remove(look.kept.id, _stored_rows(look, [working], None if ended else name))
-    for each in [plan.name for plan in look.desk.plans] if ended else [name]:
-        tx.desks.withdraw(look.kept.id, each, [(one.key, one.position) for one in working.stored.values()])
-    keys = [key_text(each.key) for each in working.stored.values()]
+    for procedure in [plan.name for plan in look.desk.plans] if ended else [name]:
+        tx.desks.withdraw(look.kept.id, procedure, [(one.key, one.position) for one in working.stored.values()])
+    keys = [key_text(stored.key) for stored in working.stored.values()]
     error = tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
     for stored in working.stored.values():
         queue = tx.queues.named_to_read(stored.queue)
@@ -445,14 +399,11 @@ def tell(
 ) -> int:
     """An error message in the station's dossier of errors, because of the first of some messages."""
     form = form or Edition(ERROR, 0)
-    tx.tracking.enter(STATIONS)
-    queue = queue_of(tx, database(station), STATION)
+    queue = desk.database_of(tx, station)
     key = tx.keys.take(1)[0]
     given = {"Procedure": procedure, "Code": code, "Description": why[:2_000], "Messages": keys}
     body = created(form, given, key, station, tx.now)
-    about = (key, ERROR.name, properties(Marks(form.version, None, depth)), body)
-    made = tx.messages.create(queue, [about], key_number(keys[0]))
-    filing.file(tx, queue, made)
+    about = (key, ERROR.name, properties(Postmarks(form.version, None, depth)), body)
+    desk.put(tx, queue, [about], key_number(keys[0]))
     tx.dossiers.add(queue, DOSSIER, key)
-    tx.wake()
     return key

@@ -1,4 +1,4 @@
-"""Procedures as they are written: sketches with their lines, frozen, each with its place in the text."""
+"""Procedures as they are written: frozen sketches and lines, each with its position in the text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Expression = Reference | Constant | Call
 def references(expression: Expression) -> list[Reference]:
     """Every field that a value is made of."""
     if isinstance(expression, Call):
-        return [each for argument in expression.arguments for each in references(argument)]
+        return [reference for argument in expression.arguments for reference in references(argument)]
     return [expression] if isinstance(expression, Reference) else []
 
 
@@ -201,25 +201,25 @@ class Procedure:
         return [*self.preconditions, *self.origins, *self.actions, *self.creations, *self.destinations]
 
     def precondition(self, name: str) -> Precondition | None:
-        return next((each for each in self.preconditions if each.name == name), None)
+        return next((sketch for sketch in self.preconditions if sketch.name == name), None)
 
     def creation(self, name: str) -> Creation | None:
-        return next((each for each in self.creations if each.name == name), None)
+        return next((sketch for sketch in self.creations if sketch.name == name), None)
 
     def type_of(self, sketch: str) -> str | None:
-        found = self.precondition(sketch) or self.creation(sketch)
-        return None if found is None else found.type
+        definition = self.precondition(sketch) or self.creation(sketch)
+        return None if definition is None else definition.type
 
     def writings(self) -> list[tuple[str, Written]]:
         """Every value that is written, with the sketch of the message that it is written on."""
-        sketches = [(each.sketch, each.lines) for each in self.actions]
-        sketches += [(each.name, each.lines) for each in self.creations]
+        sketches = [(action.sketch, action.lines) for action in self.actions]
+        sketches += [(creation.name, creation.lines) for creation in self.creations]
         return [(sketch, line) for sketch, lines in sketches for line in lines]
 
     def expressions(self) -> list[tuple[Position, Expression]]:
         """Every value that is worked out when the working set is complete."""
-        found = [(line.position, line.value) for _, line in self.writings()]
-        return found + [(each.position, each.where) for each in self.destinations if each.where is not None]
+        values = [(line.position, line.value) for _, line in self.writings()]
+        return values + [(goal.position, goal.where) for goal in self.destinations if goal.where is not None]
 
 
 Sketch = Precondition | Origin | Action | Creation | Destination

@@ -1,4 +1,4 @@
-"""Errors of procedures as messages: in the station's dossier ``errors``, of a type that procedures bring along."""
+"""Errors of procedures are messages of this type, in the dossier ``errors`` of the station."""
 
 from __future__ import annotations
 

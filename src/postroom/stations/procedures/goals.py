@@ -23,9 +23,9 @@ Goals = dict[tuple[str, int], Goal]
 
 def goals(procedure: Procedure, where: Sequence[str | None]) -> Goals:
     """By sketch and copy; what has no destination stays."""
-    found = {}
-    for each, place in zip(procedure.destinations, where, strict=True):
-        delay = each.delay_seconds
-        ships = place if each.operation is Operation.SHIP and delay is None else None
-        found[each.sketch, each.copy] = Goal(each.operation, place or "", delay, ships)
-    return found
+    goals_by_copy = {}
+    for destination, place in zip(procedure.destinations, where, strict=True):
+        delay = destination.delay_seconds
+        ships = place if destination.operation is Operation.SHIP and delay is None else None
+        goals_by_copy[destination.sketch, destination.copy] = Goal(destination.operation, place or "", delay, ships)
+    return goals_by_copy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby, islice
 from typing import Any
@@ -55,7 +55,7 @@ def explain(tx: Transaction, procedures: Procedures, name: str) -> ProcedureExpl
         kept.procedure.station,
         "enabled" if kept.enabled else "disabled",
         str(kept.where) if kept.where else "",
-        tuple(str(each) for each in kept.procedure.sketches),
+        tuple(str(sketch) for sketch in kept.procedure.sketches),
         plan.links,
         tuple(_search(plan, start) for start in range(len(plan.sketches))),
         tuple(f"?{sketch}.{line.field}' is {line.value}" for sketch, line in plan.order),
@@ -94,13 +94,7 @@ class Waiting:
     wants: Mapping[str, str]  # by sketch, what would fit
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "procedure": self.procedure,
-            "station": self.station,
-            "since": self.since,
-            "has": dict(self.has),
-            "wants": dict(self.wants),
-        }
+        return asdict(self)
 
 
 class WaitingSets(list[Waiting]):
@@ -112,7 +106,7 @@ class WaitingSets(list[Waiting]):
 
     def as_dict(self) -> dict[str, Any]:
         missing = [{"node": node, "why": why} for node, why in self.missing.items()]
-        return {"waiting": [each.as_dict() for each in self], "missing": missing}
+        return {"waiting": [waiting.as_dict() for waiting in self], "missing": missing}
 
 
 def waiting_sets(network: Network, procedures: Procedures, procedure: str | None, limit: int) -> WaitingSets:
@@ -124,17 +118,17 @@ def waiting_sets(network: Network, procedures: Procedures, procedure: str | None
         return procedures.now(tx)
 
     homes = network.stations()
-    found: list[Waiting] = []
+    sets: list[Waiting] = []
     missing: dict[str, str] = {}
     for station, desk in network.control.read(work).items():
         node = homes.get(station)
         if node is None or node in missing or not any(procedure in (None, plan.name) for plan in desk.plans):
             continue
         try:
-            found += network.look(node, partial(_some, network.control, desk, procedure, limit))
+            sets += network.look(node, partial(_some, network.control, desk, procedure, limit))
         except NodeDown as down:
             missing[node] = str(down.facts["why"])
-    return WaitingSets(sorted(found, key=lambda each: each.since)[:limit], missing)
+    return WaitingSets(sorted(sets, key=lambda waiting: waiting.since)[:limit], missing)
 
 
 def _some(control: Store, desk: Desk, procedure: str | None, limit: int, tx: Transaction) -> list[Waiting]:
@@ -163,13 +157,13 @@ def waiting(
     shown: set[tuple[str, int]] = set()
     for rows in _messages(tx, id):
         fits: dict[str, list[tuple[Plan, int, Candidate]]] = {}
-        for each in rows:
-            if each.slot in names and each.is_there:
-                plan, sketch = names[each.slot]
-                fits.setdefault(plan.name, []).append((plan, sketch, each))
+        for candidate in rows:
+            if candidate.slot in names and candidate.is_there:
+                plan, sketch = names[candidate.slot]
+                fits.setdefault(plan.name, []).append((plan, sketch, candidate))
         for name, some in fits.items():
             if (name, some[0][2].message) not in shown:
-                bound = max((_gathered(*each, memory) for each in some), key=len)
+                bound = max((_gathered(*fit, memory) for fit in some), key=len)
                 shown |= {(name, member.message) for member in bound.values()}
                 yield _told(tx, control, desk.station, some[0][0], bound)
 
@@ -179,7 +173,7 @@ def _messages(tx: Transaction, desk: int) -> Iterator[list[Candidate]]:
     after, limit = (0, 0), PAGE_ROWS
     while True:
         page = tx.desks.candidates(desk, after, limit)
-        some = [list(rows) for _, rows in groupby(page, key=lambda each: (each.turn, each.message))]
+        some = [list(rows) for _, rows in groupby(page, key=lambda row: (row.turn, row.message))]
         full = len(page) >= limit
         if full and len(some) == 1:  # a message that very many procedures wait with
             limit *= 2
@@ -204,12 +198,12 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
             return  # there is no more to find
         find = way[place]
         if all(check.sketch in bound for check in find.checks) and all(sketch in bound for sketch, _ in find.probe):
-            for each in memory.candidates(find.name, probe(find, bound)):
+            for candidate in memory.candidates(find.name, probe(find, bound)):
                 tries -= 1
                 if tries < 0:
                     return
-                if fits(find, each, bound):
-                    bound[find.sketch] = each
+                if fits(find, candidate, bound):
+                    bound[find.sketch] = candidate
                     fill(place + 1)
                     del bound[find.sketch]
         fill(place + 1)
@@ -220,13 +214,15 @@ def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[
 
 def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, bound: Mapping[int, Candidate]) -> Waiting:
     names = {sketch: plan.sketches[sketch].name for sketch in sorted(bound)}
-    said = {names[sketch]: _said(tx, control, each) for sketch, each in bound.items()}
-    since = min(_since(tx, each) for each in bound.values())
+    values = {names[sketch]: _said(tx, control, candidate) for sketch, candidate in bound.items()}
+    since = min(_since(tx, candidate) for candidate in bound.values())
     wants = {}
     for picked in plan.sketches:
-        if picked.name not in said:
-            known = [*_known(plan.procedure, picked.name, said), *_own(plan.procedure, picked.name)]
-            origin = "".join(f" {each.restriction}" for each in plan.procedure.origins if each.sketch == picked.name)
+        if picked.name not in values:
+            known = [*_known(plan.procedure, picked.name, values), *_own(plan.procedure, picked.name)]
+            origin = "".join(
+                f" {origin.restriction}" for origin in plan.procedure.origins if origin.sketch == picked.name
+            )
             wants[picked.name] = picked.type + (f" with {', '.join(known)}" if known else "") + origin
     has = {name: key_text(bound[sketch].message) for sketch, name in names.items()}
     return Waiting(plan.name, station, to_iso(to_datetime(since)), has, wants)
@@ -234,8 +230,8 @@ def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, boun
 
 def _own(procedure: Procedure, sketch: str) -> list[str]:
     """What the sketch itself asks for, in its own words."""
-    found = procedure.precondition(sketch)
-    lines = () if found is None else found.lines
+    precondition = procedure.precondition(sketch)
+    lines = () if precondition is None else precondition.lines
     return [
         f"{line.field}: {line.conditions}" if line.other is None else f"{line.field} {line.sign} {line.other.field}"
         for line in lines
@@ -243,29 +239,29 @@ def _own(procedure: Procedure, sketch: str) -> list[str]:
     ]
 
 
-def _known(procedure: Procedure, sketch: str, said: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _known(procedure: Procedure, sketch: str, values: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What those that are there say of a message that is missing: with ``a = b`` and ``b = c`` also ``a = c``."""
     links = [
-        ((each.name, line.field), line.sign, (line.other.sketch, line.other.field))
-        for each in procedure.preconditions
-        for line in each.lines
-        if line.other is not None and line.other.sketch != each.name
+        ((precondition.name, line.field), line.sign, (line.other.sketch, line.other.field))
+        for precondition in procedure.preconditions
+        for line in precondition.lines
+        if line.other is not None and line.other.sketch != precondition.name
     ]
     links += [(theirs, TURNED[sign], ours) for ours, sign, theirs in links]
     fields = dict.fromkeys(field for (name, field), _, _ in links if name == sketch)
-    found = []
+    facts = []
     for field in fields:
         same = {(sketch, field)}
         while more := {theirs for ours, sign, theirs in links if sign == "=" and ours in same} - same:
             same |= more
-        equal = [said[name].get(other) for name, other in sorted(same) if name in said]
-        found += [f"{field} = {equal[0]}"] if equal else []
-        found += [
-            f"{field} {sign} {said[name].get(other)}"
+        equal = [values[name].get(other) for name, other in sorted(same) if name in values]
+        facts += [f"{field} = {equal[0]}"] if equal else []
+        facts += [
+            f"{field} {sign} {values[name].get(other)}"
             for ours, sign, (name, other) in links
-            if ours == (sketch, field) and sign != "=" and name in said
+            if ours == (sketch, field) and sign != "=" and name in values
         ]
-    return found
+    return facts
 
 
 def _said(tx: Transaction, control: Store | None, candidate: Candidate) -> dict[str, Any]:

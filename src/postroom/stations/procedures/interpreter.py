@@ -25,9 +25,10 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.mail import mail
+from postroom.stations.places.desk import database_of
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import marks, sent
+from postroom.stations.places.postmarks import postmarks, sent
 from postroom.stations.procedures.actions import Bench, Complete, Outcome
 from postroom.stations.procedures.catalog import Procedures
 from postroom.stations.procedures.claiming import DAMAGED, Look, WorkingSet, arrivals, look
@@ -39,11 +40,9 @@ from postroom.stations.procedures.ties import announce, forget, processed
 from postroom.stations.procedures.working import Evaluate, Exchange, conclude, forms_of, prepared, unknown_station
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Stale
-from postroom.store.kernel.queues import STATION
 from postroom.store.kernel.timers import Timer
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
-from postroom.store.tables.tracking import STATIONS
 from postroom.store.tables.working_sets import Reached
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class _Steps:
         self._node = node
         self._homes = homes
         self._evaluate, self._patience = ways
-        self._store = network.control if node == CONTROL else network.filing_store(node)
+        self._store = network.control if node == CONTROL else network.indexed_store(node)
         self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
         self._bays: list[Bay] = []
 
@@ -410,7 +409,6 @@ class _Steps:
 
         def work(tx: Transaction) -> tuple[int, list[Parcel]]:
             self._fence(tx)
-            tx.tracking.enter(STATIONS)
             timers = tx.timers.due(TIMER, _DUE)
             parcels = [self._ship_one_late(tx, timer, form) for timer in timers]
             return len(timers), [each for each in parcels if each is not None]
@@ -433,13 +431,13 @@ class _Steps:
             why = f"message {keys[0]} does not match its hash"
             tell(tx, station, procedure, DAMAGED, why, keys, form, 1)
             return None
-        known = marks(stored.properties)
+        known = postmarks(stored.properties)
         if not known.due or known.due != timer.due:  # someone has moved it, or written on it
             return None
         if to not in self._homes:
             tell(tx, station, procedure, StationUnknown.code, unknown_station(to, self._homes), keys, form, 1)
             return None
-        queue = mail.queue_of(tx, database(station), STATION)
+        queue = database_of(tx, station)
         tx.journal.actor = f"procedure {procedure}"
         marked = sent(stored.properties, station, known.depth)
         parcel = mail.ship_one(tx, queue, stored, station, self._node, to, marked)

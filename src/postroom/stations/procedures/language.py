@@ -73,19 +73,19 @@ _SHAPES = {
 
 def procedures(rows: Iterable[Row]) -> list[Procedure]:
     """The procedures of a file, from its lines that are not about types; comments are gone."""
-    found: list[Procedure] = []
+    read: list[Procedure] = []
     reader: _Reader | None = None
     for position, row in rows:
         words = row.split()
         if words[0] == "procedure":
             if reader is not None:
-                found.append(reader.procedure)
+                read.append(reader.procedure)
             match = _matched(_PROCEDURE, row, "procedure", position)
             reader = _Reader(Procedure(match["name"], match["station"].strip(), position=position))
             continue
         assert reader is not None, "whoever gives lines of procedures begins with one"
         reader.read(position, row)
-    return found if reader is None else [*found, reader.procedure]
+    return read if reader is None else [*read, reader.procedure]
 
 
 def _matched(pattern: re.Pattern[str], row: str, word: str, position: Position) -> re.Match[str]:
@@ -169,34 +169,34 @@ class _Reader:
         self._add("destinations", made, takes_fields=False)
 
 
-def _wanted(name: str, said: str, position: Position) -> Wanted:
-    match = _OTHER.fullmatch(said)
+def _wanted(name: str, text: str, position: Position) -> Wanted:
+    match = _OTHER.fullmatch(text)
     if match is None:
-        return Wanted(name, said, position=position)
+        return Wanted(name, text, position=position)
     reference = expression(match["reference"], position)
     if not isinstance(reference, Reference) or reference.updated:
         _fail(position, f"a message is compared with ?SKETCH.FIELD as it is, not with {reference}", "syntax")
     return Wanted(name, "", match["sign"] or "=", reference, position)
 
 
-def _written(name: str, said: str, position: Position) -> Written:
-    return Written(name, expression(said, position), position)
+def _written(name: str, text: str, position: Position) -> Written:
+    return Written(name, expression(text, position), position)
 
 
 # --- values ---
 
 
-def expression(said: str, position: Position) -> Expression:
+def expression(written: str, position: Position) -> Expression:
     """A value: in quotes, a reference, a call; anything else is the text itself."""
-    text = said.strip()
+    text = written.strip()
     if not (text.startswith('"') or _REFERENCE.match(text) or _CALL.match(text)):
         if text.startswith("?"):
             _fail(position, f"a reference is ?SKETCH.FIELD, not {text!r}; put a text in quotes", "syntax")
         return Constant(text)
-    found, end = _value(text, 0, position, 0)
+    value, end = _value(text, 0, position, 0)
     if text[end:].strip():
         _fail(position, f"nothing is expected behind {text[:end].strip()}, not {text[end:].strip()[:20]!r}", "syntax")
-    return found
+    return value
 
 
 def _value(text: str, at: int, position: Position, depth: int) -> tuple[Expression, int]:
@@ -223,18 +223,18 @@ def _value(text: str, at: int, position: Position, depth: int) -> tuple[Expressi
 
 
 def _arguments(text: str, at: int, position: Position, depth: int) -> tuple[tuple[Expression, ...], int]:
-    found: list[Expression] = []
+    arguments: list[Expression] = []
     closing = re.compile(r"\)\s*")
     match = closing.match(text, at)
     while match is None:
         value, at = _value(text, at, position, depth + 1)
-        found.append(value)
+        arguments.append(value)
         match = closing.match(text, at)
         if match is None:
             if at >= len(text) or text[at] != ",":
                 _fail(position, f"a comma or a closing bracket is expected at {text[at:][:20]!r}", "syntax")
             at += 1 + len(text[at + 1 :]) - len(text[at + 1 :].lstrip())
-    return tuple(found), match.end()
+    return tuple(arguments), match.end()
 
 
 def _number(bare: str) -> str | int | Decimal:

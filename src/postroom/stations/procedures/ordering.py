@@ -1,4 +1,4 @@
-"""The order of actions: a value that is made of updated ones comes after them."""
+"""The order of actions: a value comes after the updated values that it is made of."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Place = tuple[str, str]  # a sketch and a field of its message
 def ordered(procedure: Procedure, forms: Mapping[str, Form]) -> list[tuple[str, Written]]:
     """What actions write, each behind all that it is made of; as it was written where nothing else is asked."""
     needs = _needs(procedure, forms)
-    found: list[tuple[str, Written]] = []
+    order: list[tuple[str, Written]] = []
     done: set[Place] = set()
-    left = [(each.sketch, line) for each in procedure.actions for line in each.lines]
+    left = [(action.sketch, line) for action in procedure.actions for line in action.lines]
     while left:
-        first = next(each for each in left if needs[each[0], each[1].field] <= done)
+        first = next(writing for writing in left if needs[writing[0], writing[1].field] <= done)
         left.remove(first)
-        found.append(first)
+        order.append(first)
         done.add((first[0], first[1].field))
-    return found
+    return order
 
 
 def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, str] | None:
     """Values that are made of one another, if there are such."""
     needs = _needs(procedure, forms)
-    places = {(each.sketch, line.field): line.position for each in procedure.actions for line in each.lines}
+    places = {(action.sketch, line.field): line.position for action in procedure.actions for line in action.lines}
     left = dict(needs)
     while left:
         ready = [place for place, wanted in left.items() if not wanted & left.keys()]
@@ -48,13 +48,14 @@ def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, st
 
 def _needs(procedure: Procedure, forms: Mapping[str, Form]) -> dict[Place, set[Place]]:
     """By what is written: the other writings that must come before it."""
-    written = [(each.sketch, line) for each in procedure.actions for line in each.lines]
+    written = [(action.sketch, line) for action in procedure.actions for line in action.lines]
     known = {(sketch, line.field) for sketch, line in written}
-    found: dict[Place, set[Place]] = {}
+    needed: dict[Place, set[Place]] = {}
     for sketch, line in written:
-        needs = {place for each in references(line.value) if each.updated for place in _behind(each, procedure, forms)}
-        found[sketch, line.field] = needs & known
-    return found
+        updated = [reference for reference in references(line.value) if reference.updated]
+        needs = {place for reference in updated for place in _behind(reference, procedure, forms)}
+        needed[sketch, line.field] = needs & known
+    return needed
 
 
 def _behind(reference: Reference, procedure: Procedure, forms: Mapping[str, Form]) -> list[Place]:
@@ -62,5 +63,5 @@ def _behind(reference: Reference, procedure: Procedure, forms: Mapping[str, Form
     form = forms.get(procedure.type_of(reference.sketch) or "")
     field = None if form is None else form.field(reference.field)
     if form is not None and field is not None and field.rule is Rule.AUTOMATIC and is_ours(field.function):
-        return [(reference.sketch, each.name) for each in form.fields]
+        return [(reference.sketch, other.name) for other in form.fields]
     return [(reference.sketch, reference.field)]

@@ -1,6 +1,6 @@
-"""Working sets whose functions take their time are worked out beside all others, one at a time.
+"""Working sets whose functions are slow are worked out beside all others, one at a time.
 
-Their stations wait for them, as messages of a station are handled one after another; other stations go on.
+Only their own stations wait for them: the messages of a station are handled in order.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Patience:
     @property
     def busy(self) -> set[str]:
         """The stations that wait."""
-        return {station for station, each in self._begun.items() if not each.coming.done()}
+        return {station for station, begun in self._begun.items() if not begun.coming.done()}
 
-    def begin(self, found: Look, working: WorkingSet, work: Work) -> None:
+    def begin(self, seen: Look, working: WorkingSet, work: Work) -> None:
         """Work a set out, however long it takes. A thread that hangs with its job does not keep the process."""
         coming: Future[Mapping[int, Outcome]] = Future()
-        self._begun[found.desk.station] = _Begun(_mark(found, working), working.keys, coming)
+        self._begun[seen.desk.station] = _Begun(_mark(seen, working), working.keys, coming)
         self._todo.put((work, coming))
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, daemon=True, name="postroom-slow-procedures")
@@ -57,20 +57,20 @@ class Patience:
 
     def give(self, looks: Sequence[Look]) -> None:
         """Give sets their outcomes that were worked out meanwhile; if a station has another set now, they are void."""
-        for found in looks:
-            known = self._begun.pop(found.desk.station, None)
+        for seen in looks:
+            known = self._begun.pop(seen.desk.station, None)
             if known is None:
                 continue
-            for each in found.sets:
-                if _mark(found, each) == known.mark and each.outcome is None:
-                    each.keys = known.keys
-                    (each.outcome,) = known.coming.result().values()
+            for working in seen.sets:
+                if _mark(seen, working) == known.mark and working.outcome is None:
+                    working.keys = known.keys
+                    (working.outcome,) = known.coming.result().values()
 
     def pause(self) -> bool:
         """Wait a moment for the sets that are under way; False if there are none."""
         for station in self._ready & self._begun.keys():
             del self._begun[station]  # the station has other messages now, or is on a node that does not answer
-        under_way = [each.coming for each in self._begun.values() if not each.coming.done()]
+        under_way = [begun.coming for begun in self._begun.values() if not begun.coming.done()]
         if under_way:
             wait(under_way, _PAUSE_SECONDS)
         self._ready = self._begun.keys() - self.busy
@@ -82,6 +82,6 @@ class Patience:
             del self._begun[station]
 
 
-def _mark(found: Look, working: WorkingSet) -> tuple[object, ...]:
-    members = sorted((sketch, each.message, each.position) for sketch, each in working.members.items())
-    return found.desk.edition, working.plan.name, *members
+def _mark(seen: Look, working: WorkingSet) -> tuple[object, ...]:
+    members = sorted((sketch, member.message, member.position) for sketch, member in working.members.items())
+    return seen.desk.edition, working.plan.name, *members

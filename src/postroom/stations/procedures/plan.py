@@ -1,7 +1,7 @@
-"""Procedures as they run: what a sketch selects, how sketches are joined, and the way of a search from each of them.
+"""Plans: what a sketch selects, how sketches are joined, and the search from each sketch to the others.
 
-An equality is looked up: candidates are kept by the values of the fields that are compared with what is known by then
-(a *slot*). Equalities reach further than they are written: if a = b and b = c, then c is found by a.
+Equalities are looked up. Candidates are stored by the values of their compared fields (a *slot*). Equality is
+transitive: with a = b and b = c, c is found by a.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _GOALS_KEPT = 1_000
 
 def joined(values: Sequence[str]) -> str:
     """Several values as one, by which candidates are kept; a long one by its beginning."""
-    said = values[0] if len(values) == 1 else APART.join(values)
-    return said if len(said) < INDEXED_CHARS_MAX else indexed(said)
+    value = values[0] if len(values) == 1 else APART.join(values)
+    return value if len(value) < INDEXED_CHARS_MAX else indexed(value)
 
 
 def value_at(places: Sequence[int], values: Sequence[str]) -> str:
     """Of the values of a message those that a slot is about, as one."""
     if len(places) != 1:
         return joined([values[place] for place in places])
-    said = values[places[0]]
-    return said if len(said) < INDEXED_CHARS_MAX else indexed(said)
+    value = values[places[0]]
+    return value if len(value) < INDEXED_CHARS_MAX else indexed(value)
 
 
 def compare(ours: str, sign: str, theirs: str) -> bool:
@@ -92,31 +92,31 @@ class Picked:
         """Whether every message of the type is selected."""
         return not (self.conditions or self.relations or self.refused) and self.stations is None
 
-    def selects(self, said: Mapping[str, Any], origins: frozenset[str]) -> bool:
+    def selects(self, fields: Mapping[str, Any], origins: frozenset[str]) -> bool:
         """Selection first, then the origin."""
         for name, kind, wanted in self.conditions:
-            if not any_holds(wanted, scalars(kind, said.get(name))):
+            if not any_holds(wanted, scalars(kind, fields.get(name))):
                 return False
         for name, kind, sign, other, other_kind in self.relations:
-            ours, theirs = _value(said, name, kind), _value(said, other, other_kind)
+            ours, theirs = _value(fields, name, kind), _value(fields, other, other_kind)
             if ours is None or theirs is None or not compare(ours, sign, theirs):
                 return False
         return self.refused.isdisjoint(origins) and (self.stations is None or not self.stations.isdisjoint(origins))
 
-    def values(self, said: Mapping[str, Any]) -> tuple[str, ...] | None:
+    def values(self, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
         """What joins compare; None if one of these fields is empty: then nothing agrees with it."""
-        found = []
+        values = []
         for name, kind in self.compared:
-            given = said.get(name)
+            given = fields.get(name)
             value = _keyed(kind, given) if type(given) in _ATOMS else None
             if value is None:
                 return None
-            found.append(value)
-        return tuple(found)
+            values.append(value)
+        return tuple(values)
 
 
-def _value(said: Mapping[str, Any], name: str, kind: Kind) -> str | None:
-    given = said.get(name)
+def _value(fields: Mapping[str, Any], name: str, kind: Kind) -> str | None:
+    given = fields.get(name)
     return _keyed(kind, given) if type(given) in _ATOMS else None
 
 
@@ -129,8 +129,8 @@ def _keyed(kind: Kind, given: Any) -> str | None:
         plain = plain_number(given)
         if plain is not None:
             return plain
-    found = scalars(kind, given)
-    return sortable(kind, found[0]) if found else None
+    atoms = scalars(kind, given)
+    return sortable(kind, atoms[0]) if atoms else None
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ class Plan:
     def goals(self, where: tuple[str | None, ...]) -> Goals:
         """Where messages go, by what destinations say; most sets of a procedure go the same ways."""
         known: dict[tuple[str | None, ...], Goals] = self.__dict__.setdefault("_goals", {})
-        found = known.get(where)
-        if found is None:
+        where_to = known.get(where)
+        if where_to is None:
             if len(known) > _GOALS_KEPT:
                 known.clear()
-            found = known[where] = goals(self.procedure, where)
-        return found
+            where_to = known[where] = goals(self.procedure, where)
+        return where_to
 
     def slot_name(self, sketch: int, slot: int) -> str:
         return self.slot_names[sketch][slot]
@@ -195,10 +195,10 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
     slots: list[list[tuple[int, ...]]] = [[] for _ in picked]
     searches = tuple(joins.search(start, slots) for start in range(len(picked)))
     functions = dict.fromkeys(name for _, value in procedure.expressions() for name in calls(value))
-    copies = sum(1 for each in procedure.destinations if each.copy)
-    names = [each.name for each in picked]
-    used = {each.sketch for each in procedure.actions} | {each.sketch for each in procedure.destinations if each.copy}
-    used |= {each.sketch for _, value in procedure.expressions() for each in references(value)}
+    copied = [goal.sketch for goal in procedure.destinations if goal.copy]
+    names = [sketch.name for sketch in picked]
+    used = {*copied, *(action.sketch for action in procedure.actions)}
+    used |= {reference.sketch for _, value in procedure.expressions() for reference in references(value)}
     return Plan(
         procedure,
         picked,
@@ -206,7 +206,7 @@ def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
         searches,
         tuple(ordered(procedure, forms)),
         tuple(functions),
-        copies + len(procedure.creations),
+        len(copied) + len(procedure.creations),
         tuple(tuple(joins.slot_name(sketch, slot) for slot in range(len(some))) for sketch, some in enumerate(slots)),
         tuple(place for place, name in enumerate(names) if name in used),
         joins.links(),
@@ -246,8 +246,8 @@ class _Joins:
 
     def __init__(self, procedure: Procedure, forms: Mapping[str, Form]) -> None:
         self._procedure = procedure.name
-        self._names = [each.name for each in procedure.preconditions]
-        self._forms = [forms[each.type] for each in procedure.preconditions]
+        self._names = [sketch.name for sketch in procedure.preconditions]
+        self._forms = [forms[sketch.type] for sketch in procedure.preconditions]
         self.fields: list[dict[str, tuple[str, Kind]]] = [{} for _ in self._names]
         self._joins: list[tuple[int, int, str, int, int]] = []
         for number, sketch in enumerate(procedure.preconditions):
@@ -262,36 +262,36 @@ class _Joins:
         """The number of a field among those of its sketch that are compared."""
         known = self.fields[sketch]
         if name not in known:
-            found = self._forms[sketch].field(name)
-            assert found is not None
-            known[name] = (name, found.kind)
+            field = self._forms[sketch].field(name)
+            assert field is not None
+            known[name] = (name, field.kind)
         return list(known).index(name)
 
     def _equal(self) -> dict[tuple[int, int], int]:
         """By sketch and field: the class of values that are equal."""
-        found = {
+        roots_of = {
             (sketch, place): (sketch, place)
             for sketch in range(len(self._names))
             for place in range(len(self.fields[sketch]))
         }
 
-        def root(each: tuple[int, int]) -> tuple[int, int]:
-            while found[each] != each:
-                each = found[each]
-            return each
+        def root(field: tuple[int, int]) -> tuple[int, int]:
+            while roots_of[field] != field:
+                field = roots_of[field]
+            return field
 
         for ours, place, sign, theirs, other in self._joins:
             if sign == "=":
-                found[root((theirs, other))] = root((ours, place))
-        roots = sorted({root(each) for each in found})
-        return {each: roots.index(root(each)) for each in found}
+                roots_of[root((theirs, other))] = root((ours, place))
+        roots = sorted({root(field) for field in roots_of})
+        return {field: roots.index(root(field)) for field in roots_of}
 
     def search(self, start: int, slots: list[list[tuple[int, ...]]]) -> tuple[Find, ...]:
         """The way from one sketch to all others: next comes what is looked up by most values."""
         bound, way = [start], []
         while len(bound) < len(self._names):
-            left = [each for each in range(len(self._names)) if each not in bound]
-            chosen = max(left, key=lambda each: (len(self._keys(each, bound)), self._is_compared(each, bound), -each))
+            left = [sketch for sketch in range(len(self._names)) if sketch not in bound]
+            chosen = max(left, key=lambda one: (len(self._keys(one, bound)), self._is_compared(one, bound), -one))
             keys = self._keys(chosen, bound)
             shape = tuple(keys)
             if shape not in slots[chosen]:
@@ -299,7 +299,7 @@ class _Joins:
             slot = slots[chosen].index(shape)
             checks = tuple(check for check in self._checks(chosen) if check.sketch in bound)
             # One message does not match two sketches of a set, and one of another type cannot.
-            is_other = all(self._forms[each].name != self._forms[chosen].name for each in bound)
+            is_other = all(self._forms[sketch].name != self._forms[chosen].name for sketch in bound)
             is_sure = is_other and all(
                 check.sign == "=" and keys.get(check.ours) == (check.sketch, check.theirs) for check in checks
             )
@@ -313,27 +313,27 @@ class _Joins:
 
     def _keys(self, sketch: int, bound: Sequence[int]) -> dict[int, tuple[int, int]]:
         """The fields of a sketch that equal something bound, and what that is."""
-        found = {}
+        keys = {}
         for place in range(len(self.fields[sketch])):
             own = self._classes[sketch, place]
-            same = [each for each in self._classes if each[0] in bound and self._classes[each] == own]
+            same = [field for field in self._classes if field[0] in bound and self._classes[field] == own]
             if same:
-                found[place] = min(same)
-        return found
+                keys[place] = min(same)
+        return keys
 
     def _is_compared(self, sketch: int, bound: Sequence[int]) -> bool:
         return any(check.sketch in bound for check in self._checks(sketch))
 
     def _checks(self, sketch: int) -> list[Check]:
-        found = [
+        checks = [
             Check(ours, sign, theirs, other) for number, ours, sign, theirs, other in self._joins if number == sketch
         ]
-        found += [
+        checks += [
             Check(other, TURNED[sign], number, ours)
             for number, ours, sign, theirs, other in self._joins
             if theirs == sketch
         ]
-        return found
+        return checks
 
     def links(self) -> tuple[str, ...]:
         def said(sketch: int, place: int) -> str:
@@ -363,7 +363,7 @@ class Desk:
     def wants(self, type: str, handled: Sequence[str]) -> Sequence[tuple[int, int, Picked]]:
         """The sketches of a type. What a procedure has left it has dealt with: it is not offered to it again."""
         wanted = self._by_type.get(type, ())
-        return [each for each in wanted if self.plans[each[0]].name not in handled] if handled else wanted
+        return [sketch for sketch in wanted if self.plans[sketch[0]].name not in handled] if handled else wanted
 
     def only_sketch(self, type: str) -> tuple[int, int] | None:
         """The plan and sketch of a type, if there is one only: then a candidate's values are all there is of it."""
@@ -381,12 +381,12 @@ class Desk:
 
 def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origins: frozenset[str]) -> list[Selected]:
     """Those of the sketches that a message fits."""
-    said, _ = _decode(body)  # it is ours, so there is nothing before it or behind
-    found = []
+    fields, _ = _decode(body)  # it is ours, so there is nothing before it or behind
+    fits = []
     for number, place, picked in wanted:
-        if picked.takes_all or picked.selects(said, origins):
-            values = picked.values(said)
+        if picked.takes_all or picked.selects(fields, origins):
+            values = picked.values(fields)
             if values is not None:
                 # the constructor's half cost counts here
-                found.append(tuple.__new__(Selected, (number, place, values)))
-    return found
+                fits.append(tuple.__new__(Selected, (number, place, values)))
+    return fits

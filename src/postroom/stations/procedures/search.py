@@ -1,4 +1,4 @@
-"""Looking for complete working sets: from a message to the partners that its values lead to, the oldest first."""
+"""The search for complete working sets: from a message to partners by their values, oldest first."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Memory:
     _passed: dict[tuple[str, str, bool], int] = field(default_factory=dict)  # how many from the first one on are gone
     tries: int = 0  # candidates that were compared
 
-    def know(self, slot: str, values: Iterable[str], found: Mapping[str, Sequence[Candidate]]) -> None:
+    def know(self, slot: str, values: Iterable[str], candidates: Mapping[str, Sequence[Candidate]]) -> None:
         """All candidates of a slot with any of these values, which someone has looked up for us."""
         for value in values:
-            self._keep((slot, value), found.get(value, ()), is_all=True)
+            self._keep((slot, value), candidates.get(value, ()), is_all=True)
 
     def add(self, chosen: Selected, candidate: Candidate) -> None:
         """A message has come that fits a sketch: it is found by each of the slots that lead there."""
@@ -93,13 +93,13 @@ class Memory:
             page = look_up(*key, known.until)
             self._keep(key, page, is_all=len(page) < CANDIDATE_ROWS)
 
-    def _keep(self, key: tuple[str, str], found: Sequence[Candidate], *, is_all: bool) -> None:
+    def _keep(self, key: tuple[str, str], candidates: Sequence[Candidate], *, is_all: bool) -> None:
         before = self._stored.get(key, _NOTHING)
-        here = [each for each in found if each.is_there]
-        if len(here) < len(found):
-            self.stale += [each for each in found if not each.is_there]
+        here = [candidate for candidate in candidates if candidate.is_there]
+        if len(here) < len(candidates):
+            self.stale += [candidate for candidate in candidates if not candidate.is_there]
         # Each turn is one message, which stands in a slot once: so a page ends between two turns.
-        until = found[-1].turn if found else before.until
+        until = candidates[-1].turn if candidates else before.until
         self._stored[key] = _Known([*before.here, *here], until, is_all)
 
 
@@ -148,14 +148,14 @@ def _fill(
     """Find partners from one place of the way on, among those with a value."""
     find, gone = way[place], memory.gone
     is_sure = find.is_sure and len(value) < INDEXED_CHARS_MAX
-    for each in memory.candidates(find.name, value):
-        if each.message in gone:
+    for candidate in memory.candidates(find.name, value):
+        if candidate.message in gone:
             continue
         memory.tries += 1
         if memory.tries > tries_max:
             raise TooManyTries
-        if is_sure or fits(find, each, bound):
-            bound[find.sketch] = each
+        if is_sure or fits(find, candidate, bound):
+            bound[find.sketch] = candidate
             next = place + 1
             if next == len(way) or _fill(memory, way, next, probe(way[next], bound), bound, tries_max):
                 return True
@@ -171,10 +171,10 @@ def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
     return joined([bound[sketch].values[place] for sketch, place in find.probe])
 
 
-def fits(find: Find, each: Candidate, bound: Mapping[int, Candidate]) -> bool:
+def fits(find: Find, candidate: Candidate, bound: Mapping[int, Candidate]) -> bool:
     """One message does not match two sketches of a working set."""
     for other in bound.values():
-        if other.message == each.message:
+        if other.message == candidate.message:
             return False
-    values = each.values
+    values = candidate.values
     return all(compare(values[ours], sign, bound[sketch].values[theirs]) for ours, sign, sketch, theirs in find.checks)

@@ -1,9 +1,8 @@
-"""What a step of procedures has to do with spheres, also at a node that has not their tokens.
+"""Procedures and spheres, also at a node whose store does not have the spheres' tokens.
 
-There, two stores are asked. Before the step commits, the control node notes that the sphere has come to the node, and
-hears the votes; with the step's commit, the node notes what was made. Whoever undoes the sphere asks the nodes that are
-noted, and each of them lets nothing be noted after it was asked. So nothing is made that nobody knows of, wherever a
-crash comes in between.
+There, two stores take part. Before the step commits, the control node notes that the sphere has reached the node, and
+counts votes. The commit of the step notes what was made. An undo asks every node that is noted, and a node that was
+asked refuses to note more. So everything that was made is known, wherever a crash happens.
 """
 
 from __future__ import annotations
@@ -97,16 +96,12 @@ class FatesAfar:
 
     def bind(self, made: Sequence[Made], withdraw: Withdraw) -> None:
         """Note what was made; in a sphere that has failed meanwhile it disappears again."""
-        self._tx.afar.note(
-            [MadeAfar(each.sphere, each.key, each.queue.name, each.maker) for each in made if self._lives(each)]
-        )
-        for each in made:
-            stored = None if self._lives(each) else self._tx.messages.find(each.key)
+        alive = [message for message in made if message.sphere not in self._failed]
+        self._tx.afar.note([MadeAfar(new.sphere, new.key, new.queue.name, new.maker) for new in alive])
+        for message in made:
+            stored = None if message in alive else self._tx.messages.find(message.key)
             if stored is not None and stored.processed is None:
-                withdraw(self._tx, each.queue, stored)
-
-    def _lives(self, made: Made) -> bool:
-        return made.sphere not in self._failed
+                withdraw(self._tx, message.queue, stored)
 
     def vote(self, sphere: str, reason: str, queues: Mapping[str, Queue] | None = None) -> None:
         """Votes were heard by the control node."""

@@ -16,7 +16,7 @@ from postroom.stations.forms.reader import Office
 from postroom.stations.office import check, proposed_forms
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures.catalog import KeptProcedure, desks
 from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
 from postroom.stations.procedures.goals import LEAVE, Goal
@@ -33,7 +33,7 @@ class Handled:
     effects: tuple[Mapping[str, Any], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        return {"key": self.key, "queue": self.queue, "actions": [dict(each) for each in self.effects]}
+        return {"key": self.key, "queue": self.queue, "actions": [dict(effect) for effect in self.effects]}
 
 
 def tried(network: Network, office: Office, since: datetime | None, evaluate: Evaluate) -> Iterator[Handled]:
@@ -42,31 +42,32 @@ def tried(network: Network, office: Office, since: datetime | None, evaluate: Ev
     forms = network.control.read(lambda tx: proposed_forms(tx, office))
     homes = network.stations()
     after = begins(since)
-    for desk in desks([KeptProcedure(each, True, None, 0) for each in office.procedures], forms).values():
+    for desk in desks([KeptProcedure(procedure, True, None, 0) for procedure in office.procedures], forms).values():
         if desk.station not in homes:
             continue
         own = network.look(homes[desk.station], partial(_held, database(desk.station), after))
         mail = network.control.read(partial(_held, mailbox(desk.station), after))
         some = arrivals(own, mail, len(own) + len(mail) + 1, apart=homes[desk.station] != CONTROL)
-        found = look_dry(desk, some)
-        _work_out(network, forms, found, homes, evaluate)
-        for each in found.sets:
-            yield _handled(desk.station, each, found.arrivals[each.arrival].stored.key)
+        seen = look_dry(desk, some)
+        _work_out(network, forms, seen, homes, evaluate)
+        for working in seen.sets:
+            yield _handled(desk.station, working, seen.arrivals[working.arrival].stored.key)
 
 
 def _held(queue: str, after: int, tx: Transaction) -> list[Stored]:
-    return [each for each in tx.slices.queue(queue) if each.processed is None and each.created >= after]
+    return [stored for stored in tx.slices.queue(queue) if stored.processed is None and stored.created >= after]
 
 
 def _work_out(
-    network: Network, forms: Mapping[str, Edition], found: Look, homes: Mapping[str, str], evaluate: Evaluate
+    network: Network, forms: Mapping[str, Edition], seen: Look, homes: Mapping[str, str], evaluate: Evaluate
 ) -> None:
-    sets = [each for each in found.sets if each.outcome is None]
+    sets = [working for working in seen.sets if working.outcome is None]
     if not sets:
         return
-    for each in sets:
-        each.keys = tuple(range(each.plan.new_messages))  # of messages that will not be made
-    versions = {(each.type or "", marks(each.properties).form) for one in sets for each in one.stored.values()}
+    for working in sets:
+        working.keys = tuple(range(working.plan.new_messages))  # of messages that will not be made
+    members = [stored for working in sets for stored in working.stored.values()]
+    versions = {(stored.type or "", postmarks(stored.properties).form) for stored in members}
     old = network.control.read(lambda tx: {key: network.forms.at(tx, *key).form for key in versions})
     work_out(sets, Used(old, forms), homes, network.control.session.clock(), evaluate)
 
@@ -89,5 +90,5 @@ def _handled(station: str, working: WorkingSet, key: int) -> Handled:
 
 def _action(name: str, goal: Goal, station: str, message: str, body: str) -> dict[str, Any]:
     place = goal.where or station
-    said = {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
-    return said if goal.delay_seconds is None else {**said, "after_seconds": goal.delay_seconds}
+    action = {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
+    return action if goal.delay_seconds is None else {**action, "after_seconds": goal.delay_seconds}

@@ -12,7 +12,7 @@ from postroom.stations.forms import functions
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.form import Form
 from postroom.stations.places.names import is_dossier
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, functions_of
 from postroom.stations.procedures.claiming import WorkingSet
 from postroom.stations.procedures.definitions import Operation
@@ -83,7 +83,7 @@ def _complete(number: int, working: WorkingSet, now: int) -> Complete:
 
 
 def _version(working: WorkingSet, sketch: int) -> tuple[str, int]:
-    return working.plan.sketches[sketch].type, marks(working.stored[sketch].properties).form
+    return working.plan.sketches[sketch].type, postmarks(working.stored[sketch].properties).form
 
 
 def _misdirected(working: WorkingSet, homes: Mapping[str, str]) -> Outcome | None:

@@ -35,17 +35,17 @@ def packed(cell: Any) -> Any:
     return str(cell)
 
 
-def unpacked(said: Any) -> Any:
+def unpacked(packed_cell: Any) -> Any:
     """The value again.
 
     >>> unpacked(packed((Decimal("1.20"), {"a": [1]})))
     (Decimal('1.20'), {'a': [1]})
     """
-    if isinstance(said, list):
-        return [unpacked(each) for each in said]
-    if not isinstance(said, dict):
-        return said
-    ((kind, value),) = said.items()
+    if isinstance(packed_cell, list):
+        return [unpacked(each) for each in packed_cell]
+    if not isinstance(packed_cell, dict):
+        return packed_cell
+    ((kind, value),) = packed_cell.items()
     return _UNPACKED[kind](value)
 
 

@@ -50,10 +50,10 @@ class Condition:
             return self.sign == FILLED
         if self.sign == "~":
             return _looks_like(str(self.value), str(value))
-        said, low, high = sortable(self.kind, value), *self.bounds
+        key, low, high = sortable(self.kind, value), *self.bounds
         if self.sign == "<>":
-            return said != sortable(self.kind, self.value)
-        return (low < said if self.sign == ">" else low <= said) and (said < high if self.sign == "<" else said <= high)
+            return key != sortable(self.kind, self.value)
+        return (low < key if self.sign == ">" else low <= key) and (key < high if self.sign == "<" else key <= high)
 
     @property
     def closed(self) -> bool:
@@ -100,42 +100,42 @@ class Place(Position):
 
 def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Condition, ...]]:
     """The conditions of a partly filled form; raises with the place in the text that is none."""
-    found = {}
-    for name, said in given.items():
+    conditions_of = {}
+    for name, condition_text in given.items():
         field = form.field(name)
         if field is None:
-            known = ", ".join(each.name for each in form.fields)
+            known = ", ".join(field.name for field in form.fields)
             _fail(name, 1, f"type {form.name} has no field {name!r}; it has {known}", "field-unknown")
-        conditions = parse(field, said if isinstance(said, str) else text(said))
+        conditions = parse(field, condition_text if isinstance(condition_text, str) else text(condition_text))
         if conditions:
-            found[name] = conditions
-    return found
+            conditions_of[name] = conditions
+    return conditions_of
 
 
 def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool:
     """Whether a field satisfies what is asked of it: a list by one of its values, an empty one only that it is so."""
     if not values:
         return any(condition.sign == EMPTY for condition in conditions)
-    return any(condition.holds(each) for condition in conditions for each in values)
+    return any(condition.holds(value) for condition in conditions for value in values)
 
 
-def parse(field: FormField, said: str) -> tuple[Condition, ...]:
+def parse(field: FormField, text: str) -> tuple[Condition, ...]:
     """What stands in one field of a sketch. A text without quotes and signs is one value, blanks and all."""
-    if len(said) > CONDITION_CHARS_MAX:
+    if len(text) > CONDITION_CHARS_MAX:
         _fail(field.name, CONDITION_CHARS_MAX, f"more than {CONDITION_CHARS_MAX} characters", "condition-size")
-    if not in_xml(said):
+    if not in_xml(text):
         _fail(field.name, 1, "there is a character that no field has", "condition-type")
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     at = 0
-    while said[at:].strip():
-        if len(found) == CONDITIONS_MAX:
+    while text[at:].strip():
+        if len(conditions) == CONDITIONS_MAX:
             _fail(field.name, at + 1, f"more than {CONDITIONS_MAX} conditions", "condition-size")
-        match = _PIECE.match(said, at)
+        match = _PIECE.match(text, at)
         if match is None or match.end() == at:
-            _fail(field.name, at + 1, f"a condition is expected here, not {said[at:].strip()[:20]!r}", "syntax")
-        found.append(_condition(field, match))
+            _fail(field.name, at + 1, f"a condition is expected here, not {text[at:].strip()[:20]!r}", "syntax")
+        conditions.append(_condition(field, match))
         at = match.end()
-    return tuple(found)
+    return tuple(conditions)
 
 
 def _condition(field: FormField, match: re.Match[str]) -> Condition:
@@ -169,17 +169,17 @@ def _ends(match: re.Match[str]) -> tuple[str, str | None, bool]:
     return (first.strip(), last.strip(), False) if dots else (bare, None, False)
 
 
-def _value(field: FormField, said: str, column: int) -> Scalar:
+def _value(field: FormField, text: str, column: int) -> Scalar:
     """A value of the field's kind: comparisons are typed."""
     try:
-        found = MessageType("sketch", (Field(field.name, field.kind),)).record({field.name: exact(field.kind, said)})[
+        value = MessageType("sketch", (Field(field.name, field.kind),)).record({field.name: exact(field.kind, text)})[
             field.name
         ]
     except BodyMismatch as error:
         _fail(field.name, column, str(error.facts["why"]), "condition-type")
-    if found is None or isinstance(found, tuple):
+    if value is None or isinstance(value, tuple):
         _fail(field.name, column, "there is no value to compare with", "condition-type")
-    return found
+    return value
 
 
 def _looks_like(pattern: str, value: str) -> bool:
@@ -196,10 +196,10 @@ def _looks_like(pattern: str, value: str) -> bool:
         return False
     at, end = len(first), len(value) - len(last)
     for part in middle:
-        found = _signs(part).search(value, at, end)
-        if found is None:
+        match = _signs(part).search(value, at, end)
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
     return True
 
 

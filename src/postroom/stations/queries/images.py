@@ -38,8 +38,8 @@ class Image:
         return self.form.shown(self.fields)
 
     def as_dict(self) -> dict[str, Any]:
-        said = {name: plain(value) for name, value in self.fields.items()}
-        return {"key": self.key, "type": self.type, "place": self.place, "fields": said}
+        fields = {name: plain(value) for name, value in self.fields.items()}
+        return {"key": self.key, "type": self.type, "place": self.place, "fields": fields}
 
 
 class Answer(Sequence[Image]):
@@ -62,7 +62,7 @@ class Answer(Sequence[Image]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._image(each) for each in self.kept[index]]
+            return [self._image(image) for image in self.kept[index]]
         return self._image(self.kept[index])
 
     def __iter__(self) -> Iterator[Image]:

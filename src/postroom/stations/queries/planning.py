@@ -27,11 +27,11 @@ def planned(tx: Transaction, edition: Edition, sketch: Sketch) -> Plan:
 
 def _steady(tx: Transaction, type: str) -> dict[str, set[str]]:
     """The kinds that each field of a type has ever had; one with lists has more than one."""
-    found: dict[str, set[str]] = {}
+    kinds_of: dict[str, set[str]] = {}
     for definition in tx.definitions.history(KIND, type):
         for name, kinds in _kinds(definition.body["text"], type):
-            found.setdefault(name, set()).update(kinds)
-    return found
+            kinds_of.setdefault(name, set()).update(kinds)
+    return kinds_of
 
 
 @lru_cache(maxsize=1_000)

@@ -40,6 +40,7 @@ from postroom.model.definitions import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.mail import mail
+from postroom.stations.places.desk import GET
 from postroom.stations.places.names import database
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.queries.node_answers import ANSWER, Job, Part, packed, read_part, unpacked
@@ -118,7 +119,7 @@ class Question:
 
 def _is_narrow(network: Network, plan: Plan) -> bool:
     """Whether an index leads to what is asked for: then a look at each node may cost less than a job of Spark."""
-    way = network.filing_store(CONTROL).read(lambda tx: route(tx.filings.of_type(plan.type), plan))
+    way = network.indexed_store(CONTROL).read(lambda tx: route(tx.filings.of_type(plan.type), plan))
     return way is not None and all(span.low == span.high for span in way.spans)
 
 
@@ -211,7 +212,7 @@ class _Query:
         return [
             parcel
             for parcel in tx.transfers.pending()
-            if parcel.verb == mail.GET and parcel.seen < self.number and (stations is None or parcel.target in stations)
+            if parcel.verb == GET and parcel.seen < self.number and (stations is None or parcel.target in stations)
         ]
 
     # --- reading ---

@@ -18,7 +18,7 @@ from postroom.model.place import place_of
 from postroom.model.types import Kind, scalars, text
 from postroom.stations.places.indexing import indexed
 from postroom.stations.places.names import database, station_of
-from postroom.stations.places.postmarks import marks
+from postroom.stations.places.postmarks import postmarks
 from postroom.stations.queries.conditions import EMPTY, FILLED, Condition, any_holds
 from postroom.store.kernel.queues import MAILBOX, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -51,7 +51,7 @@ class Plan:
 
     def packed(self) -> list[Any]:
         """As JSON has it."""
-        return [self.type, [[each.name, each.kind, each.testable, _said(each.conditions)] for each in self.fields]]
+        return [self.type, [[field.name, field.kind, field.testable, _said(field.conditions)] for field in self.fields]]
 
     @classmethod
     def unpacked(cls, packed: Sequence[Any]) -> Plan:
@@ -65,24 +65,25 @@ class Plan:
         if not self.fields:
             return True
         try:
-            said = json.loads(body)
+            fields = json.loads(body)
         except ValueError:
             return True
-        return all(any_holds(each.conditions, scalars(each.kind, said.get(each.name))) for each in self.fields)
+        return all(any_holds(field.conditions, scalars(field.kind, fields.get(field.name))) for field in self.fields)
 
 
 def _said(conditions: Iterable[Condition]) -> list[list[str | None]]:
-    return [[each.sign, text(each.value), None if each.until is None else text(each.until)] for each in conditions]
+    parts = [(condition.sign, condition.value, condition.until) for condition in conditions]
+    return [[sign, text(value), None if until is None else text(until)] for sign, value, until in parts]
 
 
-def _meant(kind: Kind, said: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
-    found = []
-    for sign, value, until in said:
+def _meant(kind: Kind, packed: Iterable[Sequence[str | None]]) -> tuple[Condition, ...]:
+    conditions = []
+    for sign, value, until in packed:
         assert sign is not None
         # A text that is empty is no value of a field, but may be compared with.
         start, end = next(iter(scalars(kind, value)), ""), next(iter(scalars(kind, until)), None)
-        found.append(Condition(sign, start, end, kind))
-    return tuple(found)
+        conditions.append(Condition(sign, start, end, kind))
+    return tuple(conditions)
 
 
 class TooMany(Exception):
@@ -124,10 +125,10 @@ class Route(NamedTuple):
 
 def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
     """Through the index whose conditions narrow it most; None if there was never a message of the type."""
-    by_key = next((each for each in filings if not each.field), None)
+    by_key = next((index for index in filings if not index.field), None)
     if by_key is None:
         return None
-    ready = {(each.field, each.kind): each for each in filings if each.ready and each.field}
+    ready = {(index.field, index.kind): index for index in filings if index.ready and index.field}
     ways = [(_width(asked), asked) for asked in plan.fields if (asked.name, str(asked.kind)) in ready]
     width, best = min(ways, default=(_ALL, None), key=lambda way: way[0])
     if best is None or width >= _ALL:
@@ -135,7 +136,7 @@ def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
     filing = ready[best.name, str(best.kind)]
     bounds = dict.fromkeys(condition.bounds for condition in best.conditions)
     spans = tuple(Span(filing.id, indexed(low), indexed(high)) for low, high in bounds)
-    others = [each for each in plan.fields if each is not best]
+    others = [field for field in plan.fields if field is not best]
     return Route(filing, spans, _tests(others), _exact(others) and _filed_exactly(best))
 
 
@@ -145,16 +146,15 @@ _ALL = 9
 def _width(asked: Asked) -> int:
     """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
     signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3}
-    return max(
-        _ALL if each.sign == "~" and not each.bounds[0] else signs.get(each.sign, _ALL) for each in asked.conditions
-    )
+    kinds = [(condition.sign, condition.bounds[0]) for condition in asked.conditions]
+    return max(_ALL if sign == "~" and not low else signs.get(sign, _ALL) for sign, low in kinds)
 
 
 def _exact(fields: Iterable[Asked]) -> bool:
     """Whether the tests of fields let nothing pass that does not match, but what is damaged."""
     return all(
-        each.testable and each.kind in _TEXTS and all(condition.closed for condition in each.conditions)
-        for each in fields
+        field.testable and field.kind in _TEXTS and all(condition.closed for condition in field.conditions)
+        for field in fields
     )
 
 
@@ -168,15 +168,15 @@ def _filed_exactly(asked: Asked) -> bool:
 
 def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
     """What the database can tell about fields; it may let pass what does not match, and never the other way."""
-    found = []
-    for each in fields:
-        if any(condition.sign in (EMPTY, FILLED) for condition in each.conditions):
+    tests = []
+    for field in fields:
+        if any(condition.sign in (EMPTY, FILLED) for condition in field.conditions):
             continue  # what a body lacks, no test of its values finds
-        if each.testable and each.kind in _TEXTS:
-            found.append([Test(each.name, *condition.bounds) for condition in each.conditions])
-        elif each.testable and each.kind in _NUMBERS:
-            found.append([Test(each.name, *_numbers(condition)) for condition in each.conditions])
-    return found
+        if field.testable and field.kind in _TEXTS:
+            tests.append([Test(field.name, *condition.bounds) for condition in field.conditions])
+        elif field.testable and field.kind in _NUMBERS:
+            tests.append([Test(field.name, *_numbers(condition)) for condition in field.conditions])
+    return tests
 
 
 def _numbers(condition: Condition) -> tuple[float, float]:
@@ -215,14 +215,13 @@ def read_stations(
 ) -> list[Stored]:
     """What a query finds on a node: all as it was when the query was opened there, however late it is read."""
     opened = tx.tracking.opened(number, STATIONS)
-    queues = [each for each in tx.queues.of_kind(STATION) if stations is None or station_of(each.name) in stations]
+    queues = [queue for queue in tx.queues.of_kind(STATION) if stations is None or station_of(queue.name) in stations]
     hidden = tx.tracking.hidden_from(number, STATIONS)
-    held = [each for each in queues if each.unprocessed]
-    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
+    held = [queue for queue in queues if queue.unprocessed]
+    messages = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
     names = {queue.name for queue in queues}
-    return found + _matching(
-        plan, [each for each in tx.tracking.ghosts(number, STATIONS, opened) if each.queue in names]
-    )
+    ghosts = tx.tracking.ghosts(number, STATIONS, opened)
+    return messages + _matching(plan, [ghost for ghost in ghosts if ghost.queue in names])
 
 
 def read_mailboxes(
@@ -230,18 +229,18 @@ def read_mailboxes(
 ) -> list[Stored]:
     """What a query finds at the control node: mail, unless it names stations, and what has gone on too early."""
     opened = tx.tracking.opened(number, MAILBOXES)
-    shown = [each for each in tx.tracking.shown(number, opened) if stations is None or each.queue in stations]
-    late = [each._replace(queue=database(each.queue)) for each in shown]
+    shown = [stored for stored in tx.tracking.shown(number, opened) if stations is None or stored.queue in stations]
+    late = [stored._replace(queue=database(stored.queue)) for stored in shown]
     if stations is not None:
         return _matching(plan, late)
     hidden = tx.tracking.hidden_from(number, MAILBOXES)
-    held = [each for each in tx.queues.of_kind(MAILBOX) if each.unprocessed]
-    found = [each for each in find(tx, plan, held, opened, most) if each.key not in hidden]
-    return found + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
+    held = [queue for queue in tx.queues.of_kind(MAILBOX) if queue.unprocessed]
+    messages = [stored for stored in find(tx, plan, held, opened, most) if stored.key not in hidden]
+    return messages + _matching(plan, tx.tracking.ghosts(number, MAILBOXES, opened)) + _matching(plan, late)
 
 
 def _matching(plan: Plan, some: Iterable[Stored]) -> list[Stored]:
-    return [each for each in some if each.type == plan.type and plan.matches(each.body)]
+    return [stored for stored in some if stored.type == plan.type and plan.matches(stored.body)]
 
 
 # --- images ---
@@ -256,4 +255,4 @@ def kept(stored: Stored) -> KeptImage:
 
 def form_version(properties: str) -> int:
     """The version of the form that a message was made with."""
-    return marks(properties).form
+    return postmarks(properties).form

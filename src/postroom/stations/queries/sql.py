@@ -78,8 +78,8 @@ def ask(
         rows = list(_rows(editions[name], images(name)))
         types = schema(editions[name], rows)
         tables[name] = (types.json(), packed(_as_decimals(rows, types)))
-    found = _asked([seconds, "run", statement, tables, SQL_ROWS_MAX, SQL_BYTES_MAX], progress)
-    return Table(tuple(found["columns"]), tuple(tuple(unpacked(row)) for row in found["rows"]))
+    answer = _asked([seconds, "run", statement, tables, SQL_ROWS_MAX, SQL_BYTES_MAX], progress)
+    return Table(tuple(answer["columns"]), tuple(tuple(unpacked(row)) for row in answer["rows"]))
 
 
 def _asked(request: list[Any], progress: Progress | None = None) -> dict[str, Any]:
@@ -89,15 +89,15 @@ def _asked(request: list[Any], progress: Progress | None = None) -> dict[str, An
 
     try:
         tries = 2 if request[1] == "tables" else 1  # a statement that ends Java is not run again
-        said: dict[str, Any] = json.loads(_processes.ask(json.dumps(request).encode(), heard, tries=tries))
+        answer: dict[str, Any] = json.loads(_processes.ask(json.dumps(request).encode(), heard, tries=tries))
     except Ended as end:
         if end.in_time:
             raise SqlRefused(why="it exceeded the memory limit of 1 GiB, and was ended") from None
         why = f"it exceeded the limit of {request[0]:g} seconds, and was ended; postroom sql --timeout sets another"
         raise SqlRefused(why=why) from None
-    if "refused" in said:
-        raise SqlRefused(why=said["refused"])
-    return said
+    if "refused" in answer:
+        raise SqlRefused(why=answer["refused"])
+    return answer
 
 
 def _check_size(statement: str, seconds: float) -> None:
@@ -163,7 +163,7 @@ def _fits(kind: DataType, number: Any) -> bool:
 
 def _columns(edition: Edition) -> dict[str, FormField]:
     """The fields by the names of their columns: two that SQL would not tell apart get a number."""
-    found: dict[str, FormField] = {}
+    columns: dict[str, FormField] = {}
     taken = {"key", "place"}
     for field in edition.form.fields:
         if field.kind is Kind.KEY and field.rule is Rule.AUTOMATIC:  # it is the key
@@ -172,16 +172,16 @@ def _columns(edition: Edition) -> dict[str, FormField]:
         while name.lower() in taken:
             name, number = f"{element_name(field.name)}_{number}", number + 1
         taken.add(name.lower())
-        found[name] = field
-    return found
+        columns[name] = field
+    return columns
 
 
 def _rows(edition: Edition, kept: Sequence[KeptImage]) -> Iterator[tuple[Any, ...]]:
     """What images say, by the form of the table; what a message of an older version does not have is empty."""
     columns = list(_columns(edition).values())
     for image in kept:
-        said = json.loads(image.body)
-        cells = [_cells(field.kind, scalars(field.kind, said.get(field.name))) for field in columns]
+        fields = json.loads(image.body)
+        cells = [_cells(field.kind, scalars(field.kind, fields.get(field.name))) for field in columns]
         ours = [some if field.many else some[0] if some else None for field, some in zip(columns, cells, strict=True)]
         yield (key_text(image.key), image.place, *ours)
 

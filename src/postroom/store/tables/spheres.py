@@ -339,8 +339,5 @@ class Spheres:
     def sphere_of(self, branch: str) -> str | None:
         return self._session.value(_SPHERE_OF, (branch,))
 
-    def forget_branch(self, branch: str) -> None:
-        self._session.run(_FORGET_BRANCH, (branch,))
-
     def forget_branches(self, branches: Iterable[str]) -> None:
         self._session.many(_FORGET_BRANCH, [(branch,) for branch in branches])

@@ -149,10 +149,3 @@ def test_whole_numbers_have_64_bits_and_older_ones_are_still_asked(room: Postroo
         lambda _: [kept[0]._replace(body=body)],
     )
     assert asked.as_dict()["rows"] == [[str(large), "0.123456789012345678"]]
-
-
-@pytest.mark.parametrize("blanks", [" ", "   ", "\t", "\n", "\u00a0"])
-def test_a_required_field_takes_no_blanks(ann: Station, blanks: str) -> None:
-    with pytest.raises(FieldRefused, match="Name: it is required"):
-        ann.create("PART", Name=blanks)
-    assert len(ann.messages("PART")) == 300

@@ -237,8 +237,7 @@ def test_the_heartbeat_of_a_recipient_and_of_a_commit_count_as_well(room: Postro
         room.compensate(0.3)
     message = room.receive("work").message
     assert message is not None
-    assert message.processed is not None
-    message.processed()
+    message.acknowledge(processed=True)
     committing.join()
     sphere.commit()
     check(room, over=True)

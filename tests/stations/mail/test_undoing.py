@@ -12,7 +12,9 @@ import pytest
 from tests.conftest import Urls
 from tests.faults import forked
 from tests.faults.afar_workload import work, working
-from tests.stations.world import desk, network
+from tests.spheres.invariants import check
+from tests.stations.procedures.office import load
+from tests.stations.world import CLAIM, desk, network
 
 from postroom import faults
 from postroom.engine.steps.failures import SYSTEM_ERRORS
@@ -21,18 +23,6 @@ from postroom.room import Postroom
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.procedures import interpreter, ties
 
-from .invariants import check
-
-FORMS = """\
-type CLAIM
-| Claimant: ____________ KEY: ______ |
-| Amount: ______ Note: _______ |
-field Claimant string required
-field Amount decimal required
-field KEY key automatic
-field Note string free
-index Claimant
-"""
 PROCEDURES = """\
 procedure copy at South
   precondition pre : CLAIM
@@ -59,9 +49,8 @@ def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
         return urls()
 
     control, branch = [url(number, kind) for number, kind in enumerate(request.param)]
-    with network(control, tmp_path, {NODE: branch}, {"North": "control", "South": NODE}, FORMS) as opened:
-        (tmp_path / "copy.form").write_text(PROCEDURES)
-        opened.load(tmp_path / "copy.form")
+    with network(control, tmp_path, {NODE: branch}, {"North": "control", "South": NODE}, CLAIM) as opened:
+        load(opened, tmp_path, PROCEDURES)
     return control, branch
 
 

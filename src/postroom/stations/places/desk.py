@@ -1,0 +1,183 @@
+"""The desk: messages of stations are put, moved, edited and removed here, and nowhere else.
+
+Each verb makes the whole change within the caller's transaction: the row of the message and its line in the journal,
+the index of its fields, its dossiers, and the tracking that keeps queries right that are being read. Locks have one
+order: first a place (``enter``, ``database_of``, ``mailbox_of``), then its queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postroom.errors import NameTaken
+from postroom.model.message import Stored
+from postroom.stations.places import indexing
+from postroom.stations.places.names import database, mailbox, station_of
+from postroom.store.kernel import handling
+from postroom.store.kernel.handling import Move, New
+from postroom.store.kernel.queues import MAILBOX, STATION, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.kernel.transfers import Parcel
+from postroom.store.tables.tracking import MAILBOXES, STATIONS
+
+SHIP, GET = "ship", "get"  # out of a station's database into a mailbox, and out of a mailbox into the database
+
+
+def enter(tx: Transaction, *places: str) -> None:
+    """Keep queries from being opened at these places until the commit."""
+    for place in places:
+        tx.tracking.enter(place)
+
+
+def database_of(tx: Transaction, station: str) -> Queue:
+    """A station's own messages, locked for a change."""
+    enter(tx, STATIONS)
+    return queue_of(tx, database(station), STATION)
+
+
+def mailbox_of(tx: Transaction, station: str) -> Queue:
+    """A station's mail, locked for a change; at the control node."""
+    enter(tx, MAILBOXES)
+    return queue_of(tx, mailbox(station), MAILBOX)
+
+
+def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
+    """A station's queue in this store, locked; it is created when it is first needed."""
+    queue = tx.queues.made(name, kind)
+    if queue.kind != kind:
+        raise NameTaken(name=name, owner=f"a queue of kind {queue.kind}")
+    return queue
+
+
+# --- in one store ---
+
+
+def put(
+    tx: Transaction, queue: Queue, messages: Sequence[tuple[int, str, str, str]], cause: int | None = None
+) -> list[Stored]:
+    """Put new messages into a queue: key, type, properties and body of each."""
+    created = tx.messages.create(queue, messages, cause)
+    indexing.add(tx, queue, created)
+    tx.wake()
+    return created
+
+
+def edit(tx: Transaction, queue: Queue, stored: Stored, body: str, properties: str, fields: Sequence[str]) -> Stored:
+    """Write a new body into a message; ``fields`` are those that differ."""
+    edited = tx.messages.edit(queue, stored, body, properties, {"fields": fields})
+    _moved(tx, [(queue, stored, queue, edited)])
+    tx.wake()
+    return edited
+
+
+def move(tx: Transaction, stored: Stored, source: Queue, target: Queue, properties: str | None = None) -> Stored:
+    """Move a message between a station's database and a mailbox of the same store, with other properties perhaps."""
+    verb, start = _journey(source)
+    about = {"from": start, "to": station_of(target.name)}
+    moved = tx.messages.move(stored, source, target, verb, about, properties)
+    _moved(tx, [(source, stored, target, moved)])
+    return moved
+
+
+def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
+    """Make many changes in their order; returns each message as it is then. The queues must be locked."""
+    if not changes:
+        return []
+    results = handling.apply(tx, changes)
+    both = list(zip(changes, results, strict=True))
+    _moved(tx, [(old.source, old.stored, old.target, now) for old, now in both if isinstance(old, Move)])
+    for queue, messages in _by_queue([(new.queue, now) for new, now in both if isinstance(new, New)]):
+        indexing.add(tx, queue, messages)
+    tx.wake()
+    return results
+
+
+def remove(tx: Transaction, queue: Queue, stored: Stored) -> None:
+    """Withdraw a message that nobody has touched."""
+    tx.messages.remove(queue, stored, "withdraw")
+    _left(tx, queue, stored, tx.journal.newest())
+
+
+def release(tx: Transaction, box: Queue, messages: Sequence[Stored]) -> None:
+    """Mail has been taken into an ordinary queue: its mailbox no longer has it. Call it after that was written."""
+    indexing.remove(tx, box, messages)
+    if not tx.tracking.calm():
+        for stored in messages:
+            tx.tracking.leave(MAILBOXES, stored, box.id, tx.journal.newest())
+
+
+# --- between two stores ---
+
+
+def depart(tx: Transaction, stored: Stored, queue: Queue, to: str, properties: str | None = None) -> Parcel:
+    """A message leaves its queue for a station or mailbox of another store: the first of three commits."""
+    verb, start = _journey(queue)
+    parcel = tx.transfers.depart(stored, queue, verb, start, to, 0, properties)
+    return tx.transfers.noted(parcel, _left(tx, queue, stored, parcel.stored.position))
+
+
+def arrive(tx: Transaction, parcel: Parcel, queue: Queue) -> int:
+    """A message has come from another store: the second commit. Returns the last query that has run here."""
+    last_query = tx.tracking.come(_place(queue), parcel.stored.key, parcel.seen)
+    earlier = tx.transfers.still_leaving(parcel.stored.key)
+    if earlier is not None:  # it left here, and is back before that journey was concluded
+        conclude(tx, earlier, parcel.came)
+    indexing.add(tx, queue, [tx.transfers.arrive(parcel, queue, last_query)])
+    tx.wake()
+    return last_query
+
+
+def conclude(tx: Transaction, parcel: Parcel, last_query: int) -> None:
+    """The store that a message has left lets it go: the third commit. ``last_query`` has run where it is now."""
+    if parcel.verb == GET:
+        enter(tx, MAILBOXES)
+    position = tx.transfers.conclude(parcel)
+    if position is not None and parcel.verb == GET:
+        tx.tracking.show(parcel.stored, parcel.target, parcel.seen, last_query, position)
+
+
+# --- the parts of a change ---
+
+
+def _place(queue: Queue) -> str:
+    return STATIONS if queue.kind == STATION else MAILBOXES
+
+
+def _journey(source: Queue) -> tuple[str, str]:
+    """What the journal calls the way out of a queue, and where it begins."""
+    return (SHIP, station_of(source.name)) if source.kind == STATION else (GET, source.name)
+
+
+def _left(tx: Transaction, queue: Queue, stored: Stored, position: int) -> int:
+    """A message is in no queue of this store any more; returns the last query that has met it."""
+    indexing.remove(tx, queue, [stored])
+    if queue.kind == STATION:
+        tx.dossiers.leave_many([stored.key])
+    return tx.tracking.leave(_place(queue), stored, queue.id, position)
+
+
+def _moved(tx: Transaction, changes: Sequence[tuple[Queue, Stored, Queue, Stored]]) -> None:
+    """Messages were in one queue and are in another now, or were edited in their own."""
+    differ = [change for change in changes if change[0].id != change[2].id or change[1].body != change[3].body]
+    for source, messages in _by_queue([(source, before) for source, before, _, _ in differ]):
+        indexing.remove(tx, source, messages)
+    for target, messages in _by_queue([(target, now) for _, _, target, now in differ]):
+        indexing.add(tx, target, messages)
+    shipped = [now.key for source, _, target, now in changes if (source.kind, target.kind) == (STATION, MAILBOX)]
+    tx.dossiers.leave_many(shipped)
+    if tx.tracking.calm():
+        return
+    for source, before, target, now in changes:
+        left, come = _place(source), _place(target)
+        seen = tx.tracking.leave(left, before, source.id, now.position, stays=left == come)
+        if left != come:
+            last_query = tx.tracking.come(come, now.key, seen)
+            if come == STATIONS:
+                tx.tracking.show(before, station_of(target.name), seen, last_query, now.position)
+
+
+def _by_queue(messages: Sequence[tuple[Queue, Stored]]) -> list[tuple[Queue, list[Stored]]]:
+    groups: dict[int, tuple[Queue, list[Stored]]] = {}
+    for queue, stored in messages:
+        groups.setdefault(queue.id, (queue, []))[1].append(stored)
+    return list(groups.values())
