@@ -6,7 +6,7 @@ from collections.abc import Collection, Generator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from postroom.engine.steps.pipeline import WatchingStage
+from postroom.engine.steps.watching import WatchingStage
 from postroom.engine.steps.stage import Result, Share, Turn
 from postroom.engine.steps.step import releases
 from postroom.flows.clients import Clients

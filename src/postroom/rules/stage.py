@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from postroom.engine.steps.pipeline import WatchingStage
+from postroom.engine.steps.watching import WatchingStage
 from postroom.engine.steps.stage import Share
 from postroom.rules.catalog import Programs
 from postroom.store.kernel.transaction import Transaction

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, MapType, StringType, StructField, StructType, TimestampType
 
 from postroom.engine.datasource.options import STATES
+from postroom.engine.spark.internals import to_arrow_schema
 from postroom.errors import ArgumentInvalid, MessageUnsound
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES

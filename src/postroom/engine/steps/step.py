@@ -16,7 +16,7 @@ from postroom.engine.spheres import Bonds
 from postroom.engine.steps.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.steps.serial import Timeline, settle
-from postroom.engine.steps.stage import Result, Share, Staying
+from postroom.engine.steps.stage import Result, Share, Watched
 from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import IN_SPHERE, Draft, Stored
@@ -63,10 +63,12 @@ def claim(
     Without ``bodies`` it takes outlines, for executors that fetch what the messages say.
     """
     tx.leases.check(LEASE, fence)
-    names = [*share.watched, *share.echoes]
-    by_name = {name: queue for name, queue in _locked(tx, names).items() if name not in waiting}
-    free = [by_name[name] for name in share.watched if name in by_name]
-    if not any(queue.unprocessed for queue in free if queue.name in share.reading):
+    watched = share.watched
+    by_name = {
+        name: queue for name, queue in _locked(tx, [*watched.queues, *watched.echoes]).items() if name not in waiting
+    }
+    free = [by_name[name] for name in watched.queues if name in by_name]
+    if not any(queue.unprocessed for queue in free if queue.name in watched.reading):
         size = min(size, STEP_FREE_MESSAGES)
     elif after:
         return None
@@ -74,10 +76,10 @@ def claim(
     if due is not None and due <= tx.now:
         return None
     stored, timers = _due(tx, by_name, size) if not after else ([], {})
-    sound, found = False, list[Stored]()
-    while not found and not sound:  # those behind a damaged message move up
-        found, sound = _next(tx, free, share, size - len(stored), after, _whole if bodies else _outlined)
-    stored = found if not stored else stored + found if bodies else [each._replace(body="") for each in stored] + found
+    sound, following = False, list[Stored]()
+    while not following and not sound:  # those behind a damaged message move up
+        following, sound = _next(tx, free, watched, size - len(stored), after, _whole if bodies else _outlined)
+    stored = (stored if bodies else [message._replace(body="") for message in stored]) + following
     if not stored:
         return None
     arrivals = share.arrivals(tx, stored)
@@ -162,7 +164,7 @@ def _outlined(tx: Transaction, queue: Queue, after: int, last: int) -> Iterator[
 def _next(
     tx: Transaction,
     queues: Sequence[Queue],
-    share: Share,
+    watched: Watched,
     size: int,
     after: Mapping[str, int],
     read: Callable[[Transaction, Queue, int, int], Iterator[_Found]],
@@ -174,7 +176,7 @@ def _next(
     found: list[Stored] = []
     sound = True
     room = STEP_BYTES_MAX
-    priorities, windows = share.watched, share.windows
+    priorities, windows = watched.queues, watched.windows
     behind = {name: max(after.get(name, 0), windows[name][0] if name in windows else 0) for name in priorities}
     for priority in sorted({priorities[queue.name] for queue in queues}, reverse=True):
         peers = [queue for queue in queues if priorities[queue.name] == priority and queue.unprocessed]
@@ -250,7 +252,7 @@ def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[in
     """The effects of the claimed messages, and how many of them, from the first on, are settled."""
 
     def on_spark(some: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
-        return claimed.share.evaluate(spark(), some, claimed.base, known)
+        return claimed.share.evaluate(spark(), some, claimed.base, known, claimed.bay)
 
     effects, unsettled = settle(claimed.arrivals, on_spark, STEP_ROUNDS_MAX)
     first = claimed.arrivals[0].order
@@ -320,7 +322,7 @@ class _Commit:
         return result
 
     def _write(self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue], result: Result) -> None:
-        batch, sliced, timers = Batch(self._tx), self._claimed.share.sliced, self._claimed.timers
+        batch, sliced, timers = Batch(self._tx), self._claimed.share.watched.sliced, self._claimed.timers
         result.created = sum([len(made) for _, made in steps])
         resets = sum([type(action) is ResetSlice for _, made in steps for action in made])
         for stored, _ in steps if timers else ():  # before numbers are reserved: this writes to the journal too
@@ -335,9 +337,8 @@ class _Commit:
                 self._apply(batch, action, stored.key, queues)
             result.failures += bool(made) and _is_failure(made[0])
         batch.finish(self._claimed.snapshot)
-        if isinstance(self._claimed.share, Staying):
-            for name in self._claimed.share.staying & queues.keys():
-                self._tx.epochs.skip(queues[name].id, *batch.span)
+        for name in self._claimed.share.watched.staying & queues.keys():
+            self._tx.epochs.skip(queues[name].id, *batch.span)
         self._bonds.settle(steps, keys, queues)
 
     def _queues(self, steps: Sequence[tuple[Stored, Effects]]) -> dict[str, Queue]:

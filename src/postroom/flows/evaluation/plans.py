@@ -1,7 +1,7 @@
 """Arcs on Spark: the graph behind a space is planned once, and every step sends its events through that plan.
 
-Planning takes a hundred times as long as a small step. So a plan begins with a task that takes its events out of the
-properties of the job: these are all that a job has of its own.
+Planning takes a hundred times as long as a small step. So a plan begins with a task that takes the events that its job
+is given.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from postroom.engine.spark.arrow import PACKED, packed_values
-from postroom.engine.spark.exchange import Bay, Damaged, Receipt, unreached
+from postroom.engine.spark.exchange import Bay, Damaged, unreached
+from postroom.engine.spark.jobs import PACKED, answers_left, parallelism, run_planned, tasks
 from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.steps.failures import Failure, error_message
 from postroom.flows.evaluation.worker import (
@@ -27,16 +27,14 @@ from postroom.flows.evaluation.worker import (
     EVENTS,
     GONE,
     NO_PLACE,
-    PART,
     READ,
-    TICKET,
     UNFIT,
+    UNREACHED,
     delivered,
+    events_of,
     given,
+    keys_of,
     leave,
-    packed,
-    packed_keys,
-    packed_ticket,
     read,
 )
 from postroom.flows.graph.graph import Graph
@@ -81,7 +79,7 @@ def flow_of(
     With a URL, executors read its events there and leave what it delivers. Arcs that are put ``aside`` tell why, of
     each event that comes to them. So does an arc that Spark cannot plan.
     """
-    parts = spark.sparkContext.defaultParallelism  # those of a cluster come and go
+    parts = parallelism(spark)
     key = (id(spark), space, living, url, parts, tuple((aside or {}).items()))
     with _lock:
         found = chart.memory.get(key)
@@ -196,7 +194,6 @@ class Flow:
         self, spark: SparkSession, frame: DataFrame, ends: Sequence[End], parts: int, cuts: Sequence[str] = ()
     ) -> None:
         self._spark = spark  # as long as a plan is kept, no other session gets its number
-        self._context = spark.sparkContext
         self.frame = frame
         self._parts = parts  # as many as the plan reads, however many cores there are now
         self.ends, self.cuts = ends, cuts
@@ -209,22 +206,11 @@ class Flow:
 
     def found(self, arrivals: Sequence[Arrival]) -> pa.Table:
         """What arcs deliver of events."""
-        return self._run(arrivals, packed)
+        return self._run("", arrivals, events_of)
 
     def effects_there(self, arrivals: Sequence[Arrival], bay: Bay, told: Told, at: FlowAt) -> dict[int, Effects]:
         """The same, by executors that read and write in the store."""
-        ticket = bay.ticket()
-        self._give(TICKET, packed_ticket(ticket))
-        try:
-            receipts = self._run(arrivals, packed_keys)
-        except Exception as failure:
-            away = unreached(failure)
-            if away is not None:
-                raise away from failure
-            raise
-        finally:
-            self._give(TICKET, None)
-        answers = bay.answers(ticket, map(Receipt.unpacked, packed_values(receipts)))
+        answers = answers_left(bay, lambda ticket: self._run(str(ticket), arrivals, keys_of))
         found = pa.concat_tables([delivered(each) for each in answers] or [_NOTHING])
         problems = found.filter(pc.equal(found.column("place"), NO_PLACE))
         unfit = _unfit(problems, {each.order: each.key for each in arrivals})
@@ -236,20 +222,13 @@ class Flow:
         effects = self._made([known.get(each.order, each) for each in arrivals], found, at)
         return effects | {order: (error(known[order], why),) for order, why in unfit.items()}
 
-    def _run(self, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], str]) -> pa.Table:
+    def _run(
+        self, told: str, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], pa.RecordBatch]
+    ) -> pa.Table:
         """The outcome of one job, each of whose tasks takes its part of the events."""
         size = max(-(-len(arrivals) // self._parts), _PART_MIN)
-        for part in range(self._parts):
-            chunk = arrivals[part * size : (part + 1) * size]
-            self._give(PART.format(part), pack(chunk) if chunk else None)
-        try:
-            return self.frame.toArrow()
-        finally:
-            for part in range(self._parts):  # the jobs of others need not carry them along
-                self._give(PART.format(part), None)
-
-    def _give(self, name: str, value: str | None) -> None:
-        self._context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
+        parts = [pack(arrivals[start : start + size]) for start in range(0, len(arrivals), size)]
+        return run_planned(self._spark, self.frame, told, parts)
 
     def _made(self, arrivals: Sequence[Arrival], found: pa.Table, at: FlowAt) -> dict[int, Effects]:
         if self.cuts:
@@ -327,6 +306,9 @@ _Way = tuple[tuple[int, ...], tuple[str, ...]]
 def _unfit(problems: pa.Table, keys: Mapping[int, int]) -> dict[int, str]:
     """Why messages are no events, by their numbers, unless executors did not find them as they were claimed."""
     told = dict(zip(problems.column("n").to_pylist(), problems.column("failure").to_pylist(), strict=True))
+    for why in told.values():
+        if why.startswith(UNREACHED):
+            raise unreached(why.removeprefix(UNREACHED))
     if GONE in told.values():
         raise Stale  # someone has received or removed one since it was claimed
     damaged = [keys[number] for number, why in told.items() if why == DAMAGED]
@@ -351,7 +333,7 @@ def _delivered(
     parts: int,
 ) -> DataFrame:
     """What arcs deliver of the events of whichever step runs the plan; with a URL, receipts for what was left there."""
-    numbers, chosen = spark.range(0, parts, 1, parts), ["n", "place", "body", "failure", *(["rows"] if tables else [])]
+    numbers, chosen = tasks(spark, parts), ["n", "place", "body", "failure", *(["rows"] if tables else [])]
     if url is None:  # what stays as it came is not sent back to the engine, which has it
         return network.deliveries(space, numbers.mapInArrow(given, EVENTS), tables, brief=True).select(chosen)
     events = numbers.mapInArrow(partial(read, url, type, space), READ)

@@ -34,6 +34,7 @@ class Member(NamedTuple):
     type: str
     form: int
     body: str
+    key: int = 0
 
 
 class Complete(NamedTuple):

@@ -6,21 +6,19 @@ complete, has their actions worked out on Spark, and commits all of it at once.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from postroom.engine.spark.collector import collector_off
 from postroom.engine.spark.exchange import Bay, Damaged, misread
-from postroom.engine.steps.stage import Result, Turn, timed
+from postroom.engine.steps.pipeline import Pipeline
+from postroom.engine.steps.stage import Result, Turn
 from postroom.engine.steps.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
-from postroom.limits import EVALUATION_SECONDS, NODE_PAUSE_SECONDS, PIPELINE_STEPS
+from postroom.limits import EVALUATION_SECONDS, NODE_PAUSE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.forms.catalog import Edition
@@ -36,7 +34,7 @@ from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.patience import Patience
 from postroom.stations.procedures.plan import Desk
 from postroom.stations.procedures.ties import announce, forget, processed
-from postroom.stations.procedures.working import Evaluate, Exchange, conclude, forms_of, prepared, unknown_station
+from postroom.stations.procedures.working import NO_FORMS, Evaluate, conclude, forms_of, prepared, unknown_station
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Stale
 from postroom.store.kernel.queues import STATION
@@ -131,18 +129,18 @@ class _Ways(NamedTuple):
 
 @dataclass
 class _Claim:
-    """A step that is under way."""
+    """What a step has looked at, and the sets that have yet to be worked out."""
 
     looks: list[Look]
     more: bool  # whether there was more than it takes
-    sets: list[WorkingSet]  # those that have yet to be worked out
-    coming: Future[Mapping[int, Outcome]] | None
-    seconds: dict[str, float]
-    bay: Bay | None = None  # where executors leave what sets lead to
+    sets: list[WorkingSet]
+    bench: Bench  # what the sets are worked on with
+    pieces: list[Complete]  # the sets, as they travel
+    bay: Bay | None  # where executors leave what sets lead to
 
 
 class _Steps:
-    """Steps over the stations of a node. While one is worked out on Spark, the next is claimed, at other stations."""
+    """Steps over the stations of a node: one that is under way keeps its stations, others are claimed behind it."""
 
     def __init__(
         self,
@@ -162,8 +160,8 @@ class _Steps:
         self._homes = homes
         self._evaluate, self._patience = ways
         self._store = network.control if node == CONTROL else network.filing_store(node)
-        self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
-        self._bays: list[Bay] = []
+        self._desks: Sequence[Desk] = ()
+        self._left = _STEPS
 
     @property
     def _apart(self) -> bool:
@@ -180,63 +178,54 @@ class _Steps:
         late = self._ship_late()
         if late:
             yield Result(messages=late)
-        under_way: deque[_Claim] = deque()
-        try:
-            with collector_off():
-                left = _STEPS
-                while True:
-                    while left and len(under_way) <= PIPELINE_STEPS:
-                        busy = {each.desk.station for one in under_way for each in one.looks}
-                        claim = self._claim(desks, busy | self._patience.busy)
-                        if claim is None:
-                            break
-                        under_way.append(claim)
-                        left -= 1
-                    if not under_way:
-                        return
-                    yield self._finished(under_way.popleft())
-        finally:
-            if self._threads is not None:
-                self._threads.shutdown(cancel_futures=True)
-            for bay in self._bays:
-                bay.close()
+        self._desks = desks
+        yield from Pipeline(self).run()
 
-    def _claim(self, desks: Sequence[Desk], busy: set[str]) -> _Claim | None:
-        """The next messages of stations that are not busy, and what they complete; None if there are none."""
-        seconds: dict[str, float] = {}
-        with timed(seconds, "claim"):
-            kept = self._opened(desks)
-            looks, more = self._looks([desk for desk in desks if desk.station not in busy], kept)
-            self._patience.give(looks)
-            sets = [each for found in looks for each in found.sets if each.outcome is None]
-            bay = self._bay()
-            coming = self._begun(sets, bay) if sets else None
-        return _Claim(looks, more, sets, coming, seconds, bay) if looks else None
-
-    def _bay(self) -> Bay | None:
-        """Executors know the room's own store; messages of another node go by the driver."""
-        if self._turn.depot is None or self._apart:
+    def claim(self, under_way: Sequence[_Claim]) -> _Claim | None:
+        """The next messages of stations that are not busy, and what they complete."""
+        if not self._left:
             return None
-        self._bays.append(self._turn.depot.bay())
-        return self._bays[-1]
+        busy = self._patience.busy.union(seen.desk.station for claim in under_way for seen in claim.looks)
+        kept = self._opened(self._desks)
+        looks, more = self._looks([desk for desk in self._desks if desk.station not in busy], kept)
+        if not looks:
+            return None
+        self._patience.give(looks)
+        self._left -= 1
+        sets = [working for seen in looks for working in seen.sets if working.outcome is None]
+        self._give_keys(sets)
+        bench, pieces = self._prepared(sets)
+        # Executors know the room's own store; messages of another node go by the driver.
+        bay = None if self._turn.depot is None or self._apart else self._turn.depot.bay()
+        return _Claim(looks, more, sets, bench, pieces, bay)
 
-    def _finished(self, claim: _Claim) -> Result:
-        """Work a step out to its end, and commit it."""
-        with timed(claim.seconds, "evaluate"):
-            if claim.coming is not None:
-                conclude(claim.sets, claim.coming.result(), self._homes)
-            for found in claim.looks:
-                slow = found.end_at_open()
-                if slow is not None:
-                    self._patience.begin(found, slow, self._worked_out_alone(slow))
-                found.end_at_failure()
-        with timed(claim.seconds, "commit"):
-            result, parcels = self._commit(claim.looks, claim.bay)
-        if claim.bay is not None:
-            claim.bay.close()
+    def evaluate(self, claimed: _Claim) -> Mapping[int, Outcome]:
+        if not claimed.sets:
+            return {}
+        if self._evaluate is not None:
+            return self._evaluate(claimed.bench, claimed.pieces)
+        from postroom.stations.procedures.evaluation import evaluate  # pyarrow, only when it is needed
+
+        try:
+            return evaluate(self._turn.spark(), claimed.bench, claimed.pieces, claimed.bay)
+        except Damaged as damaged:  # since the claim, which has read it
+            assert claimed.bay is not None
+            if all(stored.sound for stored in claimed.bay.fetched(damaged.keys).values()):
+                raise misread(damaged.keys[0]) from damaged
+            raise Stale from damaged
+
+    def commit(self, claimed: _Claim, evaluated: Mapping[int, Outcome]) -> Result:
+        """Make it happen, and bring to other nodes what is for them."""
+        conclude(claimed.sets, evaluated, self._homes)
+        for seen in claimed.looks:
+            slow = seen.end_at_open()
+            if slow is not None:
+                self._patience.begin(seen, slow, self._worked_out_alone(slow))
+            seen.end_at_failure()
+        result, parcels = self._committed(claimed.looks, claimed.bay)
         self._deliver(parcels)
-        self._fetch(claim.looks)
-        return replace(result, more=claim.more, seconds=claim.seconds)
+        self._fetch(claimed.looks)
+        return replace(result, more=claimed.more)
 
     # --- what there is ---
 
@@ -301,42 +290,27 @@ class _Steps:
 
     # --- what follows ---
 
-    def _begun(self, sets: Sequence[WorkingSet], bay: Bay | None) -> Future[Mapping[int, Outcome]]:
-        """Begin to work sets out, beside everything else."""
-        new = iter(self._keys(sum(each.plan.new_messages for each in sets)))
-        for each in sets:
-            each.keys = tuple(next(new) for _ in range(each.plan.new_messages))
-        forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
-        bench, pieces = prepared(sets, forms, self._store.session.clock())
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(PIPELINE_STEPS, "postroom-procedures")
-        return self._threads.submit(self._outcomes, bench, pieces, None if bay is None else Exchange.of(bay, sets))
+    def _prepared(self, sets: Sequence[WorkingSet]) -> tuple[Bench, list[Complete]]:
+        forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets)) if sets else NO_FORMS
+        return prepared(sets, forms, self._store.session.clock())
+
+    def _give_keys(self, sets: Sequence[WorkingSet]) -> None:
+        """For the messages that sets will make."""
+        keys = iter(self._keys(sum(working.plan.new_messages for working in sets)))
+        for working in sets:
+            working.keys = tuple(next(keys) for _ in range(working.plan.new_messages))
 
     def _keys(self, count: int) -> list[int]:
-        found: list[int] = []
-        while len(found) < count:
-            some = min(count - len(found), _KEYS)
+        keys: list[int] = []
+        while len(keys) < count:
+            some = min(count - len(keys), _KEYS)
             take = partial(self._store.transact, "claim", partial(_take_keys, some))
-            found += self._network.with_keys(self._node, take)
-        return found
-
-    def _outcomes(self, bench: Bench, pieces: Sequence[Complete], exchange: Exchange | None) -> Mapping[int, Outcome]:
-        if self._evaluate is not None:
-            return self._evaluate(bench, pieces)
-        from postroom.stations.procedures.evaluation import evaluate  # pyarrow, only when it is needed
-
-        try:
-            return evaluate(self._turn.spark(), bench, pieces, exchange)
-        except Damaged as damaged:  # since the claim, which has read it
-            assert exchange is not None
-            if all(stored.sound for stored in exchange.bay.fetched(damaged.keys).values()):
-                raise misread(damaged.keys[0]) from damaged
-            raise Stale from damaged
+            keys += self._network.with_keys(self._node, take)
+        return keys
 
     def _worked_out_alone(self, slow: WorkingSet) -> Callable[[], Mapping[int, Outcome]]:
         """A set whose functions may take all the time that there is, and no bay: the step has ended then."""
-        forms = self._network.control.read(partial(forms_of, self._procedures.forms, [slow]))
-        bench, pieces = prepared([slow], forms, self._store.session.clock())
+        bench, pieces = self._prepared([slow])
 
         def work() -> Mapping[int, Outcome]:
             from postroom.stations.procedures.evaluation import evaluate
@@ -356,7 +330,7 @@ class _Steps:
         else:
             tx.leases.follow(LEASE, self._turn.fence)
 
-    def _commit(self, looks: Sequence[Look], bay: Bay | None) -> tuple[Result, list[Parcel]]:
+    def _committed(self, looks: Sequence[Look], bay: Bay | None) -> tuple[Result, list[Parcel]]:
         form = self._network.control.read(lambda tx: self._procedures.forms.now(tx).get(ERROR.name))
         ties = None
         if self._apart:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from postroom.engine.spark.exchange import Bay
 from postroom.errors import ArgumentInvalid, StationUnknown
 from postroom.model.definitions import nearest
 from postroom.stations.forms import functions
@@ -29,16 +28,7 @@ class Used(NamedTuple):
     present: Mapping[str, Edition]  # for new messages
 
 
-class Exchange(NamedTuple):
-    """The way through the store: executors read the messages of sets there, and leave what sets lead to."""
-
-    bay: Bay
-    keys: Mapping[int, Sequence[int]]  # of the members of each set, by its number
-
-    @classmethod
-    def of(cls, bay: Bay, sets: Sequence[WorkingSet]) -> Exchange:
-        used = [[each.stored[sketch].key for sketch in each.plan.used] for each in sets]
-        return cls(bay, dict(enumerate(used)))
+NO_FORMS = Used({}, {})
 
 
 def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
@@ -77,7 +67,8 @@ def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes:
 def _complete(number: int, working: WorkingSet, now: int) -> Complete:
     plan, stored = working.plan, working.stored
     members = [
-        Member(plan.sketches[sketch].name, *_version(working, sketch), stored[sketch].body) for sketch in plan.used
+        Member(plan.sketches[sketch].name, *_version(working, sketch), stored[sketch].body, stored[sketch].key)
+        for sketch in plan.used
     ]
     return Complete(number, plan.name, tuple(members), working.keys, now)
 

@@ -50,14 +50,14 @@ class Job(NamedTuple):
     whole: bool
 
     def packed(self) -> str:
-        """As a property of a Spark job says it: plain data, no program, and no URL, which may hold a password."""
+        """As the tasks of a job are told it: plain data, no program, and no URL, which may hold a password."""
         stations = None if self.stations is None else sorted(self.stations)
         parts = [(part.node, part.place) for part in self.parts]
         return json.dumps([parts, self.number, self.plan.packed(), stations, self.whole])
 
     @classmethod
     def unpacked(cls, said: str, urls: Sequence[str]) -> Job:
-        """The job of a property, with the URL of each of its parts."""
+        """What a task was told, with the URL of each part."""
         parts, number, plan, stations, whole = json.loads(said)
         wanted = None if stations is None else frozenset(stations)
         told = [Part(node, url, place) for (node, place), url in zip(parts, urls, strict=True)]

@@ -17,12 +17,11 @@ from functools import lru_cache, partial
 from typing import NamedTuple, TypeVar
 
 import pyarrow
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from postroom.engine.spark.arrow import PACKED
-from postroom.engine.spark.collector import collector_off, set_loaded_apart
+from postroom.engine.spark import jobs
+from postroom.engine.spark.garbage_collection import freeze_loaded, rarely_collecting
 from postroom.engine.spark.launch import one_line
 from postroom.errors import (
     ArgumentInvalid,
@@ -55,7 +54,6 @@ _LEASE = "queries"
 _serial = itertools.count(1)
 
 T = TypeVar("T")
-_PROPERTY = "postroom.query"
 _FRAMES_MAX = 16  # of different sets of nodes, whose plans are kept
 
 
@@ -226,7 +224,7 @@ class _Query:
             answer = answer.filter(pyarrow.compute.invert(answer["damaged"]))
         if answer.num_rows + len(late) > IMAGES_MAX:
             raise QueryTooLarge(limit=IMAGES_MAX)
-        with collector_off():
+        with rarely_collecting():
             keys, places, forms, bodies = (answer[name].to_pylist() for name in ("key", "place", "form", "body"))
             rows = zip(keys, places, itertools.repeat(self.plan.type, len(keys)), forms, bodies, strict=True)
             found = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
@@ -290,8 +288,7 @@ class _Query:
         def call() -> None:
             try:
                 spark.sparkContext.setJobGroup(group, f"query {self.number}", interruptOnCancel=True)
-                spark.sparkContext.setLocalProperty(_PROPERTY, job.packed())  # of this thread, which ends with the job
-                result.append(unpacked(frame.toArrow().column(0)))
+                result.append(unpacked(jobs.run_planned(spark, frame, job.packed()).column(0)))
             except BaseException as error:
                 failure.append(error)
 
@@ -301,7 +298,7 @@ class _Query:
             while thread.is_alive():
                 thread.join(min(0.1 if progress else 1.0, self._left()))
                 if progress is not None:
-                    progress(_done(spark, group), total)
+                    progress(jobs.progress(spark, group)[0], total)
         except QueryExpired:
             spark.sparkContext.cancelJobGroup(group)
             self._name_the_silent()
@@ -344,36 +341,21 @@ class _Query:
 
 @lru_cache(maxsize=_FRAMES_MAX)
 def _frame(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
-    """Planned once for all queries over the same nodes: what is asked comes as a property of the job.
+    """Planned once for all queries over the same nodes: jobs are told what is asked.
 
-    Properties are for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
+    What a job is told is for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
     """
-    parts = len(urls)
-    return spark.range(0, parts, 1, parts).mapInArrow(partial(_read, urls), PACKED)
-
-
-def _done(spark: SparkSession, group: str) -> int:
-    """How many parts have been read."""
-    tracker = spark.sparkContext.statusTracker()
-    done = 0
-    for job in tracker.getJobIdsForGroup(group):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info else ():
-            status = tracker.getStageInfo(stage)
-            done += status.numCompletedTasks if status else 0
-    return done
+    return jobs.tasks(spark, len(urls)).mapInArrow(partial(_read, urls), jobs.PACKED)
 
 
 # --- on a worker ---
 
 
 def _read(urls: tuple[str, ...], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    context = TaskContext.get()
-    assert context is not None
-    job = Job.unpacked(context.getLocalProperty(_PROPERTY) or "", urls)
-    set_loaded_apart()
+    job = Job.unpacked(jobs.told(), urls)
+    freeze_loaded()
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            with collector_off():
+            with rarely_collecting():
                 answer = packed(read_part(index, job.parts[index], job.number, job.plan, job.stations, whole=job.whole))
             yield answer

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from postroom.engine.steps import pipeline
-from postroom.engine.steps.pipeline import steps
-from postroom.engine.steps.stage import Result
+from postroom.engine.steps import watching
+from postroom.engine.steps.stage import Result, Turn
 from postroom.engine.steps.step import LEASE
+from postroom.engine.steps.watching import steps
 from postroom.room import Postroom
 from postroom.rules.evaluation.share import RulesShare
 from postroom.store.kernel.batch import Stale
@@ -47,7 +47,7 @@ def begin(room: Postroom, spark: SparkSession) -> Begin:
 
     def begin(size: int = 3, ahead: int = 2) -> Generator[Result]:
         share = RulesShare(room.store.read(room._programs.plan))
-        return steps(room.store, share, lambda: size, fence, lambda: spark, {}, ahead)
+        return steps(share, Turn(room.store, fence, lambda: spark, lambda: size), ahead)
 
     return begin
 
@@ -192,7 +192,7 @@ def test_a_message_whose_time_has_come_goes_before_those_behind_it(
 def test_claims_one_behind_another_are_bounded(
     room: Postroom, load: Callable[..., None], begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "PIPELINE_MESSAGES_MAX", 7)
+    monkeypatch.setattr(watching, "PIPELINE_MESSAGES_MAX", 7)
     load(ANSWER)
     send(room, 20)
     assert [each.messages for each in begin()] == [3, 3, 1]
