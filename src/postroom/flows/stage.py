@@ -6,9 +6,9 @@ from collections.abc import Collection, Generator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from postroom.engine.steps.watching import WatchingStage
 from postroom.engine.steps.stage import Result, Share, Turn
 from postroom.engine.steps.step import releases
+from postroom.engine.steps.watching import WatchingStage
 from postroom.flows.clients import Clients
 from postroom.flows.graph.versions import Chart, Charts
 from postroom.flows.language.definitions import Table

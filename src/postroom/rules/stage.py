@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from postroom.engine.steps.watching import WatchingStage
 from postroom.engine.steps.stage import Share
+from postroom.engine.steps.watching import WatchingStage
 from postroom.rules.catalog import Programs
 from postroom.store.kernel.transaction import Transaction
 

@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.stations.world import desk, network
 
+from postroom.engine.spark import internals
 from postroom.errors import AlbumUnknown, ArgumentInvalid, SqlRefused
 from postroom.room import Postroom
+from postroom.stations.queries import sql_process
 from postroom.stations.station import Station
 
 FORMS = """\
@@ -212,3 +214,40 @@ def test_a_statement_and_its_answer_have_largest_sizes(ann: Station, monkeypatch
     monkeypatch.setattr("postroom.stations.queries.sql.SQL_ROWS_MAX", 2)
     with pytest.raises(SqlRefused, match="more than 2 rows"):
         ann.sql("SELECT * FROM orders")
+
+
+# --- what nobody has allowed ---
+
+
+def test_a_class_that_nobody_has_allowed_is_refused_by_its_name() -> None:
+    with pytest.raises(SqlRefused, match="nothing with InventedRelation"):
+        sql_process._check(["Project", "InventedRelation"], internals.PARSED)
+    with pytest.raises(SqlRefused, match="nothing with Invented"):
+        sql_process._check(["Project", "Invented"], internals.ANALYZED)
+
+
+@pytest.mark.parametrize("allowed", ["PARSED", "ANALYZED"])
+def test_what_is_taken_from_the_list_is_not_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, allowed: str
+) -> None:
+    """As after a change in Spark that nobody has looked at."""
+    statement = "SELECT n FROM VALUES (1) AS v(n) WHERE n = 1"
+
+    def run() -> list[object]:
+        found: list[object] = sql_process.run(spark.newSession(), lambda _: None, statement, {}, 10, 100)["rows"]
+        return found
+
+    assert run() == [[1]]
+    monkeypatch.setattr(internals, allowed, getattr(internals, allowed) - {"Filter"})
+    with pytest.raises(SqlRefused, match="nothing with Filter"):
+        run()
+
+
+def test_what_comes_down_to_something_else_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of the machine's own, let in by its name, is stopped by the class that it becomes."""
+    session = spark.newSession()
+    known = {**sql_process._functions(session), "version": "Upper", "current_user": "Upper"}
+    monkeypatch.setattr(sql_process, "_known", known)
+    for statement, kind in (("SELECT version()", "SparkVersion"), ("SELECT current_user()", "CurrentUser")):
+        with pytest.raises(SqlRefused, match=f"nothing with {kind}"):
+            sql_process.run(session, lambda _: None, statement, {}, 10, 100)

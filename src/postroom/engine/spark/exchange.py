@@ -115,17 +115,17 @@ class Bay:
         if damaged:
             raise Damaged(damaged)
         store = self.depot.store
-        found = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
-        if not chunks <= found.keys():
+        answers = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
+        if not chunks <= answers.keys():
             raise Stale  # the database crashed meanwhile, and begins with an empty table
-        return [found[chunk] for chunk in sorted(chunks)]
+        return [answers[chunk] for chunk in sorted(chunks)]
 
     def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Claimed messages, for the few of them that the engine itself must know."""
-        found = self.depot.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
-        if len(found) < len(set(keys)):
+        messages = self.depot.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
+        if len(messages) < len(set(keys)):
             raise Stale  # someone has received or removed one since it was claimed
-        return found
+        return messages
 
     def clear(self, tx: Transaction) -> None:
         """Forget what was left for this step, and for steps that were given up. Others may be under way."""

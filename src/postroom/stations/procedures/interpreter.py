@@ -234,11 +234,11 @@ class _Steps:
         wanted = {desk.station: desk.edition for desk in desks}
 
         def differs(known: Mapping[str, Reached]) -> bool:
-            return {name: each.edition for name, each in known.items()} != wanted
+            return {name: reached.edition for name, reached in known.items()} != wanted
 
         def work(tx: Transaction) -> dict[str, Reached]:
             self._fence(tx)
-            known = {each.station: each for each in tx.desks.all()}
+            known = {reached.station: reached for reached in tx.desks.all()}
             for station in known.keys() - wanted.keys():
                 tx.desks.close(known.pop(station))
             for station, edition in wanted.items():
@@ -248,7 +248,7 @@ class _Steps:
                     known[station] = tx.desks.begin(known[station], edition)
             return known
 
-        known = {each.station: each for each in self._store.read(lambda tx: tx.desks.all())}
+        known = {reached.station: reached for reached in self._store.read(lambda tx: tx.desks.all())}
         return self._store.transact("desks", work) if differs(known) else known
 
     def _looks(self, desks: Sequence[Desk], kept: Mapping[str, Reached]) -> tuple[list[Look], bool]:
@@ -269,7 +269,7 @@ class _Steps:
         room = self._turn.size()
         for desk in awake:
             looks += self._look(desk, kept[desk.station], room, desk.station in news)
-            room = self._turn.size() - sum(len(each.arrivals) for each in looks)
+            room = self._turn.size() - sum(len(seen.arrivals) for seen in looks)
             if room <= 0:
                 return looks, True
         return looks, False
@@ -367,11 +367,11 @@ class _Steps:
 
     def _fetch(self, looks: Iterable[Look]) -> None:
         """Bring in the mail that completes working sets here; then they are looked at again."""
-        for found in looks:
-            if not found.fetch:
+        for seen in looks:
+            if not seen.fetch:
                 continue
-            mail.fetch(self._network, found.desk.station, self._node, found.fetch, f"procedure {found.fetcher}")
-            self._store.transact("desks", partial(_forget_remote, found.kept.id, list(found.fetch)))
+            mail.fetch(self._network, seen.desk.station, self._node, seen.fetch, f"procedure {seen.fetcher}")
+            self._store.transact("desks", partial(_forget_remote, seen.kept.id, list(seen.fetch)))
 
     # --- later ---
 
@@ -387,7 +387,7 @@ class _Steps:
             tx.tracking.enter(STATIONS)
             timers = tx.timers.due(TIMER, _DUE)
             parcels = [self._ship_one_late(tx, timer, form) for timer in timers]
-            return len(timers), [each for each in parcels if each is not None]
+            return len(timers), [parcel for parcel in parcels if parcel is not None]
 
         with self._store.acting(ENGINE):
             count, parcels = self._store.transact("procedure", work)

@@ -33,8 +33,8 @@ NO_FORMS = Used({}, {})
 
 def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
     """Read at the control node."""
-    versions = {_version(each, sketch) for each in sets for sketch in each.plan.used}
-    types = {new.type for each in sets for new in each.plan.procedure.creations}
+    versions = {_version(working, sketch) for working in sets for sketch in working.plan.used}
+    types = {new.type for working in sets for new in working.plan.procedure.creations}
     made_with = {version: forms.at(tx, *version).form for version in versions}
     return Used(made_with, {type: forms.named(tx, type) for type in types})
 
@@ -46,8 +46,8 @@ def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], 
 
 def prepared(sets: Sequence[WorkingSet], forms: Used, now: int) -> tuple[Bench, list[Complete]]:
     """What sets are worked on with, and the sets as they travel."""
-    pieces = [_complete(number, each, now) for number, each in enumerate(sets)]
-    plans = {each.plan.name: each.plan for each in sets}
+    pieces = [_complete(number, working, now) for number, working in enumerate(sets)]
+    plans = {working.plan.name: working.plan for working in sets}
     known = [*forms.made_with.values(), *(edition.form for edition in forms.present.values())]
     return Bench(plans, *forms, functions_of(plans.values(), known, functions.find)), pieces
 
@@ -55,13 +55,13 @@ def prepared(sets: Sequence[WorkingSet], forms: Used, now: int) -> tuple[Bench, 
 def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes: Mapping[str, str]) -> None:
     """Give every set its outcome, unless it is to go where nothing can go."""
     known: dict[int, Outcome | None] = {}  # by goals, which many sets have in common
-    for number, each in enumerate(sets):
-        each.outcome = outcomes[number]
-        if not each.outcome.failed:
-            id_ = id(each.goals)
+    for number, working in enumerate(sets):
+        working.outcome = outcomes[number]
+        if not working.outcome.failed:
+            id_ = id(working.goals)
             if id_ not in known:
-                known[id_] = _misdirected(each, homes)
-            each.outcome = known[id_] or each.outcome
+                known[id_] = _misdirected(working, homes)
+            working.outcome = known[id_] or working.outcome
 
 
 def _complete(number: int, working: WorkingSet, now: int) -> Complete:

@@ -79,23 +79,23 @@ def read_part(
     try:
         store = open_store(part.url, actor="query", create=False, reads_much=most == END)
         try:
-            found = store.read(lambda tx: work(tx, number, plan, stations, most))
+            messages = store.read(lambda tx: work(tx, number, plan, stations, most))
         finally:
             store.close()
     except PostroomError as error:
         why = QueryExpired.code if isinstance(error, QueryExpired) else str(error)
         return _batch([index], [0], [""], [0], [""], [False], [why])
-    sound = [each.sound for each in found]
+    sound = [stored.sound for stored in messages]
     if not whole:
         return _batch([index], [sum(sound)], [""], [0], [""], [False], [None])
     return _batch(
-        [index] * len(found),
-        [each.key for each in found],
-        [place_of(each.queue) for each in found],
-        [form_version(each.properties) for each in found],
-        [each.body if well else "" for each, well in zip(found, sound, strict=True)],
+        [index] * len(messages),
+        [stored.key for stored in messages],
+        [place_of(stored.queue) for stored in messages],
+        [form_version(stored.properties) for stored in messages],
+        [stored.body if well else "" for stored, well in zip(messages, sound, strict=True)],
         [not well for well in sound],
-        [None] * len(found),
+        [None] * len(messages),
     )
 
 
