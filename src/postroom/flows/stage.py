@@ -64,9 +64,7 @@ class FlowStage(WatchingStage):
         return self._share(met, now, windows) if windows else None
 
     def _share(self, met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
-        from postroom.flows.evaluation.share import (
-            FlowShare,  # pyarrow, and with it half a second, only when it is needed
-        )
+        from postroom.flows.evaluation.share import FlowShare  # pyarrow takes half a second: only when it is needed
 
         # What is for a consumer's space stays there, also if arcs leave that space by now: they are too late for it.
         staying = frozenset(met.graph.spaces) & now.flowing - met.flowing

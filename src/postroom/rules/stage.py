@@ -18,8 +18,6 @@ class RulesStage(WatchingStage):
         plan = self._programs.plan(tx)
         if not plan.queues and not plan.echoes:
             return None
-        from postroom.rules.evaluation.share import (
-            RulesShare,  # pyarrow, and with it half a second, only when it is needed
-        )
+        from postroom.rules.evaluation.share import RulesShare  # pyarrow takes half a second: only when it is needed
 
         return RulesShare(plan)

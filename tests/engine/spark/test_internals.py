@@ -73,7 +73,7 @@ def test_a_plan_is_told(spark: SparkSession) -> None:
     assert "Range" in internals.plan_of(spark.range(3))
     assert not internals.has_ended(spark)
     assert internals.has_java()
-    assert internals.has_context()
+    assert internals.has_session()
     process = internals.java()
     assert process is not None
     assert process.poll() is None

@@ -17,59 +17,48 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-__all__ = ["JavaObject", "Py4JError", "Py4JJavaError", "Py4JNetworkError", "to_arrow_schema"]
+__all__ = ["Py4JError", "Py4JJavaError", "Py4JNetworkError", "to_arrow_schema"]
 
-#: The version whose names these are.
 SPARK_VERSION = "4.3.0"
+#: What prints a page whenever a task fails; why it failed is told to whoever asked for it.
+NOISY = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
+#: What every job asks for by a short name. To find where it belongs, Java goes through all its archives.
+OFTEN_ASKED = ("PythonSQLUtils", "PythonUtils", "SimplePythonFunction")
+TREES = ("org.apache.spark.sql.catalyst.trees.TreeNode", "scala.collection.IterableOnce", "scala.Product")
 
-
-# --- Java's process ---
-
-
-def java() -> Any:
-    """The process of Java that this one has started; None if there is none."""
-    return getattr(SparkContext._gateway, "proc", None)
-
-
-def start_java(conf: SparkConf, error_output: int) -> None:
-    """Start Java, which writes its errors there."""
-    gateway = launch_gateway(conf, {"stderr": error_output})  # type: ignore[no-untyped-call]  # Spark left it untyped
-    SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+# --- Java and its session ---
 
 
 def has_java() -> bool:
     return SparkContext._gateway is not None
 
 
-def has_context() -> bool:
+def java() -> Any:
+    """The process of Java; None if there is none, or if it was there before us, as with spark-submit."""
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def start_java(conf: SparkConf, error_output: int) -> None:
+    gateway = launch_gateway(conf, {"stderr": error_output})  # type: ignore[no-untyped-call]  # Spark left it untyped
+    SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+
+
+def has_session() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def end_context() -> None:
-    """End the session of this process, also if its Java has died."""
-    context, process = SparkContext._active_spark_context, java()
+def end_session() -> Any:
+    """End the session of this process and the connection to its Java, whose process is the answer."""
+    context, gateway, process = SparkContext._active_spark_context, SparkContext._gateway, java()
     if context is not None:
         if process is not None and process.poll() is not None:
             context._jsc = None  # there is no one to tell
         context.stop()
     SparkSession._instantiatedSession = SparkSession._activeSession = None
-
-
-def let_go_of_java() -> Any:
-    """Close the connection to Java. Answers with its process, unless it was there before us, as with spark-submit."""
-    gateway, process = SparkContext._gateway, java()
     SparkContext._gateway = SparkContext._jvm = None
     if gateway is not None and process is not None:
         gateway.shutdown()
     return process
-
-
-def java_message(error: Py4JJavaError) -> str:
-    """What Java says of an error, without the trace."""
-    return str(error.java_exception.getMessage() or error.java_exception.toString())
-
-
-# --- a session ---
 
 
 def has_ended(session: SparkSession) -> bool:
@@ -81,20 +70,20 @@ def has_ended(session: SparkSession) -> bool:
         return True
 
 
-#: What prints a page whenever a task fails; why it failed is told to whoever asked for it.
-NOISY = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
-#: What every job asks for by a short name. To find where it belongs, Java goes through all its archives.
-OFTEN_ASKED = ("PythonSQLUtils", "PythonUtils", "SimplePythonFunction")
+def java_message(error: Py4JJavaError) -> str:
+    """What Java says of an error, without the trace."""
+    return str(error.java_exception.getMessage() or error.java_exception.toString())
 
 
-def hush_tasks(session: SparkSession) -> None:
+def _jvm(session: SparkSession) -> Any:
+    return session._jvm
+
+
+def prepare(session: SparkSession) -> None:
+    """Hush what is noisy, and look up now what is often asked for."""
     log4j = _jvm(session).org.apache.logging.log4j
     for name in NOISY:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
-
-
-def know_classes(session: SparkSession) -> None:
-    """Look up now what every job asks for."""
     for name in OFTEN_ASKED:
         setattr(_jvm(session), name, getattr(_jvm(session), name))
 
@@ -103,10 +92,6 @@ def plan_of(frame: DataFrame) -> str:
     """Spark's plan of a frame: what ``DataFrame.explain`` prints."""
     explained = _jvm(frame.sparkSession).PythonSQLUtils.explainString(frame._jdf.queryExecution(), "formatted")
     return str(explained).strip()
-
-
-def _jvm(session: SparkSession) -> Any:
-    return session._jvm
 
 
 def send_by_value(functions: Iterable[Callable[..., Any]]) -> None:
@@ -119,11 +104,14 @@ def send_by_value(functions: Iterable[Callable[..., Any]]) -> None:
 
 # --- statements ---
 
-_TREE, _MANY, _PRODUCT = TREES = (
-    "org.apache.spark.sql.catalyst.trees.TreeNode",
-    "scala.collection.IterableOnce",
-    "scala.Product",
-)
+
+def functions(session: SparkSession) -> Mapping[str, tuple[str, str]]:
+    """Spark's own functions by their names in lower case: each with its group, and the class that it becomes."""
+    infos = _jvm(session).org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
+    return {
+        str(info.getName()).lower(): (str(info.getGroup()), str(info.getClassName()).rpartition(".")[2])
+        for info in infos
+    }
 
 
 def parsed(session: SparkSession, statement: str) -> list[tuple[JavaObject, str]]:
@@ -138,20 +126,20 @@ def analyzed(frame: DataFrame) -> list[str]:
 
 def _nodes(plan: JavaObject) -> Iterator[tuple[JavaObject, str]]:
     """Every operator and expression that a plan is made of, wherever it stands in it."""
-    gateway = SparkContext._gateway
+    gateway, (tree, many, product) = SparkContext._gateway, TREES
     assert gateway is not None
     todo: list[Any] = [plan]
     while todo:
         node = todo.pop()
         if not isinstance(node, JavaObject):
             continue
-        if is_instance_of(gateway, node, _TREE):
+        if is_instance_of(gateway, node, tree):
             yield node, str(node.getClass().getSimpleName())
-        if is_instance_of(gateway, node, _MANY):
+        if is_instance_of(gateway, node, many):
             iterator = node.iterator()
             while iterator.hasNext():
                 todo.append(iterator.next())
-        elif is_instance_of(gateway, node, _PRODUCT):
+        elif is_instance_of(gateway, node, product):
             todo += [node.productElement(at) for at in range(node.productArity())]
 
 
@@ -162,20 +150,9 @@ def relation_name(node: JavaObject) -> str:
 
 def function_name(node: JavaObject) -> str:
     """Of an ``UnresolvedFunction``."""
-    words = node.nameParts()
-    return ".".join(str(words.apply(at)) for at in range(words.length()))
+    return ".".join(str(node.nameParts().apply(at)) for at in range(node.nameParts().length()))
 
 
 def names_of_with(node: JavaObject) -> list[str]:
     """The tables that an ``UnresolvedWith`` makes."""
-    relations = node.cteRelations()
-    return [str(relations.apply(at)._1()) for at in range(relations.length())]
-
-
-def functions(session: SparkSession) -> Mapping[str, tuple[str, str]]:
-    """Spark's own functions by their names in lower case: each with its group, and the class that it becomes."""
-    infos = _jvm(session).org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
-    return {
-        str(info.getName()).lower(): (str(info.getGroup()), str(info.getClassName()).rpartition(".")[2])
-        for info in infos
-    }
+    return [str(node.cteRelations().apply(at)._1()) for at in range(node.cteRelations().length())]

@@ -172,7 +172,9 @@ def run_planned(
 
     Properties are for everyone to see: what holds a password is not told so.
     """
-    given = {_PART.format(number): _text(part) for number, part in enumerate(parts)} | {_TOLD: told}
+    given = {_TOLD: told} | {
+        _PART.format(number): base64.b64encode(stream(part)).decode() for number, part in enumerate(parts)
+    }
     try:
         for name, value in given.items():
             spark.sparkContext.setLocalProperty(name, value)
@@ -182,18 +184,14 @@ def run_planned(
             spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # takes it away
 
 
-def _text(rows: pyarrow.RecordBatch) -> str:
-    return base64.b64encode(stream(rows)).decode()
-
-
 def told() -> str:
     """In a worker: what all tasks of this job are told."""
-    return _property(_TOLD) or ""
+    return _context().getLocalProperty(_TOLD) or ""
 
 
 def part(number: int) -> Iterator[pyarrow.RecordBatch]:
     """In a worker: what a task of this job is given, if it is."""
-    packed = _property(_PART.format(number))
+    packed = _context().getLocalProperty(_PART.format(number))
     if packed is not None:
         yield from pyarrow.ipc.open_stream(base64.b64decode(packed))
 
@@ -201,10 +199,6 @@ def part(number: int) -> Iterator[pyarrow.RecordBatch]:
 def task_number() -> int:
     """In a worker: which task this is."""
     return _context().partitionId()
-
-
-def _property(name: str) -> str | None:
-    return _context().getLocalProperty(name)
 
 
 def _context() -> TaskContext:

@@ -48,8 +48,7 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
         why = _reason(error, ear)
         end()
         raise SparkUnavailable(master=master, why=why, advice="check the master and the settings for Spark") from error
-    internals.hush_tasks(session)
-    internals.know_classes(session)
+    internals.prepare(session)
     ear.pass_on()
     atexit.register(_end_with, os.getpid())
     return session
@@ -57,7 +56,7 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
 
 def running() -> SparkSession | None:
     """The session that this process has. One whose Java has died is cleared away."""
-    if not internals.has_context():
+    if not internals.has_session():
         return None
     process = internals.java()
     if process is None or process.poll() is None:
@@ -75,8 +74,7 @@ def running() -> SparkSession | None:
 def end() -> None:
     """End the session and its Java. Spark would keep Java for the next session, which may need another."""
     _Ear.deafen()  # what the workers say while their sockets close is no news
-    internals.end_context()
-    process = internals.let_go_of_java()
+    process = internals.end_session()
     if process is None:
         return
     process.stdin.close()  # Java ends when its input does

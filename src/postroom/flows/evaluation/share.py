@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class FlowShare:
     """The events of an epoch, and the graph that they meet. ``living`` are the places that are still there."""
 
+    agent = "arc"
+    admission = Admission.FLOWS
     version: int
     chart: Chart
     living: frozenset[str]
@@ -41,14 +43,6 @@ class FlowShare:
     @cached_property
     def watched(self) -> Watched:
         return Watched(dict.fromkeys(self.windows, 0), windows=self.windows, staying=self.staying)
-
-    @property
-    def agent(self) -> str:
-        return "arc"
-
-    @property
-    def admission(self) -> Admission:
-        return Admission.FLOWS
 
     def arrivals(self, tx: Transaction | None, claimed: Sequence[Stored]) -> list[Arrival]:
         """The messages themselves: an arc looks at no other."""

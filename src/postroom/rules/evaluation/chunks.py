@@ -107,9 +107,7 @@ def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
 def packed(chunk: Sequence[Arrival], base: Base, known: Timeline) -> bytes:
     """A chunk as one row of an Arrow stream, built column by column."""
     numbers: dict[Granule, int] = {}
-    reads = [
-        [[numbers.setdefault(granule, len(numbers)) for granule in read] for read in arrival.reads] for arrival in chunk
-    ]
+    reads = [[[numbers.setdefault(seen, len(numbers)) for seen in read] for read in one.reads] for one in chunk]
     columns = list(zip(*(arrival[:9] for arrival in chunk), strict=True)) or [()] * 9
     columns += [reads, [arrival.failure for arrival in chunk]]
     arrays = [pa.array(values, type=field.type) for values, field in zip(columns, _MESSAGE, strict=True)]

@@ -29,6 +29,8 @@ class RulesShare:
     """The rules in force, as the engine sees them."""
 
     plan: Plan
+    agent = "rule"
+    admission = Admission.RULES | Admission.FLOWS  # what comes into a space is checked when it flows on
 
     @property
     def version(self) -> int:
@@ -42,14 +44,6 @@ class RulesShare:
             reading=frozenset(name for name, queue in self.plan.queues.items() if queue.reads),
             sliced=frozenset(name for name, target in self.plan.targets.items() if target.slicings),
         )
-
-    @property
-    def agent(self) -> str:
-        return "rule"
-
-    @property
-    def admission(self) -> Admission:
-        return Admission.RULES | Admission.FLOWS  # what comes into a space is checked when it flows on
 
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         return arrivals_of(self.plan, tx, claimed)

@@ -80,6 +80,15 @@ class Outcome(NamedTuple):
         return self.code in (SLOW, LATER)
 
 
+def read(said: Any) -> tuple[int, Outcome]:
+    """The number of a set and its outcome, as JSON has them."""
+    order, (written, made, where, code, why) = said
+    for sketch, (body, fields) in written.items():
+        written[sketch] = (body, tuple(fields))
+    new = tuple([Made(*message) for message in made]) if made else ()
+    return order, tuple.__new__(Outcome, (written, new, tuple(where), code, why))  # the constructor's half cost counts
+
+
 class _Failed(Exception):
     pass
 

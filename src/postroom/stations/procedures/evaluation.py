@@ -19,7 +19,7 @@ from postroom.engine.spark.worker import Bounds
 from postroom.limits import EVALUATION_SECONDS, SLOW_SECONDS
 from postroom.model.message import Stored
 from postroom.stations.forms import functions
-from postroom.stations.procedures.actions import Bench, Complete, Made, Member, Outcome
+from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, read
 from postroom.stations.procedures.confinement import confined
 
 if TYPE_CHECKING:
@@ -103,14 +103,7 @@ def _json(said: object) -> bytes:
 
 
 def unpacked(answer: bytes) -> dict[int, Outcome]:
-    outcomes: dict[int, Outcome] = {}
-    for order, (written, made, where, code, why) in json.loads(answer):
-        new = tuple([Made(*each) for each in made]) if made else ()
-        for sketch, (body, fields) in written.items():
-            written[sketch] = (body, tuple(fields))
-        said = (written, new, tuple(where), code, why)
-        outcomes[order] = tuple.__new__(Outcome, said)  # the constructor's half cost counts here
-    return outcomes
+    return dict(map(read, json.loads(answer)))
 
 
 def evaluate_here(bench: Bench, sets: Sequence[Complete]) -> dict[int, Outcome]:

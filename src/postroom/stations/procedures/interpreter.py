@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from postroom.engine.spark.exchange import Bay, Damaged, misread
 from postroom.engine.steps.pipeline import Pipeline
@@ -58,26 +58,26 @@ class Interpreter:
     evaluate: Evaluate | None = None  # another way than Spark, for tests
 
     def __init__(self, network: Network, procedures: Procedures) -> None:
-        self._network = network
-        self._procedures = procedures
+        self.network = network
+        self.procedures = procedures
         self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
         self._untidy: set[str] = set()  # nodes where candidates may be left of messages that have moved
-        self._patience = Patience()
+        self.patience = Patience()
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         def work(tx: Transaction) -> tuple[int, dict[str, Desk], bool]:
-            return tx.definitions.version(), self._procedures.now(tx), self._procedures.any(tx)
+            return tx.definitions.version(), self.procedures.now(tx), self.procedures.any(tx)
 
         return self._run(turn, *turn.store.read(work))
 
     def lag(self) -> int:
         """How many messages have come to stations with procedures, and were not looked at."""
-        homes, control = self._network.stations(), self._network.control
+        homes, control = self.network.stations(), self.network.control
         count = 0
-        for station, desk in control.read(self._procedures.now).items():
+        for station, desk in control.read(self.procedures.now).items():
             if station in homes:
                 with suppress(NodeDown):  # what is there is not known
-                    own, after = self._network.look(homes[station], partial(_unseen, desk))
+                    own, after = self.network.look(homes[station], partial(_unseen, desk))
                     count += own + control.read(partial(_behind, mailbox(station), after))
         return count
 
@@ -85,46 +85,37 @@ class Interpreter:
         """Forget candidates whose messages have moved on; searches pass over them until then."""
         for node in sorted(self._untidy):
             with suppress(NodeDown):
-                store = self._network.store(node)
+                store = self.network.store(node)
                 store.transact("sweep", _tidied)
                 if node != CONTROL:
-                    forget(self._network.control, store)
+                    forget(self.network.control, store)
         self._untidy.clear()
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
-        if store.read(self._procedures.now) and self.evaluate is None:
+        if store.read(self.procedures.now) and self.evaluate is None:
             from postroom.stations.procedures.evaluation import keep_warm  # pyarrow, only when it is needed
 
             keep_warm(spark())
 
     def _run(self, turn: Turn, version: int, desks: Mapping[str, Desk], known: bool) -> Generator[Result]:
-        homes = self._network.stations()
+        homes = self.network.stations()
         # A node where nothing is enabled may have messages that are to be shipped later.
         by_node: dict[str, list[Desk]] = {CONTROL: [], **{node: [] for node in homes.values() if known}}
         for station, desk in desks.items():
             if station in homes:
                 by_node.setdefault(homes[station], []).append(desk)
-        self._patience.forget({desk.station: node for node, some in by_node.items() for desk in some})
+        self.patience.forget({desk.station: node for node, some in by_node.items() for desk in some})
         for node, some in by_node.items():
             if self._paused.get(node, 0) > monotonic():
                 continue
             try:
-                ways = _Ways(self.evaluate, self._patience)
-                step = _Steps(self._network, self._procedures, turn, version, node, homes, ways)
-                for result in step.run(some):
+                for result in _Steps(self, turn, version, node, homes).run(some):
                     self._untidy.add(node)
                     yield result
             except NodeDown:
                 self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
-        if self._patience.pause():
+        if self.patience.pause():
             raise Stale  # there is more to do, soon
-
-
-class _Ways(NamedTuple):
-    """How sets are worked out: those that are quick, and those that take their time."""
-
-    evaluate: Evaluate | None
-    patience: Patience
 
 
 @dataclass
@@ -142,24 +133,15 @@ class _Claim:
 class _Steps:
     """Steps over the stations of a node: one that is under way keeps its stations, others are claimed behind it."""
 
-    def __init__(
-        self,
-        network: Network,
-        procedures: Procedures,
-        turn: Turn,
-        version: int,
-        node: str,
-        homes: Mapping[str, str],
-        ways: _Ways,
-    ) -> None:
-        self._network = network
-        self._procedures = procedures
+    def __init__(self, interpreter: Interpreter, turn: Turn, version: int, node: str, homes: Mapping[str, str]) -> None:
+        self._network = interpreter.network
+        self._procedures = interpreter.procedures
+        self._evaluate, self._patience = interpreter.evaluate, interpreter.patience
         self._turn = turn
         self._version = version
         self._node = node
         self._homes = homes
-        self._evaluate, self._patience = ways
-        self._store = network.control if node == CONTROL else network.filing_store(node)
+        self._store = self._network.control if node == CONTROL else self._network.filing_store(node)
         self._desks: Sequence[Desk] = ()
         self._left = _STEPS
 
@@ -222,7 +204,7 @@ class _Steps:
             if slow is not None:
                 self._patience.begin(seen, slow, self._worked_out_alone(slow))
             seen.end_at_failure()
-        result, parcels = self._committed(claimed.looks, claimed.bay)
+        result, parcels = self._commit(claimed.looks, claimed.bay)
         self._deliver(parcels)
         self._fetch(claimed.looks)
         return replace(result, more=claimed.more)
@@ -330,7 +312,7 @@ class _Steps:
         else:
             tx.leases.follow(LEASE, self._turn.fence)
 
-    def _committed(self, looks: Sequence[Look], bay: Bay | None) -> tuple[Result, list[Parcel]]:
+    def _commit(self, looks: Sequence[Look], bay: Bay | None) -> tuple[Result, list[Parcel]]:
         form = self._network.control.read(lambda tx: self._procedures.forms.now(tx).get(ERROR.name))
         ties = None
         if self._apart:

@@ -11,6 +11,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -279,38 +280,33 @@ class _Query:
 
     def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> pyarrow.Table:
         """Run the job, and no longer than the query may take."""
-        total = len(job.parts)
-        frame = _frame(spark, tuple(part.url for part in job.parts))
+        frame, total = _frame(spark, tuple(part.url for part in job.parts)), len(job.parts)
         group = f"postroom query {self.owner}"
-        result: list[pyarrow.Table] = []
-        failure: list[BaseException] = []
+        coming: Future[pyarrow.Table] = Future()
 
         def call() -> None:
             try:
                 spark.sparkContext.setJobGroup(group, f"query {self.number}", interruptOnCancel=True)
-                result.append(unpacked(jobs.run_planned(spark, frame, job.packed()).column(0)))
+                coming.set_result(unpacked(jobs.run_planned(spark, frame, job.packed()).column(0)))
             except BaseException as error:
-                failure.append(error)
+                coming.set_exception(error)
 
-        thread = threading.Thread(target=call, daemon=True, name=group)
-        thread.start()
+        threading.Thread(target=call, daemon=True, name=group).start()
         try:
-            while thread.is_alive():
-                thread.join(min(0.1 if progress else 1.0, self._left()))
+            while not wait([coming], min(0.1 if progress else 1.0, self._left())).done:
                 if progress is not None:
                     progress(jobs.progress(spark, group)[0], total)
+            answer = coming.result()
         except QueryExpired:
             spark.sparkContext.cancelJobGroup(group)
             self._name_the_silent()
             raise
-        if failure:
-            if isinstance(failure[0], PySparkException):
-                why, advice = one_line(failure[0]), "ask again"
-                raise SparkUnavailable(master=spark.sparkContext.master, why=why, advice=advice) from failure[0]
-            raise failure[0]
+        except PySparkException as error:
+            why, master = one_line(error), spark.sparkContext.master
+            raise SparkUnavailable(master=master, why=why, advice="ask again") from error
         if progress is not None:
             progress(total, total)  # what Spark tells of its tasks may come later than what they bring
-        return result[0]
+        return answer
 
     def _name_the_silent(self) -> None:
         """Whose silence it was that took the time."""
