@@ -31,8 +31,7 @@ class Notes:
 
 
 def put(room: Postroom, *said: str) -> None:
-    for each in said:
-        room.store.transact("send", lambda tx, each=each: tx.outbox.add("note", {"say": each}, each))
+    room.store.transact("send", lambda tx: [tx.outbox.add("note", {"say": each}, each) for each in said])
 
 
 def run(room: Postroom, way: Notes, until: int) -> tuple[int, list[tuple[str, bool, bool]]]:

@@ -15,6 +15,7 @@ from tests.conftest import Urls
 
 import postroom
 from postroom.engine.spark import jobs
+from postroom.engine.spark.arrow import packed_rows, packed_values
 from postroom.engine.spark.exchange import Depot, Receipt, Ticket
 from postroom.engine.spark.jobs import Job, answered, evenly, receipt
 from postroom.engine.spark.worker import Bounds
@@ -114,7 +115,7 @@ def test_by_the_store_keys_go_out_and_receipts_come_back(urls: Urls, spark: Spar
             away = jobs.receipt(Shouting(), Ticket("postgresql://x@127.0.0.1:1/x", 1, 1, 1), 3, pack(words))
             assert (away.chunk, bool(away.trouble)) == (3, True)
             with pytest.raises(StoreUnavailable, match="could not use the room"):
-                jobs.answers_left(bay, lambda ticket: jobs.packed_rows([away.packed()]))
+                jobs.answers_left(bay, lambda ticket: packed_rows([away.packed()]))
 
 
 def test_the_way_by_the_store_takes_messages_as_they_are_there(sqlite_url: str) -> None:
@@ -136,7 +137,7 @@ def _echo(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
     for batch in batches:
         for number in batch.column(0).to_pylist():
             parts = [row for rows in jobs.part(number) for row in rows.column(0).to_pylist()]
-            yield jobs.packed_rows([json.dumps([jobs.task_number(), number, jobs.told(), parts]).encode()])
+            yield packed_rows([json.dumps([jobs.task_number(), number, jobs.told(), parts]).encode()])
 
 
 def test_a_planned_job_is_told_and_given_what_is_its_own(spark: SparkSession) -> None:
@@ -145,7 +146,7 @@ def test_a_planned_job_is_told_and_given_what_is_its_own(spark: SparkSession) ->
     def run(told: str, *parts: list[int]) -> list[Any]:
         rows = [pyarrow.RecordBatch.from_pydict({"n": part}) for part in parts]
         found = jobs.run_planned(spark, frame, told, rows)
-        return sorted(json.loads(value) for value in jobs.packed_values(found))
+        return sorted(json.loads(value) for value in packed_values(found))
 
     assert run("first", [1, 2], [3]) == [[0, 0, "first", [1, 2]], [1, 1, "first", [3]], [2, 2, "first", []]]
     assert run("second") == [[number, number, "second", []] for number in range(3)], "nothing is left of the first"

@@ -75,8 +75,8 @@ class _Messages:
         turn, size = self._turn, min(self._turn.size(), PIPELINE_MESSAGES_MAX - self._count)
         if size <= 0:
             return None
-        bounds = {"size": size, "waiting": self._waiting, "after": self._after, "bodies": turn.depot is None}
-        claimed = turn.store.transact("claim", partial(claim, share=self._share, fence=turn.fence, **bounds))
+        take = partial(claim, share=self._share, size=size, fence=turn.fence, bodies=turn.depot is None)
+        claimed = turn.store.transact("claim", partial(take, waiting=self._waiting, after=self._after))
         if claimed is None:
             return None
         claimed.bay = None if turn.depot is None else turn.depot.bay()
