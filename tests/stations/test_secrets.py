@@ -20,8 +20,8 @@ from tests.interfaces.conftest import Ran, Run, run  # noqa: F401  # the fixture
 from tests.stations.world import NOTE, desk
 
 import postroom
+from postroom.engine.spark.internals import plan_of
 from postroom.engine.spark.jobs import PACKED
-from postroom.engine.spark.session import plan_of
 from postroom.errors import ArgumentInvalid, NodeDown, NodeUnfit, PostroomError
 from postroom.interfaces.cli.main import app
 from postroom.room import Postroom

@@ -93,8 +93,8 @@ def test_executors_read_and_write_and_the_engine_hands_over_keys(
     came: list[bytes] = []
 
     def kept(work: Callable[..., Any], into: list[bytes], at_end: bool) -> Callable[..., Any]:
-        def noted(*given: Any) -> Any:
-            found = work(*given)
+        def noted(*given: Any, **more: Any) -> Any:
+            found = work(*given, **more)
             into.append(found if at_end else given[0])
             return found
 

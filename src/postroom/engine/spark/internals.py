@@ -27,45 +27,45 @@ OFTEN_ASKED = ("PythonSQLUtils", "PythonUtils", "SimplePythonFunction")
 TREES = ("org.apache.spark.sql.catalyst.trees.TreeNode", "scala.collection.IterableOnce", "scala.Product")
 #: What a query is made of, as Spark's parser has it. Anything else is refused.
 PARSED = frozenset(
-    (
-        "Add Aggregate Alias And BaseGroupingSets Between BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CaseWhen Cast "
-        "Concat CreateNamedStruct CreateStruct Cube CurrentDate CurrentRow$ CurrentTimestamp Distinct Divide "
-        "EqualNullSafe EqualTo Except Exists Filter Generate GlobalLimit GreaterThan GreaterThanOrEqual GroupingSets "
-        "ILike In InSubquery IntegralDivide Intersect IsNotNull IsNotUnknown IsNull IsUnknown Join LambdaFunction "
-        "LateralJoin LateralSubquery LessThan LessThanOrEqual Like LikeAll LikeAny ListQuery Literal LocalLimit "
-        "MultiAlias Multiply NamedArgumentExpression Not NotLikeAll NotLikeAny Offset OneRowRelation Or OuterReference "
-        "Pivot Project RLike Remainder Rollup ScalarSubquery Sort SortOrder SpecifiedWindowFrame SubqueryAlias Subtract "
-        "UnaryMinus UnaryPositive UnboundedFollowing$ UnboundedPreceding$ Union Unpivot UnresolvedAlias "
-        "UnresolvedAttribute UnresolvedExtractValue UnresolvedFunction UnresolvedGenerator UnresolvedHaving "
-        "UnresolvedInlineTable UnresolvedNamedLambdaVariable UnresolvedOrdinal UnresolvedRelation UnresolvedStar "
-        "UnresolvedSubqueryColumnAliases UnresolvedWindowExpression UnresolvedWith UnspecifiedFrame$ WindowExpression "
-        "WindowSpecDefinition WindowSpecReference WithWindowDefinition"
-    ).split()
+    """
+    Add Aggregate Alias And BaseGroupingSets Between BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CaseWhen Cast
+    Concat CreateNamedStruct CreateStruct Cube CurrentDate CurrentRow$ CurrentTimestamp Distinct Divide
+    EqualNullSafe EqualTo Except Exists Filter Generate GlobalLimit GreaterThan GreaterThanOrEqual GroupingSets
+    ILike In InSubquery IntegralDivide Intersect IsNotNull IsNotUnknown IsNull IsUnknown Join LambdaFunction
+    LateralJoin LateralSubquery LessThan LessThanOrEqual Like LikeAll LikeAny ListQuery Literal LocalLimit
+    MultiAlias Multiply NamedArgumentExpression Not NotLikeAll NotLikeAny Offset OneRowRelation Or OuterReference
+    Pivot Project RLike Remainder Rollup ScalarSubquery Sort SortOrder SpecifiedWindowFrame SubqueryAlias Subtract
+    UnaryMinus UnaryPositive UnboundedFollowing$ UnboundedPreceding$ Union Unpivot UnresolvedAlias
+    UnresolvedAttribute UnresolvedExtractValue UnresolvedFunction UnresolvedGenerator UnresolvedHaving
+    UnresolvedInlineTable UnresolvedNamedLambdaVariable UnresolvedOrdinal UnresolvedRelation UnresolvedStar
+    UnresolvedSubqueryColumnAliases UnresolvedWindowExpression UnresolvedWith UnspecifiedFrame$ WindowExpression
+    WindowSpecDefinition WindowSpecReference WithWindowDefinition
+    """.split()
 )
 #: The same when names are resolved, besides the classes that functions become.
 ANALYZED = frozenset(
-    (
-        "Aggregate AggregateExpression Alias ApproxTopKEstimate AttributeReference BinaryPad BinaryPredicate "
-        "BitmapBitPosition CTERelationDef CTERelationRef Ceil Collate CommonExpressionDef CommonExpressionRef Contains "
-        "CountMinSketchAgg CounterDiff CounterDiffWithStartTime CurrentRow$ CurrentTimestamp DateAddInterval "
-        "DateAddYMInterval DatetimeSub Distinct DivideDTInterval DivideInterval DivideYMInterval EndsWith Except Exists "
-        "Expand Explode ExtractANSIIntervalDays ExtractANSIIntervalHours ExtractANSIIntervalMinutes "
-        "ExtractANSIIntervalMonths ExtractANSIIntervalSeconds ExtractANSIIntervalYears Filter Floor Generate "
-        "GetArrayItem GetArrayStructFields GetMapValue GetStructField GlobalLimit HllSketchEstimate Hour InSubquery "
-        "Inline Intersect Join KllSketchGetNBigint KllSketchGetNDouble KllSketchGetNFloat KllSketchToStringBigint "
-        "KllSketchToStringDouble KllSketchToStringFloat KnownNullable LambdaFunction LateralJoin LateralSubquery "
-        "LikeAll LikeAny ListQuery Literal LocalLimit LocalRelation LocalTimestamp LogicalRDD MakeTimestamp "
-        "MakeTimestampFromDateTime MakeTimestampNTZ Mask MaxBy MaxMinByK MinBy Minute Mode MultiplyDTInterval "
-        "MultiplyInterval MultiplyYMInterval NamedLambdaVariable NotLikeAll NotLikeAny Now NullIfResult Offset "
-        "OneRowRelation OuterReference PercentileCont PercentileDisc PivotFirst PosExplode PreciseTimestampConversion "
-        "Project ResolvedCollation RoundCeil RoundFloor ScalarSubquery Second SecondWithFraction Sort SortOrder "
-        "SpecifiedWindowFrame StartsWith StringDecode StringInstr StringInstrWithOccurrence StringLPad StringRPad "
-        "SubqueryAlias SubtractDates SubtractTimestamps ThetaSketchEstimate TimeBucket TimestampAdd "
-        "TimestampAddInterval TimestampAddYMInterval TimestampDiff ToCharacter TryEval TryMakeTimestamp "
-        "TryMakeTimestampFromDateTime TupleSketchAggDouble TupleSketchAggInteger TupleSketchEstimateDouble "
-        "TupleSketchEstimateInteger TupleUnionAggDouble TupleUnionAggInteger UnboundedFollowing$ UnboundedPreceding$ "
-        "Union UnionLoop UnionLoopRef View Window WindowExpression WindowSpecDefinition With WithCTE"
-    ).split()
+    """
+    Aggregate AggregateExpression Alias ApproxTopKEstimate AttributeReference BinaryPad BinaryPredicate
+    BitmapBitPosition CTERelationDef CTERelationRef Ceil Collate CommonExpressionDef CommonExpressionRef Contains
+    CountMinSketchAgg CounterDiff CounterDiffWithStartTime CurrentRow$ CurrentTimestamp DateAddInterval
+    DateAddYMInterval DatetimeSub Distinct DivideDTInterval DivideInterval DivideYMInterval EndsWith Except Exists
+    Expand Explode ExtractANSIIntervalDays ExtractANSIIntervalHours ExtractANSIIntervalMinutes
+    ExtractANSIIntervalMonths ExtractANSIIntervalSeconds ExtractANSIIntervalYears Filter Floor Generate
+    GetArrayItem GetArrayStructFields GetMapValue GetStructField GlobalLimit HllSketchEstimate Hour InSubquery
+    Inline Intersect Join KllSketchGetNBigint KllSketchGetNDouble KllSketchGetNFloat KllSketchToStringBigint
+    KllSketchToStringDouble KllSketchToStringFloat KnownNullable LambdaFunction LateralJoin LateralSubquery
+    LikeAll LikeAny ListQuery Literal LocalLimit LocalRelation LocalTimestamp LogicalRDD MakeTimestamp
+    MakeTimestampFromDateTime MakeTimestampNTZ Mask MaxBy MaxMinByK MinBy Minute Mode MultiplyDTInterval
+    MultiplyInterval MultiplyYMInterval NamedLambdaVariable NotLikeAll NotLikeAny Now NullIfResult Offset
+    OneRowRelation OuterReference PercentileCont PercentileDisc PivotFirst PosExplode PreciseTimestampConversion
+    Project ResolvedCollation RoundCeil RoundFloor ScalarSubquery Second SecondWithFraction Sort SortOrder
+    SpecifiedWindowFrame StartsWith StringDecode StringInstr StringInstrWithOccurrence StringLPad StringRPad
+    SubqueryAlias SubtractDates SubtractTimestamps ThetaSketchEstimate TimeBucket TimestampAdd
+    TimestampAddInterval TimestampAddYMInterval TimestampDiff ToCharacter TryEval TryMakeTimestamp
+    TryMakeTimestampFromDateTime TupleSketchAggDouble TupleSketchAggInteger TupleSketchEstimateDouble
+    TupleSketchEstimateInteger TupleUnionAggDouble TupleUnionAggInteger UnboundedFollowing$ UnboundedPreceding$
+    Union UnionLoop UnionLoopRef View Window WindowExpression WindowSpecDefinition With WithCTE
+    """.split()
 )
 
 # --- Java and its session ---

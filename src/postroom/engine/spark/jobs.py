@@ -45,9 +45,6 @@ def parallelism(spark: SparkSession) -> int:
     return spark.sparkContext.defaultParallelism
 
 
-# --- jobs of chunks ----------------------------------------------------------------------------------------------
-
-
 class Task(Protocol[W]):
     """What a worker does with a chunk. It travels there as it is."""
 
@@ -157,7 +154,7 @@ def answers_left(bay: Bay, run: Callable[[Ticket], pyarrow.Table]) -> list[bytes
     return bay.answers(ticket, map(Receipt.unpacked, packed_values(run(ticket))))
 
 
-# --- planned jobs ------------------------------------------------------------------------------------------------
+# --- planned jobs ---
 
 
 def tasks(spark: SparkSession, count: int) -> DataFrame:

@@ -12,12 +12,9 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from postroom.engine.spark.internals import plan_of
 from postroom.engine.spark.launch import end, launch, one_line, running
 from postroom.engine.spark.scratch import scratch_folder
 from postroom.errors import SparkUnavailable
-
-__all__ = ["plan_of", "session", "stop"]
 
 _LOCAL = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?$|local-cluster\[[^]]*\]$")
 # What Python workers on this machine see of our environment. Everything else is blank there: a rule's code must find no

@@ -64,9 +64,8 @@ def claim(
     """
     tx.leases.check(LEASE, fence)
     watched = share.watched
-    by_name = {
-        name: queue for name, queue in _locked(tx, [*watched.queues, *watched.echoes]).items() if name not in waiting
-    }
+    locked = _locked(tx, [*watched.queues, *watched.echoes])
+    by_name = {name: queue for name, queue in locked.items() if name not in waiting}
     free = [by_name[name] for name in watched.queues if name in by_name]
     if not any(queue.unprocessed for queue in free if queue.name in watched.reading):
         size = min(size, STEP_FREE_MESSAGES)

@@ -141,6 +141,6 @@ def _arrival(index: int, stored: Stored) -> Arrival:
 
 def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
     """What Spark makes of the arcs behind a space."""
-    from postroom.engine.spark.session import plan_of
+    from postroom.engine.spark.internals import plan_of
 
     return plan_of(flow_of(spark, chart, chart.places, space).frame)

@@ -66,7 +66,7 @@ def _job(
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
     """What Spark makes of a step."""
-    from postroom.engine.spark.session import plan_of
+    from postroom.engine.spark.internals import plan_of
 
     job = _job(plan)
     return plan_of(job.frame(spark, [job.pack([])]))

@@ -34,7 +34,7 @@ from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.patience import Patience
 from postroom.stations.procedures.plan import Desk
 from postroom.stations.procedures.ties import announce, forget, processed
-from postroom.stations.procedures.working import NO_FORMS, Evaluate, conclude, forms_of, prepared, unknown_station
+from postroom.stations.procedures.working import Evaluate, conclude, forms_of, prepared, unknown_station
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Stale
 from postroom.store.kernel.queues import STATION
@@ -125,8 +125,7 @@ class _Claim:
     looks: list[Look]
     more: bool  # whether there was more than it takes
     sets: list[WorkingSet]
-    bench: Bench  # what the sets are worked on with
-    pieces: list[Complete]  # the sets, as they travel
+    work: tuple[Bench, list[Complete]] | None  # what these are worked on with, and they as they travel
     bay: Bay | None  # where executors leave what sets lead to
 
 
@@ -176,20 +175,20 @@ class _Steps:
         self._left -= 1
         sets = [working for seen in looks for working in seen.sets if working.outcome is None]
         self._give_keys(sets)
-        bench, pieces = self._prepared(sets)
+        work = self._prepared(sets) if sets else None
         # Executors know the room's own store; messages of another node go by the driver.
         bay = None if self._turn.depot is None or self._apart else self._turn.depot.bay()
-        return _Claim(looks, more, sets, bench, pieces, bay)
+        return _Claim(looks, more, sets, work, bay)
 
     def evaluate(self, claimed: _Claim) -> Mapping[int, Outcome]:
-        if not claimed.sets:
+        if claimed.work is None:
             return {}
         if self._evaluate is not None:
-            return self._evaluate(claimed.bench, claimed.pieces)
+            return self._evaluate(*claimed.work)
         from postroom.stations.procedures.evaluation import evaluate  # pyarrow, only when it is needed
 
         try:
-            return evaluate(self._turn.spark(), claimed.bench, claimed.pieces, claimed.bay)
+            return evaluate(self._turn.spark(), *claimed.work, claimed.bay)
         except Damaged as damaged:  # since the claim, which has read it
             assert claimed.bay is not None
             if all(stored.sound for stored in claimed.bay.fetched(damaged.keys).values()):
@@ -273,22 +272,18 @@ class _Steps:
     # --- what follows ---
 
     def _prepared(self, sets: Sequence[WorkingSet]) -> tuple[Bench, list[Complete]]:
-        forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets)) if sets else NO_FORMS
+        forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
         return prepared(sets, forms, self._store.session.clock())
 
     def _give_keys(self, sets: Sequence[WorkingSet]) -> None:
         """For the messages that sets will make."""
-        keys = iter(self._keys(sum(working.plan.new_messages for working in sets)))
-        for working in sets:
-            working.keys = tuple(next(keys) for _ in range(working.plan.new_messages))
-
-    def _keys(self, count: int) -> list[int]:
         keys: list[int] = []
-        while len(keys) < count:
-            some = min(count - len(keys), _KEYS)
-            take = partial(self._store.transact, "claim", partial(_take_keys, some))
+        while (count := sum(working.plan.new_messages for working in sets) - len(keys)) > 0:
+            take = partial(self._store.transact, "claim", partial(_take_keys, min(count, _KEYS)))
             keys += self._network.with_keys(self._node, take)
-        return keys
+        new = iter(keys)
+        for working in sets:
+            working.keys = tuple(next(new) for _ in range(working.plan.new_messages))
 
     def _worked_out_alone(self, slow: WorkingSet) -> Callable[[], Mapping[int, Outcome]]:
         """A set whose functions may take all the time that there is, and no bay: the step has ended then."""

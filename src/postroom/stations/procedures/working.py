@@ -28,9 +28,6 @@ class Used(NamedTuple):
     present: Mapping[str, Edition]  # for new messages
 
 
-NO_FORMS = Used({}, {})
-
-
 def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
     """Read at the control node."""
     versions = {_version(working, sketch) for working in sets for sketch in working.plan.used}
