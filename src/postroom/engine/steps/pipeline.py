@@ -57,7 +57,7 @@ class Pipeline(Generic[C, E]):
         self._work = work
         self._ahead = ahead
         self._evaluate = rarely_collecting()(work.evaluate)
-        self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
+        self._threads: ThreadPoolExecutor | None = None  # without steps ahead none is needed
         self._under_way: deque[_Step[C, E]] = deque()
 
     def run(self, patience: float | None = None, busy: Callable[[], Result] = Result) -> Generator[Result]:
