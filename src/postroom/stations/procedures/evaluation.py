@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from postroom.engine.spark.exchange import Bay
@@ -35,7 +34,7 @@ def evaluate(
 ) -> dict[int, Outcome]:
     """What working sets lead to, by their numbers; one that cannot be worked on has an error of its own.
 
-    One whose functions take longer than ``seconds`` is slow, and has no outcome yet.
+    One whose functions take longer than ``seconds`` is slow, and has no outcome yet. With a bay, sets have no bodies.
     """
     from postroom.engine.spark.internals import send_by_value
 
@@ -51,7 +50,7 @@ def keep_warm(spark: SparkSession) -> None:
 
 
 def _job(bench: Bench, seconds: float, bay: Bay | None = None) -> Job[Complete, Outcome]:
-    return Job(ProceduresTask(bench, seconds), partial(packed, bodies=bay is None), unpacked, bay)
+    return Job(ProceduresTask(bench, seconds), packed, unpacked, bay)
 
 
 @dataclass(frozen=True)
@@ -84,22 +83,13 @@ class ProceduresTask:
 
     def answer(self, work: Sequence[Complete], bounds: Bounds | None, size: int) -> bytes:
         if bounds is not None and self.bench.functions:
-            return _json(confined(self.bench, work, self.seconds, EVALUATION_SECONDS))
+            return packed(confined(self.bench, work, self.seconds, EVALUATION_SECONDS))
         with nullcontext() if bounds is None else bounds.deadline(size):
-            return _json([(working.order, self.bench.outcome(working)) for working in work])
+            return packed([(working.order, self.bench.outcome(working)) for working in work])
 
 
-def packed(chunk: Sequence[Complete], bodies: bool = True) -> bytes:
-    """A chunk; without bodies, for executors that fetch them by their keys."""
-    return _json(chunk if bodies else [_without_bodies(working) for working in chunk])
-
-
-def _without_bodies(working: Complete) -> Complete:
-    return working._replace(members=tuple([member._replace(body="") for member in working.members]))
-
-
-def _json(said: object) -> bytes:
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+def packed(work: object) -> bytes:
+    return json.dumps(work, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def unpacked(answer: bytes) -> dict[int, Outcome]:

@@ -175,10 +175,10 @@ class _Steps:
         self._left -= 1
         sets = [working for seen in looks for working in seen.sets if working.outcome is None]
         self._give_keys(sets)
-        work = self._prepared(sets) if sets else None
         # Executors know the room's own store; messages of another node go by the driver.
-        bay = None if self._turn.depot is None or self._apart else self._turn.depot.bay()
-        return _Claim(looks, more, sets, work, bay)
+        depot = None if self._apart else self._turn.depot
+        work = self._prepared(sets, bodies=depot is None) if sets else None
+        return _Claim(looks, more, sets, work, None if depot is None else depot.bay())
 
     def evaluate(self, claimed: _Claim) -> Mapping[int, Outcome]:
         if claimed.work is None:
@@ -271,9 +271,9 @@ class _Steps:
 
     # --- what follows ---
 
-    def _prepared(self, sets: Sequence[WorkingSet]) -> tuple[Bench, list[Complete]]:
+    def _prepared(self, sets: Sequence[WorkingSet], *, bodies: bool = True) -> tuple[Bench, list[Complete]]:
         forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
-        return prepared(sets, forms, self._store.session.clock())
+        return prepared(sets, forms, self._store.session.clock(), bodies=bodies)
 
     def _give_keys(self, sets: Sequence[WorkingSet]) -> None:
         """For the messages that sets will make."""

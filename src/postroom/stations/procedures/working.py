@@ -41,9 +41,9 @@ def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], 
     conclude(sets, evaluate(*prepared(sets, forms, now)), homes)
 
 
-def prepared(sets: Sequence[WorkingSet], forms: Used, now: int) -> tuple[Bench, list[Complete]]:
-    """What sets are worked on with, and the sets as they travel."""
-    pieces = [_complete(number, working, now) for number, working in enumerate(sets)]
+def prepared(sets: Sequence[WorkingSet], forms: Used, now: int, *, bodies: bool = True) -> tuple[Bench, list[Complete]]:
+    """What sets are worked on with, and the sets as they travel; without bodies, executors fetch these."""
+    pieces = [_complete(number, working, now, bodies) for number, working in enumerate(sets)]
     plans = {working.plan.name: working.plan for working in sets}
     known = [*forms.made_with.values(), *(edition.form for edition in forms.present.values())]
     return Bench(plans, *forms, functions_of(plans.values(), known, functions.find)), pieces
@@ -61,12 +61,12 @@ def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes:
             working.outcome = known[id_] or working.outcome
 
 
-def _complete(number: int, working: WorkingSet, now: int) -> Complete:
-    plan, stored = working.plan, working.stored
-    members = [
-        Member(plan.sketches[sketch].name, *_version(working, sketch), stored[sketch].body, stored[sketch].key)
-        for sketch in plan.used
-    ]
+def _complete(number: int, working: WorkingSet, now: int, bodies: bool) -> Complete:
+    plan, members = working.plan, list[Member]()
+    for sketch in plan.used:
+        stored = working.stored[sketch]
+        about = plan.sketches[sketch].name, *_version(working, sketch)
+        members.append(Member(*about, stored.body if bodies else "", stored.key))
     return Complete(number, plan.name, tuple(members), working.keys, now)
 
 
