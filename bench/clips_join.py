@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from postroom.engine.spark.collector import collector_off
+from postroom.engine.spark.garbage_collection import rarely_collecting
 
 #: Key, station, type and what it says.
 Message = tuple[int, str, str, dict[str, Any]]
@@ -92,7 +92,7 @@ class ClipsJoin:
 
     def step(self, size: int) -> int:
         """Look at the next messages, all in one commit; answers with how many there were."""
-        with collector_off(), self._connection:
+        with rarely_collecting(), self._connection:
             found = self._rows(_NEXT, (self._last, size))
             for row in found:
                 self._assert(*row)

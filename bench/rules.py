@@ -19,14 +19,16 @@ from typing import Any
 import postroom
 from curves import curve
 from lines import Line
+from postroom.engine.spark.jobs import answered
 from postroom.engine.steps.effects import Arrival, Effects
-from postroom.engine.steps.pipeline import steps
 from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.stage import Turn
 from postroom.engine.steps.step import LEASE
+from postroom.engine.steps.watching import steps
 from postroom.room import Postroom
-from postroom.rules.evaluation.chunks import Base, packed, unpacked
+from postroom.rules.evaluation.chunks import Base, packed, settled
 from postroom.rules.evaluation.share import RulesShare
-from postroom.rules.evaluation.worker import evaluated
+from postroom.rules.evaluation.worker import RulesTask
 from program import Bench, run, tell
 
 FORK = """
@@ -129,7 +131,8 @@ class RuleBench(Bench):
         share = Here(room.store.read(room._programs.plan))
         fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "bench", 3600))
         start = perf_counter()
-        while next(steps(room.store, share, lambda: 1, fence, _no_spark, {}, ahead=0), None) is not None:
+        turn = Turn(room.store, fence, _no_spark, lambda: 1)
+        while next(steps(share, turn, ahead=0), None) is not None:
             pass
         seconds = perf_counter() - start
         assert unprocessed(room) == [0, count, count, count]
@@ -202,10 +205,9 @@ class Here(RulesShare):
     """The rules evaluated in this process."""
 
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline
+        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Any = None
     ) -> Iterator[Mapping[int, Effects]]:
-        effects, _, orders = unpacked(evaluated(self.plan, packed(arrivals, base, known)))
-        yield {order: tuple(effects.get(order, ())) for order in orders}
+        yield settled(answered(RulesTask(self.plan), packed(arrivals, base, known)))
 
 
 def _no_spark() -> Any:

@@ -20,10 +20,11 @@ import postroom
 from postroom import Field, MessageType
 from postroom.engine import runner
 from postroom.engine.runner import Totals
+from postroom.engine.spark.exchange import Bay
 from postroom.engine.steps.effects import Arrival, Effects
-from postroom.engine.steps.pipeline import WatchingStage
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share
+from postroom.engine.steps.watching import WatchingStage
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import STEP_MESSAGES_MAX
 from postroom.model.key import key_number
@@ -125,9 +126,9 @@ class InterruptedShare(RulesShare):
     act: Act
 
     def evaluate(
-        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline
+        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
-        found = list(super().evaluate(spark, arrivals, base, known))
+        found = list(super().evaluate(spark, arrivals, base, known, bay))
         self.act()
         yield from found
 

@@ -17,10 +17,11 @@ import pytest
 import postroom
 from postroom import Message, Postroom
 from postroom.engine.runner import Runner
+from postroom.engine.spark.exchange import Bay
 from postroom.engine.steps.effects import Arrival, Effects
-from postroom.engine.steps.pipeline import WatchingStage
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share
+from postroom.engine.steps.watching import WatchingStage
 from postroom.errors import EntryRefused, MessageGone, ProgramInvalid
 from postroom.rules.catalog import Programs
 from postroom.rules.evaluation.evaluate import evaluate_chunk
@@ -286,7 +287,7 @@ class _HereShare(RulesShare):
     """Evaluates in this process with the worker's own code: thousands of steps of one message need no Spark jobs."""
 
     def evaluate(
-        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline
+        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
         yield evaluate_chunk(self.plan, arrivals, base, known)[0]
 

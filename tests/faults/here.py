@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 from tests.oracle.flowing import PlainShare
 
 from postroom.engine.runner import Totals
-from postroom.engine.spark.exchange import Receipt
+from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.jobs import answered, receipt
 from postroom.engine.steps.effects import Arrival, Effects
-from postroom.engine.steps.pipeline import WatchingStage
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share
+from postroom.engine.steps.watching import WatchingStage
 from postroom.flows.stage import FlowStage
 from postroom.room import Postroom
-from postroom.rules.evaluation.chunks import Base, packed, together, unpacked
+from postroom.rules.evaluation.chunks import Base, packed, settled, together
 from postroom.rules.evaluation.share import RulesShare
-from postroom.rules.evaluation.worker import evaluated, evaluated_there
+from postroom.rules.evaluation.worker import RulesTask
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -31,13 +32,12 @@ _one_by_one = threading.Lock()  # steps are evaluated by several threads, and Sa
 
 class HereShare(RulesShare):
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline
+        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
         for chunk in together(arrivals, min(2, len(arrivals))):
             with _one_by_one:
-                answer = evaluated(self.plan, packed(chunk, base, known))
-            effects, unsettled, orders = unpacked(answer)
-            yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+                answer = answered(RulesTask(self.plan), packed(chunk, base, known))
+            yield settled(answer)
 
 
 class HereStage(WatchingStage):
@@ -72,19 +72,17 @@ class ThereShare(RulesShare):
     acts: list[Callable[[], object]] = field(default_factory=list)  # each happens before executors read once
 
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline
+        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
-        assert self.bay is not None
+        assert bay is not None
         if self.acts:
             self.acts.pop(0)()
-        ticket = self.bay.ticket()
-        chunks = [packed(each, base, known, at) for at, each in enumerate(together(arrivals, min(2, len(arrivals))))]
+        ticket = bay.ticket()
+        chunks = list(enumerate(packed(chunk, base, known) for chunk in together(arrivals, min(2, len(arrivals)))))
         # The first is worked off twice, as by an attempt that was given up and went on.
         with _one_by_one:
-            receipts = [Receipt.unpacked(evaluated_there(self.plan, ticket, chunk)) for chunk in [chunks[0], *chunks]]
-        for answer in self.bay.answers(ticket, receipts):
-            effects, unsettled, orders = unpacked(answer)
-            yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+            receipts = [receipt(RulesTask(self.plan), ticket, *chunk) for chunk in [chunks[0], *chunks]]
+        yield from map(settled, bay.answers(ticket, receipts))
 
 
 class ThereStage(HereStage):

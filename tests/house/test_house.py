@@ -180,3 +180,69 @@ def test_tests_mirror_the_tree() -> None:
     rooms = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
     tested = {folder.name for folder in (ROOT / "tests").iterdir() if folder.is_dir()}
     assert rooms <= tested, f"no tests for {rooms - tested}"
+
+
+#: What the documentation of Spark names. Anything else of it is in one file.
+SPARK_MODULES = {
+    "pyspark": {"SparkConf", "SparkContext", "TaskContext"},
+    "pyspark.errors": set(),
+    "pyspark.sql": set(),
+    "pyspark.sql.datasource": set(),
+    "pyspark.sql.functions": set(),
+    "pyspark.sql.streaming.datasource": set(),
+    "pyspark.sql.types": set(),
+}
+INTERNALS = SOURCE / "engine" / "spark" / "internals.py"
+#: What Python itself documents.
+DOCUMENTED = {"_exit", "_asdict", "_field_defaults", "_fields", "_make", "_replace"}
+
+
+def private_of_others(file: Path, ours: set[str]) -> Iterator[str]:
+    """Names of Spark and py4j that nobody promises, and private attributes that none of our classes has."""
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in ("pyspark", "py4j"):
+            named = SPARK_MODULES.get(node.module)
+            yield from (
+                f"{node.module}.{each.name}"
+                for each in node.names
+                if named is None or (named and each.name not in named)
+            )
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name.split(".")[0] == "py4j")
+        elif isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+            if node.attr not in ours | DOCUMENTED:
+                yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(r"\b(?:org\.apache\.\w+|scala\.[A-Za-z]\w+)[\w.]*", node.value)
+
+
+def own_private_names() -> set[str]:
+    """What our own modules and classes call by a private name."""
+    found = set()
+    for node in (node for file in FILES if file != INTERNALS for node in ast.walk(tree(file))):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self" and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return found
+
+
+def test_private_names_of_spark_are_in_one_file(tmp_path: Path) -> None:
+    ours = own_private_names()
+    assert list(private_of_others(INTERNALS, ours)), "the check can fail"
+    odd = tmp_path / "odd.py"
+    odd.write_text(
+        "from pyspark.sql.classic import x\nsession._jvm\nimport py4j.protocol\ny = 'org.apache.spark.Odd'\n"
+    )
+    assert len(list(private_of_others(odd, ours))) == 4
+    for file in FILES:
+        found = [] if file == INTERNALS else list(private_of_others(file, ours))
+        assert found == [], f"{file}: it changes without notice; put it into engine/spark/internals.py"
+
+
+def test_the_engine_has_a_test_of_each_module_by_its_name() -> None:
+    modules = [file for file in FILES if file.is_relative_to(SOURCE / "engine") and file.stem != "__init__"]
+    expected = {ROOT / "tests" / file.relative_to(SOURCE).with_name(f"test_{file.name}") for file in modules}
+    assert sorted(file for file in expected if not file.exists()) == []

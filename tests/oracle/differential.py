@@ -6,7 +6,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -15,21 +15,23 @@ from xml.etree import ElementTree
 import pytest
 
 import postroom
-from postroom.engine.spark.exchange import Bay, Depot, Receipt, leave_all
+from postroom.engine.spark.exchange import Bay, Depot, leave_all
+from postroom.engine.spark.jobs import answered, receipt
 from postroom.engine.steps import step
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
 from postroom.engine.steps.failures import SYSTEM_ERRORS
-from postroom.engine.steps.pipeline import steps
 from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.stage import Turn, Watched
 from postroom.engine.steps.step import LEASE
+from postroom.engine.steps.watching import steps
 from postroom.errors import EntryRefused
 from postroom.limits import STEP_ROUNDS_MAX
 from postroom.model.message import Stored
 from postroom.room import Postroom
 from postroom.rules.evaluation import evaluate
-from postroom.rules.evaluation.chunks import packed, together, unpacked
+from postroom.rules.evaluation.chunks import packed, settled, together
 from postroom.rules.evaluation.share import RulesShare
-from postroom.rules.evaluation.worker import evaluated, evaluated_there
+from postroom.rules.evaluation.worker import RulesTask
 from postroom.rules.language.definitions import Program
 from postroom.rules.language.reader import parse
 from postroom.store.kernel.queues import Admission
@@ -57,22 +59,14 @@ class HereShare:
 
     share: RulesShare
     random: Random
-    bay: Bay | None = None
-
-    def there(self, bay: Bay) -> HereShare:
-        return replace(self, bay=bay)
 
     @property
     def version(self) -> int:
         return self.share.version
 
     @property
-    def watched(self) -> Mapping[str, int]:
+    def watched(self) -> Watched:
         return self.share.watched
-
-    @property
-    def windows(self) -> Mapping[str, tuple[int, int]]:
-        return self.share.windows
 
     @property
     def admission(self) -> Admission:
@@ -82,39 +76,24 @@ class HereShare:
     def agent(self) -> str:
         return self.share.agent
 
-    @property
-    def echoes(self) -> Sequence[str]:
-        return self.share.echoes
-
-    @property
-    def sliced(self) -> frozenset[str]:
-        return self.share.sliced
-
-    @property
-    def reading(self) -> frozenset[str]:
-        return self.share.reading
-
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         return self.share.arrivals(tx, claimed)
 
     def evaluate(
-        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline
+        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
-        chunks = [packed(chunk, base, known, number) for number, chunk in enumerate(self._chunks(arrivals))]
+        chunks = [packed(chunk, base, known) for chunk in self._chunks(arrivals)]
         with _alarm_kept():
-            answers = self._answers(chunks)
-        for answer in answers:
-            effects, unsettled, orders = unpacked(answer)
-            yield {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
+            answers = self._answers(chunks, bay)
+        yield from map(settled, answers)
 
-    def _answers(self, chunks: Sequence[bytes]) -> list[bytes]:
+    def _answers(self, chunks: Sequence[bytes], bay: Bay | None) -> list[bytes]:
         """Handed over, or left in the store by executors that were given keys."""
-        if self.bay is None:
-            return [evaluated(self.share.plan, chunk) for chunk in chunks]
-        ticket = self.bay.ticket()
-        return self.bay.answers(
-            ticket, [Receipt.unpacked(evaluated_there(self.share.plan, ticket, chunk)) for chunk in chunks]
-        )
+        task = RulesTask(self.share.plan)
+        if bay is None:
+            return [answered(task, chunk) for chunk in chunks]
+        ticket = bay.ticket()
+        return bay.answers(ticket, [receipt(task, ticket, *chunk) for chunk in enumerate(chunks)])
 
     def keep_warm(self, spark: SparkSession) -> None:
         raise AssertionError("nobody is idle here")
@@ -181,10 +160,8 @@ class Pair:
         share = RulesShare(self.room.store.read(self.room._programs.plan))
         chosen = HereShare(share, random) if self._spark is None else share
         depot = self._depot if self._spark is None and random.random() < 0.5 else None
-        one = steps(
-            self.room.store, chosen, lambda: size, self._fence, self._spark or no_spark, {}, ahead=0, depot=depot
-        )
-        result = next(one, None)
+        turn = Turn(self.room.store, self._fence, self._spark or no_spark, lambda: size, depot=depot)
+        result = next(steps(chosen, turn, ahead=0), None)
         claimed = len(self.oracle.claim(size))
         if claimed != (0 if result is None else result.claimed):
             self.compare()  # tells where they parted

@@ -24,7 +24,7 @@ class PlainShare(FlowShare):
     """The flows' share of a step, worked out in this process by the plain meaning of arcs."""
 
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Any, known: Any
+        self, spark: Any, arrivals: Sequence[Arrival], base: Any, known: Any, bay: Any = None
     ) -> Iterator[Mapping[int, Effects]]:
         yield {each.order: self._flown(self.entered(each)) for each in arrivals}
 

@@ -20,8 +20,8 @@ from tests.interfaces.conftest import Ran, Run, run  # noqa: F401  # the fixture
 from tests.stations.world import NOTE, desk
 
 import postroom
-from postroom.engine.spark.arrow import PACKED
-from postroom.engine.spark.session import plan_of
+from postroom.engine.spark.internals import plan_of
+from postroom.engine.spark.jobs import PACKED
 from postroom.errors import ArgumentInvalid, NodeDown, NodeUnfit, PostroomError
 from postroom.interfaces.cli.main import app
 from postroom.room import Postroom
@@ -355,7 +355,7 @@ def test_no_job_of_spark_tells_a_password(
         assert desk(room, "ann").count("NOTE", scope="global") == 2
     said = [json.loads(file.read_text()) for file in told.iterdir()]
     assert len(said) == 3
-    assert all("postroom.query" in properties for properties, _ in said)
+    assert all("postroom.job" in properties for properties, _ in said)
     assert CANARY not in json.dumps([properties for properties, _ in said])
     assert CANARY not in plan_of(frames[0])
     ways = {way for _, urls in said for way in urls}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -97,7 +97,6 @@ class Runner:
         self._fence = 0
         self._lost: LeaseLost | None = None
         self._size = _STEP_MESSAGES_FIRST
-        self._depot: Depot | None = None
         self._evaluated: float | None = None  # when Spark was last used
         self._lanes: dict[Stage, Lanes] = {}  # steps under way
         self._look_again = 0.0  # when to look for more beside a step that takes long
@@ -131,15 +130,17 @@ class Runner:
         try:
             with beside or nullcontext(), self._leased(), self._store.waiter() as waiter, ExitStack() as at_end:
                 idle_since = monotonic()
-                depot = None if exchange is None else Depot(exchange, self._fence)
-                self._depot = None if depot is None else at_end.enter_context(closing(depot))
+                depot = None if exchange is None else at_end.enter_context(closing(Depot(exchange, self._fence)))
+                size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
+                apart = Beside(seconds=LANE_SECONDS if step_messages is None else None)
+                turn = Turn(self._store, self._fence, spark, size, self._admit, depot, beside=apart)
                 at_end.callback(self._abandon)
                 dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, self._fence, report))
                 while not self._stop.is_set():
                     if not until_idle:
                         self._keep_up()
                     dispatch.check()
-                    if self._work(spark, progress, totals, step_messages):
+                    if self._work(turn, progress, totals):
                         idle_since = monotonic()
                         continue
                     idle, pause = self._rest()
@@ -158,18 +159,12 @@ class Runner:
             raise self._lost
         return totals
 
-    def _work(
-        self,
-        spark: Callable[[], SparkSession],
-        progress: Progress | None,
-        totals: Totals,
-        step_messages: int | None,
-    ) -> bool:
+    def _work(self, turn: Turn, progress: Progress | None, totals: Totals) -> bool:
         """One step of each stage; False if there was nothing to do."""
         did = False
         for stage in self._stages:
             try:
-                result = self._one_step(stage, spark, totals, step_messages)
+                result = self._one_step(stage, turn, totals)
             except Stale:  # someone received a claimed message, or loaded definitions: look again
                 did = True
                 continue
@@ -182,33 +177,22 @@ class Runner:
                     progress(totals)
         return did
 
-    def _one_step(
-        self, stage: Stage, spark: Callable[[], SparkSession], totals: Totals, step_messages: int | None
-    ) -> Result | None:
+    def _one_step(self, stage: Stage, turn: Turn, totals: Totals) -> Result | None:
         """The next of the steps under way, or the first of new ones; None if there is nothing to do."""
-        lanes = self._lanes.setdefault(stage, Lanes(LANE_SECONDS if step_messages is None else None))
-        result = lanes.next(lambda beside: self._fresh_steps(stage, spark, totals, step_messages, beside))
+        lanes = self._lanes.setdefault(stage, Lanes(turn.beside.seconds))
+        result = lanes.next(lambda beside: self._fresh_steps(stage, replace(turn, beside=beside), totals))
         if result is not None and result.blocked is not None:
             queue, goal = result.blocked
             totals.waiting[queue] = goal
         return result
 
-    def _fresh_steps(
-        self,
-        stage: Stage,
-        spark: Callable[[], SparkSession],
-        totals: Totals,
-        step_messages: int | None,
-        beside: Beside,
-    ) -> Generator[Result] | None:
+    def _fresh_steps(self, stage: Stage, turn: Turn, totals: Totals) -> Generator[Result] | None:
         if totals.waiting:
             held = self._store.read(lambda tx: {name for name in totals.waiting.values() if _is_held(tx, name)})
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
-        if beside.queues and monotonic() < self._look_again:
+        if turn.beside.queues and monotonic() < self._look_again:
             return None  # nothing has come since the last look
-        size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
-        waiting = dict(totals.waiting)
-        return stage.steps(Turn(self._store, self._fence, spark, size, self._admit, self._depot, waiting, beside))
+        return stage.steps(replace(turn, waiting=dict(totals.waiting)))
 
     def _abandon(self) -> None:
         """End what is under way; what was not committed has not happened."""

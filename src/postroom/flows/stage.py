@@ -6,9 +6,9 @@ from collections.abc import Collection, Generator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from postroom.engine.steps.pipeline import WatchingStage
 from postroom.engine.steps.stage import Result, Share, Turn
 from postroom.engine.steps.step import releases
+from postroom.engine.steps.watching import WatchingStage
 from postroom.flows.clients import Clients
 from postroom.flows.graph.versions import Chart, Charts
 from postroom.flows.language.definitions import Table
@@ -64,9 +64,7 @@ class FlowStage(WatchingStage):
         return self._share(met, now, windows) if windows else None
 
     def _share(self, met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
-        from postroom.flows.evaluation.share import (
-            FlowShare,  # pyarrow, and with it half a second, only when it is needed
-        )
+        from postroom.flows.evaluation.share import FlowShare  # pyarrow takes half a second: only when it is needed
 
         # What is for a consumer's space stays there, also if arcs leave that space by now: they are too late for it.
         staying = frozenset(met.graph.spaces) & now.flowing - met.flowing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from postroom.engine.steps.pipeline import WatchingStage
 from postroom.engine.steps.stage import Share
+from postroom.engine.steps.watching import WatchingStage
 from postroom.rules.catalog import Programs
 from postroom.store.kernel.transaction import Transaction
 
@@ -18,8 +18,6 @@ class RulesStage(WatchingStage):
         plan = self._programs.plan(tx)
         if not plan.queues and not plan.echoes:
             return None
-        from postroom.rules.evaluation.share import (
-            RulesShare,  # pyarrow, and with it half a second, only when it is needed
-        )
+        from postroom.rules.evaluation.share import RulesShare  # pyarrow takes half a second: only when it is needed
 
         return RulesShare(plan)

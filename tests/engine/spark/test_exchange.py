@@ -26,13 +26,14 @@ from postroom.engine.spark.exchange import (
     leave_all,
     settings_of_spark,
 )
+from postroom.engine.spark.jobs import receipt
 from postroom.engine.steps.step import set_aside
 from postroom.errors import ArgumentInvalid, LeaseLost, StoreFull, StoreUnavailable
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.rules.evaluation import share, worker
 from postroom.rules.evaluation.chunks import packed
-from postroom.rules.evaluation.worker import evaluated_there
+from postroom.rules.evaluation.worker import RulesTask
 from postroom.store.kernel.batch import Stale
 from postroom.store.postgres import PostgresStore
 
@@ -92,8 +93,8 @@ def test_executors_read_and_write_and_the_engine_hands_over_keys(
     came: list[bytes] = []
 
     def kept(work: Callable[..., Any], into: list[bytes], at_end: bool) -> Callable[..., Any]:
-        def noted(*given: Any) -> Any:
-            found = work(*given)
+        def noted(*given: Any, **more: Any) -> Any:
+            found = work(*given, **more)
             into.append(found if at_end else given[0])
             return found
 
@@ -252,11 +253,12 @@ def test_an_executor_that_cannot_reach_the_store_says_so(room: Postroom, tmp_pat
     load(room, tmp_path)
     plan = room.store.read(room._programs.plan)
     ticket = Ticket("postgresql://nobody:secret@127.0.0.1:1/nowhere", 1, 1, 1)
-    receipt = Receipt.unpacked(evaluated_there(plan, ticket, packed([], {}, {}, 4)))
-    assert receipt.chunk == 4
-    assert "127.0.0.1" in receipt.trouble
-    assert "secret" not in receipt.trouble
+    told = receipt(RulesTask(plan), ticket, 4, packed([], {}, {}))
+    assert told.chunk == 4
+    assert "127.0.0.1" in told.trouble
+    assert "secret" not in told.trouble
     assert "secret" not in repr(ticket)
+    assert "secret" not in str(ticket)
 
 
 def test_an_executor_that_cannot_leave_its_answer_says_so(
@@ -270,10 +272,10 @@ def test_an_executor_that_cannot_leave_its_answer_says_so(
         raise StoreFull(why="no space left")
 
     monkeypatch.setattr(Ticket, "leave", refuse)
-    assert "no space left" in Receipt.unpacked(evaluated_there(plan, ticket, packed([], {}, {}))).trouble
+    assert "no space left" in receipt(RulesTask(plan), ticket, 0, packed([], {}, {})).trouble
     monkeypatch.setattr(worker, "evaluate_chunk", refuse)
     with pytest.raises(StoreFull):  # what goes wrong in the evaluation is a message's fault: the job is taken apart
-        evaluated_there(plan, ticket, packed([], {}, {}))
+        receipt(RulesTask(plan), ticket, 0, packed([], {}, {}))
 
 
 def test_a_connection_that_was_ended_is_made_again(room: Postroom) -> None:

@@ -1,199 +1,131 @@
-"""Steps that follow each other: those behind are under way while one is committed; none is lost or done twice."""
+"""Claim, evaluate, commit: the order of steps, what is done beside what, and how it ends, for any kind of work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from pathlib import Path
+import gc
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from postroom.engine.steps import pipeline
-from postroom.engine.steps.pipeline import steps
+from postroom.engine.steps.pipeline import Pipeline
 from postroom.engine.steps.stage import Result
-from postroom.engine.steps.step import LEASE
-from postroom.room import Postroom
-from postroom.rules.evaluation.share import RulesShare
 from postroom.store.kernel.batch import Stale
 
-QUEUES = """
-create queue in kind basic mode persistent
-create queue urgent kind basic mode persistent priority 5
-create queue out kind basic mode persistent
-create queue asked kind basic mode persistent
-create queue told kind basic mode persistent
-create queue later kind echo mode persistent
-"""
-ANSWER = "create rule answer for in if (/m) then do enqueue <r>{string(/m)}</r> into out"
-COUNT = "create rule count for asked if (/m) then do enqueue <n>{count(qs:queue('out'))}</n> into told"
 
-Begin = Callable[..., Generator[Result]]
+class Place:
+    """A bay that tells whether it was given back."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
 
 
-@pytest.fixture
-def load(room: Postroom, tmp_path: Path) -> Callable[..., None]:
-    def load(*rules: str) -> None:
-        file = tmp_path / "program.demaq"
-        file.write_text("\n".join([QUEUES, *rules]))
-        room.load(file)
-
-    return load
+@dataclass
+class Numbers:
+    number: int
+    bay: Any = None
 
 
-@pytest.fixture
-def begin(room: Postroom, spark: SparkSession) -> Begin:
-    """Steps of three messages, under the definitions in force."""
-    fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "tester", 600))
+@dataclass
+class Counting:
+    """Claims numbers, and doubles them."""
 
-    def begin(size: int = 3, ahead: int = 2) -> Generator[Result]:
-        share = RulesShare(room.store.read(room._programs.plan))
-        return steps(room.store, share, lambda: size, fence, lambda: spark, {}, ahead)
+    left: list[int]
+    said: list[str] = field(default_factory=list)
+    bays: list[Place] = field(default_factory=list)
+    most: int = 0  # that were under way at once
+    gate: threading.Event | None = None  # evaluation waits for it
+    short: int | None = None  # of this one less is committed than was claimed
+    stale: int | None = None
 
-    return begin
+    def claim(self, under_way: Sequence[Numbers]) -> Numbers | None:
+        self.most = max(self.most, len(under_way))
+        if not self.left:
+            return None
+        self.bays.append(Place())
+        number = self.left.pop(0)
+        self.said.append(f"claim {number}")
+        return Numbers(number, self.bays[-1])
 
+    def evaluate(self, claimed: Numbers) -> int:
+        if self.gate is not None:
+            assert self.gate.wait(20)
+        if claimed.number < 0:
+            raise ValueError(claimed.number)
+        return claimed.number * 2
 
-def send(room: Postroom, count: int, queue: str = "in") -> None:
-    room.send_many(queue, [f"<m>{number}</m>" for number in range(count)], format="xml")
-
-
-def answers(room: Postroom) -> list[int]:
-    return [int(each.body.removeprefix("<r>").removesuffix("</r>")) for each in room.info("out")]
-
-
-def left(room: Postroom, queue: str = "in") -> int:
-    return next(each.unprocessed for each in room.accept().queues if each.queue == queue)
-
-
-def test_steps_are_committed_in_their_order_and_each_message_once(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    load(ANSWER)
-    send(room, 11)
-    done = list(begin())
-    assert [(each.claimed, each.messages) for each in done] == [(3, 3), (3, 3), (3, 3), (2, 2)]
-    assert answers(room) == list(range(11))
-    assert left(room) == 0
-    assert set(done[0].seconds) == {"claim", "evaluate", "commit"}
-    assert list(begin()) == []
+    def commit(self, claimed: Numbers, evaluated: int) -> Result:
+        if claimed.number == self.stale:
+            raise Stale
+        self.said.append(f"commit {claimed.number} {evaluated}")
+        return Result(messages=0 if claimed.number == self.short else 1, claimed=1)
 
 
-def test_a_message_that_someone_received_meanwhile_stops_the_step_it_is_in(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    load(ANSWER)
-    send(room, 9)
-    under_way = begin()
-    next(under_way)  # the second and the third step are claimed
-    received = room.receive("in").message
-    assert received is not None
-    assert received.body == "<m>3</m>"
-    with pytest.raises(Stale):
-        next(under_way)
-    assert answers(room) == [0, 1, 2]
-    assert sum(each.messages for each in begin()) == 5
-    assert answers(room) == [0, 1, 2, 4, 5, 6, 7, 8]
+def test_steps_are_committed_in_the_order_of_their_claims_and_others_are_claimed_meanwhile() -> None:
+    work = Counting([1, 2, 3, 4])
+    results = list(Pipeline(work, ahead=2).run())
+    assert [result.messages for result in results] == [1, 1, 1, 1]
+    assert all(set(result.seconds) == {"claim", "evaluate", "commit"} for result in results)
+    assert [word for word in work.said if word.startswith("commit")] == [f"commit {n} {2 * n}" for n in (1, 2, 3, 4)]
+    assert work.said[:4] == ["claim 1", "claim 2", "claim 3", "commit 1 2"]
+    assert work.most == 2
+    assert all(bay.closed for bay in work.bays)
 
 
-def test_steps_end_before_one_that_must_wait_for_a_queue_on_hold(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    load(ANSWER)
-    send(room, 9)
-    under_way = begin()
-    next(under_way)
-    room.set_password("out", password="pw")
-    room.disable("out", password="pw")
-    assert next(under_way).blocked == ("in", "out")
-    assert next(under_way, None) is None
-    room.enable("out", password="pw")
-    assert sum(each.messages for each in begin()) == 6
-    assert answers(room) == list(range(9))
+def test_with_none_ahead_a_step_is_claimed_when_the_last_is_committed_and_needs_no_thread() -> None:
+    work = Counting([1, 2])
+    before = threading.active_count()
+    for _ in Pipeline(work, ahead=0).run():
+        assert threading.active_count() == before
+    assert work.said == ["claim 1", "commit 1 2", "claim 2", "commit 2 4"]
 
 
-def test_steps_under_way_do_not_outlive_their_definitions(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    load(ANSWER)
-    send(room, 9)
-    under_way = begin()
-    next(under_way)
-    load(ANSWER.replace("string(/m)", "10 * /m"))
-    with pytest.raises(Stale):
-        next(under_way)
-    list(begin())
-    assert answers(room) == [0, 1, 2, 30, 40, 50, 60, 70, 80]
+def test_nothing_to_do_is_no_step() -> None:
+    assert list(Pipeline(Counting([])).run()) == []
 
 
-def test_steps_that_are_abandoned_have_not_happened(room: Postroom, load: Callable[..., None], begin: Begin) -> None:
-    load(ANSWER)
-    send(room, 9)
-    under_way = begin()
-    next(under_way)
-    under_way.close()
-    assert (answers(room), left(room)) == ([0, 1, 2], 6)
-    list(begin())
-    assert answers(room) == list(range(9))
+def test_a_step_that_takes_long_says_so_until_it_is_evaluated() -> None:
+    work = Counting([1], gate=threading.Event())
+    steps = Pipeline(work).run(0.01, lambda: Result(busy=frozenset({"q"})))
+    assert [next(steps).busy, next(steps).busy] == [{"q"}, {"q"}]
+    assert work.gate is not None
+    work.gate.set()
+    assert [result.messages for result in steps if not result.busy] == [1]
 
 
-def test_a_message_that_looks_at_others_sees_what_those_before_it_did(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    load(ANSWER, COUNT)
-    send(room, 7)
-    send(room, 1, "asked")
-    send(room, 4)
-    done = list(begin())
-    assert len(done) == 1  # behind a step nothing is claimed as long as one waits that looks
-    while list(begin()):
+def test_a_step_that_did_less_than_it_claimed_is_the_last() -> None:
+    work = Counting([1, 2, 3], short=1)
+    assert len(list(Pipeline(work).run())) == 1
+    assert all(bay.closed for bay in work.bays), "those behind it are given up"
+
+
+@pytest.mark.parametrize("ending", ["stale", "failing", "closed"])
+def test_what_was_not_committed_has_not_happened_and_nothing_is_kept(ending: str) -> None:
+    before = threading.active_count()
+    work = Counting([1, -2 if ending == "failing" else 2, 3], stale=2 if ending == "stale" else None)
+    steps = Pipeline(work).run()
+    next(steps)
+    if ending == "closed":
+        steps.close()
+    else:
+        with pytest.raises(Stale if ending == "stale" else ValueError):
+            next(steps)
+    assert [word for word in work.said if word.startswith("commit")] == ["commit 1 2"]
+    assert all(bay.closed for bay in work.bays)
+    assert threading.active_count() == before
+
+
+def test_whoever_gets_a_result_collects_garbage_as_usual() -> None:
+    usual = gc.get_threshold()
+    for _ in Pipeline(Counting([1, 2, 3])).run():
         pass
-    assert [each.body for each in room.info("told")] == ["<n>7</n>"]
-    assert answers(room) == [*range(7), *range(4)]
-
-
-def test_one_that_looks_at_others_and_comes_later_ends_the_steps(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    load(ANSWER, COUNT)
-    send(room, 12)
-    under_way = begin()
-    next(under_way)  # up to the ninth message they are under way
-    send(room, 1, "asked")
-    assert [each.messages for each in under_way] == [3, 3]
-    while list(begin()):
-        pass
-    assert [each.body for each in room.info("told")] == ["<n>12</n>"]
-
-
-def test_an_urgent_message_goes_before_all_that_are_not_yet_claimed(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    load(ANSWER, "create rule now for urgent if (/m) then do enqueue <r>{100 + /m}</r> into out")
-    send(room, 12)
-    under_way = begin()
-    next(under_way)
-    send(room, 1, "urgent")
-    list(under_way)
-    assert answers(room) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 100, 9, 10, 11]
-
-
-def test_a_message_whose_time_has_come_goes_before_those_behind_it(
-    room: Postroom, load: Callable[..., None], begin: Begin
-) -> None:
-    wait = "create rule wait for asked if (/m) then do enqueue <r>100</r> into later"
-    load(ANSWER, f"{wait} with timeout value 'PT0S' with target value 'out'")
-    send(room, 1, "asked")
-    list(begin())
-    send(room, 9)
-    assert [each.claimed for each in begin()] == [3]  # the waiting message and two others
-    list(begin())
-    assert answers(room) == [100, *range(9)]
-
-
-def test_claims_one_behind_another_are_bounded(
-    room: Postroom, load: Callable[..., None], begin: Begin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline, "PIPELINE_MESSAGES_MAX", 7)
-    load(ANSWER)
-    send(room, 20)
-    assert [each.messages for each in begin()] == [3, 3, 1]
-    assert answers(room) == list(range(7))
+    steps = Pipeline(Counting([1]), ahead=0).run()
+    next(steps)
+    assert gc.get_threshold() == usual
+    assert gc.isenabled()
+    steps.close()

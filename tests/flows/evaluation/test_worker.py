@@ -110,20 +110,20 @@ def test_executors_get_keys_and_give_receipts(
     """No property of a job and no outcome of one has what an event says, or the address of the room."""
     given: list[str] = []
     came: list[bytes] = []
-    give, outcome = Flow._give, Flow._run
+    give, outcome = SparkContext.setLocalProperty, Flow._run
 
-    def noted(flow: Flow, name: str, value: str | None) -> None:
+    def noted(context: SparkContext, name: str, value: str) -> None:
         given.append(value or "")
-        give(flow, name, value)
+        give(context, name, value)
 
     def heard(flow: Flow, *about: Any) -> Any:
         found = outcome(flow, *about)
         came.extend(found.column(0).to_pylist())
         return found
 
-    monkeypatch.setattr(Flow, "_give", noted)
+    monkeypatch.setattr(SparkContext, "setLocalProperty", noted)
     monkeypatch.setattr(Flow, "_run", heard)
-    monkeypatch.setattr(plans, "packed", lambda _: pytest.fail("an event went to Spark"))
+    monkeypatch.setattr(plans, "events_of", lambda _: pytest.fail("an event went to Spark"))
     room.publish_many("In", events(600))
     run(room)
     assert len(room.info("Large").messages) == 594

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from postroom.engine.spark.jobs import answered
 from postroom.engine.steps.effects import Arrival, Change, Document, Enqueue, Granule, ResetSlice
 from postroom.rules.compilation.compiler import compiled
 from postroom.rules.compilation.plan import Plan
 from postroom.rules.evaluation.chunks import answer_of, chunk_of, packed, together, unpacked
 from postroom.rules.evaluation.share import RulesShare
-from postroom.rules.evaluation.worker import evaluated
+from postroom.rules.evaluation.worker import RulesTask
 from postroom.rules.language.definitions import Program
 from postroom.rules.language.reader import parse
 
@@ -66,7 +67,7 @@ def test_an_answer_comes_out_as_it_was_given() -> None:
 
 def test_evaluation_of_a_packed_chunk_answers_for_each_message() -> None:
     chunk = packed([arrival(4, body="<x>1</x>"), arrival(5, body="<n/>"), arrival(6, failure="too long")], {}, {})
-    effects, unsettled, orders = unpacked(evaluated(plan(), chunk))
+    effects, unsettled, orders = unpacked(answered(RulesTask(plan()), chunk))
     assert orders == [4, 5, 6]
     assert unsettled == set()
     assert {order: made[0].queue for order, made in effects.items() if isinstance(made[0], Enqueue)} == {
@@ -80,7 +81,7 @@ def test_evaluation_of_a_packed_chunk_answers_for_each_message() -> None:
 def test_messages_of_a_chunk_see_what_earlier_ones_have_made() -> None:
     text = "create rule r for a if (/x) then do enqueue <y>{count(qs:queue('b'))}</y> into b"
     chunk = packed([arrival(number, QUEUE) for number in range(4)], {QUEUE: [Document(1, "xml", None, "<y/>", 1)]}, {})
-    effects, unsettled, _ = unpacked(evaluated(plan(text), chunk))
+    effects, unsettled, _ = unpacked(answered(RulesTask(plan(text)), chunk))
     assert unsettled == set()
     assert [effects[number][0].body for number in range(4)] == [  # type: ignore[union-attr]
         "<y>1</y>",
@@ -94,7 +95,7 @@ def test_what_others_make_is_seen_by_those_behind_them() -> None:
     text = "create rule r for a if (/x) then do enqueue <y>{count(qs:queue('b'))}</y> into b"
     made = Document(0, "xml", None, "<y/>")
     chunk = packed([arrival(0, QUEUE), arrival(5, QUEUE)], {QUEUE: []}, {QUEUE: [Change(3, made), Change(7, made)]})
-    effects, _, _ = unpacked(evaluated(plan(text), chunk))
+    effects, _, _ = unpacked(answered(RulesTask(plan(text)), chunk))
     assert [effects[number][0].body for number in (0, 5)] == ["<y>0</y>", "<y>2</y>"]  # type: ignore[union-attr]
 
 
@@ -135,5 +136,7 @@ def test_a_share_tells_the_engine_what_it_watches() -> None:
     create property p as xs:string queue c create slicing s on p
     create rule r for a if (/x) then do enqueue . into b create rule t for s if (/x) then do reset"""
     share = RulesShare(plan(text))
-    assert (share.version, dict(share.watched), share.echoes) == (7, {"a": 0, "c": 5}, ("wait",))
-    assert share.sliced == frozenset({"c"})
+    watched = share.watched
+    assert (share.version, dict(watched.queues), watched.echoes) == (7, {"a": 0, "c": 5}, ("wait",))
+    assert watched.sliced == frozenset({"c"})
+    assert (watched.windows, watched.staying) == ({}, frozenset())

@@ -13,12 +13,12 @@ from tests.conftest import Urls
 from tests.engine.outcome import staged, verbs
 from tests.stations.procedures.office import office
 
-from postroom.engine.spark.exchange import SETTING, Receipt, Ticket
+from postroom.engine.spark.exchange import SETTING, Ticket
+from postroom.engine.spark.jobs import Job, receipt
 from postroom.model.key import key_number
 from postroom.room import Postroom
-from postroom.stations.procedures import evaluation
 from postroom.stations.procedures.actions import Bench, Complete, Member
-from postroom.stations.procedures.evaluation import answered_there, packed_keys
+from postroom.stations.procedures.evaluation import ProceduresTask, packed
 
 MATCHED = """\
 procedure matched at ann
@@ -77,14 +77,14 @@ def test_executors_get_keys_and_give_receipts(
     urls: Urls, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[bytes] = []
-    answers = evaluation._answers
+    frame = Job.frame
 
-    def noted(spark: SparkSession, bench: Bench, chunks: Sequence[bytes], answer: Any) -> list[bytes]:
-        found = answers(spark, bench, chunks, answer)
-        given.extend([*chunks, *found])
-        return found
+    def noted(job: Job[Any, Any], spark: SparkSession, chunks: Sequence[bytes], ticket: Ticket | None = None) -> Any:
+        answers = frame(job, spark, chunks, ticket)
+        given.extend([*chunks, *(row.packed for row in answers.collect())])
+        return answers
 
-    monkeypatch.setattr(evaluation, "_answers", noted)
+    monkeypatch.setattr(Job, "frame", noted)
     with room_of(urls(), tmp_path) as room:
         fill(room, 20)
         run(room)
@@ -97,14 +97,14 @@ def test_executors_get_keys_and_give_receipts(
 
 
 def before_the_job(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    answers, left = evaluation._answers, [act]
+    frame, left = Job.frame, [act]
 
-    def late(*about: Any) -> list[bytes]:
+    def late(*about: Any) -> Any:
         if left:
             left.pop()()
-        return answers(*about)
+        return frame(*about)
 
-    monkeypatch.setattr(evaluation, "_answers", late)
+    monkeypatch.setattr(Job, "frame", late)
 
 
 def test_a_message_that_is_gone_before_it_is_read_is_in_no_set(
@@ -148,11 +148,9 @@ def test_a_message_that_is_damaged_since_the_claim_is_passed_over_as_it_always_i
 
 
 def test_an_executor_that_cannot_reach_the_store_says_so() -> None:
-    piece = Complete(7, "p", (Member("o", "ORDER", 1, "{}"),), (), 0)
+    piece = Complete(7, "p", (Member("o", "ORDER", 1, "", 100_001),), (), 0)
     ticket = Ticket("postgresql://nobody:secret@127.0.0.1:1/nowhere", 1, 1, 1)
-    chunk = packed_keys([piece], {7: [100_001]}, 4)
-    assert b"{}" not in chunk
-    receipt = Receipt.unpacked(answered_there(Bench({}, {}, {}, {}), ticket, 1.0, chunk))
-    assert receipt.chunk == 4
-    assert "127.0.0.1" in receipt.trouble
-    assert "secret" not in receipt.trouble
+    told = receipt(ProceduresTask(Bench({}, {}, {}, {}), 1.0), ticket, 4, packed([piece]))
+    assert told.chunk == 4
+    assert "127.0.0.1" in told.trouble
+    assert "secret" not in told.trouble

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.stations.world import desk, network
 
-from postroom.engine.spark.arrow import PACKED
+from postroom.engine.spark.jobs import PACKED
 from postroom.errors import (
     ArgumentInvalid,
     NodeDown,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.stations.world import desk, network
 
+from postroom.engine.spark import internals
 from postroom.errors import AlbumUnknown, ArgumentInvalid, SqlRefused
 from postroom.room import Postroom
+from postroom.stations.queries import sql_process
 from postroom.stations.station import Station
 
 FORMS = """\
@@ -212,3 +216,100 @@ def test_a_statement_and_its_answer_have_largest_sizes(ann: Station, monkeypatch
     monkeypatch.setattr("postroom.stations.queries.sql.SQL_ROWS_MAX", 2)
     with pytest.raises(SqlRefused, match="more than 2 rows"):
         ann.sql("SELECT * FROM orders")
+
+
+# --- what nobody has allowed ---
+
+
+def test_a_class_that_nobody_has_allowed_is_refused_by_its_name() -> None:
+    with pytest.raises(SqlRefused, match="nothing with InventedRelation"):
+        sql_process._check(["Project", "InventedRelation"], internals.PARSED)
+    with pytest.raises(SqlRefused, match="nothing with Invented"):
+        sql_process._check(["Project", "Invented"], internals.ANALYZED)
+
+
+@pytest.mark.parametrize("allowed", ["PARSED", "ANALYZED"])
+def test_what_is_taken_from_the_list_is_not_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, allowed: str
+) -> None:
+    """As after a change in Spark that nobody has looked at."""
+    statement = "SELECT n FROM (SELECT 1 AS n) WHERE n = 1"
+
+    def run() -> list[object]:
+        found: list[object] = sql_process.run(spark.newSession(), lambda _: None, statement, {}, 10, 100)["rows"]
+        return found
+
+    assert run() == [[1]]
+    monkeypatch.setattr(internals, allowed, getattr(internals, allowed) - {"Filter"})
+    with pytest.raises(SqlRefused, match="nothing with Filter"):
+        run()
+
+
+def test_what_comes_down_to_something_else_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of the machine's own, let in by its name, is stopped by the class that it becomes."""
+    session = spark.newSession()
+    known = {**sql_process._functions(session), "version": "Upper", "current_user": "Upper"}
+    monkeypatch.setattr(sql_process, "_known", known)
+    for statement, kind in (("SELECT version()", "SparkVersion"), ("SELECT current_user()", "CurrentUser")):
+        with pytest.raises(SqlRefused, match=f"nothing with {kind}"):
+            sql_process.run(session, lambda _: None, statement, {}, 10, 100)
+
+
+STATEMENTS = """
+SELECT DISTINCT place FROM t WHERE a LIKE 'o%' AND NOT (p <=> true) OR a ILIKE 'x' OR a RLIKE 'y'
+SELECT lag(n, 1) OVER (ORDER BY n), sum(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING) FROM t
+SELECT transform(l, x -> x || '!'), aggregate(l, '', (s, x) -> s || x), l[0], map('a', 1)['a'], struct(n).n FROM t
+SELECT place, sum(m) FROM t GROUP BY CUBE (place, a) HAVING count(*) > 0 UNION SELECT 'x', 1
+SELECT a FROM t INTERSECT SELECT a FROM t EXCEPT ALL SELECT 'x'
+SELECT * FROM t o WHERE n = (SELECT max(n) FROM t WHERE t.a = o.a) AND a NOT IN (SELECT a FROM t)
+WITH w AS (SELECT * FROM t) SELECT x.n FROM w x FULL JOIN w y USING (a) WHERE EXISTS (SELECT 1 FROM t WHERE t.n > x.n)
+SELECT * FROM t x, LATERAL (SELECT y.n FROM t y WHERE y.a = x.a) z LATERAL VIEW OUTER posexplode(l) e AS at, part
+SELECT * FROM (SELECT place, n FROM t) PIVOT (sum(n) FOR place IN ('p', 'q'))
+SELECT * FROM (SELECT a, n, n + 1 AS k FROM t) UNPIVOT (v FOR name IN (n, k)) ORDER BY v NULLS LAST LIMIT 3 OFFSET 1
+SELECT d + INTERVAL 1 DAY, d - d, at - at, at + INTERVAL 1 MONTH, INTERVAL 2 DAY * 2, year(d) FROM t
+SELECT count(DISTINCT n), stddev(m), collect_list(n), percentile(m, 0.5), max_by(a, n) FILTER (WHERE n > 1) FROM t
+SELECT coalesce(a, 'x'), nvl2(a, 1, 2), nullif(a, 'x'), round(m, 2), try_divide(n, 0), n IS DISTINCT FROM 1 FROM t
+SELECT to_json(struct(n)), from_json('{"a":1}', 'a INT'), split(a, ','), lpad(a, 5, ' '), sha2(a, 256), n::string FROM t
+"""
+
+
+def kinds_refused(session: SparkSession, statement: str) -> list[str]:
+    """What a statement that the parser's list lets in comes down to, and may not."""
+    if any(kind not in internals.PARSED for _, kind in internals.parsed(session, statement)):
+        return []
+    allowed = internals.ANALYZED.union(sql_process._functions(session).values())
+    return [kind for kind in internals.analyzed(session.sql(statement)) if kind not in allowed]
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    columns = "a string, place string, n bigint, m decimal(38,10), p boolean, l array<string>, d date, at timestamp"
+    session.createDataFrame([], columns).createOrReplaceTempView("t")
+    return session
+
+
+@pytest.mark.slow
+def test_what_people_ask_for_is_allowed(table: SparkSession) -> None:
+    for statement in STATEMENTS.strip().splitlines():
+        assert kinds_refused(table, statement) == [], statement
+
+
+@pytest.mark.slow
+def test_every_function_that_may_be_used_comes_down_to_what_is_allowed(table: SparkSession) -> None:
+    """By the examples of Spark's own documentation, as far as this Spark can plan them."""
+    infos = table._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()  # type: ignore[union-attr]
+    planned, refused = 0, dict[str, list[str]]()
+    for info in infos:
+        if str(info.getName()).lower() not in sql_process._functions(table):
+            continue
+        for example in re.findall(r">\s*(SELECT[^;]*);\s*$", str(info.getExamples()), re.MULTILINE)[:1]:
+            try:
+                kinds = kinds_refused(table, example)
+            except PySparkException:  # types that have to be switched on, tables that are not there
+                continue
+            planned += 1
+            if kinds:
+                refused[example] = kinds
+    assert refused == {}
+    assert planned > 300

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, MapType, StringType, StructField, StructType, TimestampType
 
 from postroom.engine.datasource.options import STATES
+from postroom.engine.spark.internals import to_arrow_schema
 from postroom.errors import ArgumentInvalid, MessageUnsound
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES
@@ -47,10 +47,10 @@ class Frames:
         self._arrow = to_arrow_schema(schema, timezone="UTC")
         self._skip = corrupt == "skip"
 
-    def batch(self, found: Iterable[Found]) -> pyarrow.RecordBatch:
+    def batch(self, messages: Iterable[Found]) -> pyarrow.RecordBatch:
         """One batch; a message that no longer says what was sent ends the reading, or is left out if so wished."""
-        sound = [each for each in found if self._is_sound(each)]
-        columns = {name: [COLUMNS[name][1](each) for each in sound] for name in self._schema.fieldNames()}
+        sound = [message for message in messages if self._is_sound(message)]
+        columns = {name: [COLUMNS[name][1](message) for message in sound] for name in self._schema.fieldNames()}
         return pyarrow.RecordBatch.from_pydict(columns, schema=self._arrow)
 
     def _is_sound(self, found: Found) -> bool:

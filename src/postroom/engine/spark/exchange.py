@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,7 +27,6 @@ T = TypeVar("T")
 #: Says who hands messages to executors and takes their answers: the store, or the driver.
 SETTING = "spark.postroom.exchange"
 _WAYS = ("store", "driver")
-_UNREACHED = re.compile(r"^postroom\.engine\.depot\.Unreached: (.*)$", re.MULTILINE)
 _jobs = count(1)
 _steps = count(1)
 
@@ -65,14 +63,9 @@ def misread(key: int) -> StoreUnavailable:
     return StoreUnavailable(why=f"an executor read message {key_text(key)} otherwise than the engine does")
 
 
-class Unreached(Exception):
-    """Raised in a task whose executor cannot use the room, where no receipt can tell of it."""
-
-
-def unreached(error: Exception) -> StoreUnavailable | None:
-    """What a job failed of, if that was the room: Spark passes on what a task raised as text."""
-    found = _UNREACHED.search(str(error))
-    return None if found is None else StoreUnavailable(why=f"an executor could not use the room: {found[1]}")
+def unreached(why: str) -> StoreUnavailable:
+    """What executors could not do in the store."""
+    return StoreUnavailable(why=f"an executor could not use the room: {why}")
 
 
 # --- in the driver -----------------------------------------------------------------------------------------------
@@ -114,7 +107,7 @@ class Bay:
         damaged: list[int] = []
         for receipt in receipts:
             if receipt.trouble:
-                raise StoreUnavailable(why=f"an executor could not use the room: {receipt.trouble}")
+                raise unreached(receipt.trouble)
             if receipt.gone:
                 raise Stale  # someone has received or removed a message since it was claimed
             damaged += receipt.damaged
@@ -122,17 +115,17 @@ class Bay:
         if damaged:
             raise Damaged(damaged)
         store = self.depot.store
-        found = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
-        if not chunks <= found.keys():
+        answers = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
+        if not chunks <= answers.keys():
             raise Stale  # the database crashed meanwhile, and begins with an empty table
-        return [found[chunk] for chunk in sorted(chunks)]
+        return [answers[chunk] for chunk in sorted(chunks)]
 
     def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Claimed messages, for the few of them that the engine itself must know."""
-        found = self.depot.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
-        if len(found) < len(set(keys)):
+        messages = self.depot.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
+        if len(messages) < len(set(keys)):
             raise Stale  # someone has received or removed one since it was claimed
-        return found
+        return messages
 
     def clear(self, tx: Transaction) -> None:
         """Forget what was left for this step, and for steps that were given up. Others may be under way."""
@@ -173,6 +166,15 @@ class Ticket:
     step: int
     job: int
 
+    @classmethod
+    def of(cls, url: str, said: str) -> Ticket:
+        """One that has travelled as a property of a job."""
+        return cls(url, *map(int, said.split()))
+
+    def __str__(self) -> str:
+        """Without the URL: the properties of a job are for everyone to see."""
+        return f"{self.fence} {self.step} {self.job}"
+
     def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
         return _tried(self.url, lambda store: store.read(lambda tx: tx.messages.find_many(keys)))
 
@@ -190,13 +192,16 @@ class Ticket:
         in the work is raised.
         """
         try:
-            found = self.fetched(sorted(keys))
+            messages = self.fetched(sorted(keys))
         except PostroomError as error:
             return Receipt(chunk, trouble=str(error))
-        damaged = [key for key in ours if key in found and not found[key].sound]
-        if len(found) < len(keys) or damaged:
-            return Receipt(chunk, gone=len(found) < len(keys), damaged=damaged)
-        answer = work(found)
+        damaged = [key for key in ours if key in messages and not messages[key].sound]
+        if len(messages) < len(keys) or damaged:
+            return Receipt(chunk, gone=len(messages) < len(keys), damaged=damaged)
+        return self.left(chunk, work(messages))
+
+    def left(self, chunk: int, answer: bytes) -> Receipt:
+        """The receipt for an answer, whether it could be left or not."""
         try:
             self.leave(chunk, answer)
         except PostroomError as error:

@@ -53,26 +53,17 @@ def isolated(
 
 def reason(spark: SparkSession, error: Exception) -> str:
     """Why a job failed, if that can be a message's fault."""
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    if _has_ended(spark):  # a dying Java shows in many ways: refused connections, empty answers, ends of files
+    from postroom.engine.spark.internals import Py4JError, has_ended
+
+    if has_ended(spark):  # a dying Java shows in many ways: refused connections, empty answers, ends of files
         raise SparkUnavailable(
             master="the engine", why="the session has ended", advice="start the engine again"
         ) from error
     if not isinstance(error, (Py4JError, PySparkException)):
         raise error
     return f"evaluation killed its worker, or exceeded the limit of {EVALUATION_SECONDS:.0f} seconds"
-
-
-def _has_ended(spark: SparkSession) -> bool:
-    from py4j.protocol import Py4JError
-
-    context = spark.sparkContext
-    try:
-        return context._jsc is None or bool(context._jsc.sc().isStopped())
-    except (Py4JError, OSError):  # there is no Java any more that could answer
-        return True
 
 
 def _broken(spark: SparkSession, error: Exception) -> SparkUnavailable:

@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from postroom.engine.spark import internals
+from postroom.engine.spark.internals import Py4JError, Py4JJavaError, Py4JNetworkError
 from postroom.engine.spark.java import java_home
 from postroom.errors import SparkUnavailable
 
@@ -42,41 +41,25 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
     ear = _Ear()
     try:
         with _environment(_spark_home(master, folder), local), _interrupts_unchanged():
-            if SparkContext._gateway is None:
-                SparkContext._gateway = _gateway(settings, ear)
-                SparkContext._jvm = SparkContext._gateway.jvm
+            if not internals.has_java():
+                _start_java(settings, ear)
             session = SparkSession(SparkContext(conf=_conf({**settings, "spark.master": master})))
     except (Py4JError, PySparkException) as error:
         why = _reason(error, ear)
         end()
         raise SparkUnavailable(master=master, why=why, advice="check the master and the settings for Spark") from error
-    _hush_tasks(session)
-    _know_classes(session)
+    internals.prepare(session)
     ear.pass_on()
     atexit.register(_end_with, os.getpid())
     return session
 
 
-def _hush_tasks(session: SparkSession) -> None:
-    """Why a task failed is told to whoever asked for it; Spark would also print it, a page for each."""
-    log4j = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # a new session has one
-    for name in ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager"):
-        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
-
-
-def _know_classes(session: SparkSession) -> None:
-    """Look up now what every job asks for: to find where a short name belongs, Java goes through all its archives."""
-    java = session._jvm
-    for name in ("PythonSQLUtils", "PythonUtils", "SimplePythonFunction"):
-        setattr(java, name, getattr(java, name))
-
-
 def running() -> SparkSession | None:
     """The session that this process has. One whose Java has died is cleared away."""
-    if SparkContext._active_spark_context is None:
+    if not internals.has_session():
         return None
-    process = getattr(SparkContext._gateway, "proc", None)
-    if not _has_ended(SparkContext._gateway):
+    process = internals.java()
+    if process is None or process.poll() is None:
         try:
             return SparkSession.builder.getOrCreate()
         except (Py4JNetworkError, OSError):  # it is dying, and does not answer any more
@@ -91,17 +74,9 @@ def running() -> SparkSession | None:
 def end() -> None:
     """End the session and its Java. Spark would keep Java for the next session, which may need another."""
     _Ear.deafen()  # what the workers say while their sockets close is no news
-    gateway, active = SparkContext._gateway, SparkContext._active_spark_context
-    if active is not None:
-        if _has_ended(gateway):
-            active._jsc = None  # there is no one to tell
-        active.stop()
-    SparkSession._instantiatedSession = SparkSession._activeSession = None
-    SparkContext._gateway = SparkContext._jvm = None
-    process = getattr(gateway, "proc", None)
-    if gateway is None or process is None:  # there is none, or it was there before us: spark-submit
+    process = internals.end_session()
+    if process is None:
         return
-    gateway.shutdown()
     process.stdin.close()  # Java ends when its input does
     watch = threading.Timer(END_SECONDS, process.kill)
     watch.start()
@@ -114,16 +89,11 @@ def _end_with(process: int) -> None:
         end()
 
 
-def _has_ended(gateway: JavaGateway | None) -> bool:
-    process = getattr(gateway, "proc", None)
-    return process is not None and process.poll() is not None
-
-
 def one_line(error: Exception) -> str:
     """What an error from Spark says, without the trace."""
     said = str(error)
     if isinstance(error, Py4JJavaError):
-        said = str(error.java_exception.getMessage() or error.java_exception.toString())
+        said = internals.java_message(error)
     return _first(said.splitlines()) or type(error).__name__
 
 
@@ -149,12 +119,12 @@ def _conf(settings: Mapping[str, str]) -> SparkConf:
     return conf
 
 
-def _gateway(settings: Mapping[str, str], ear: _Ear) -> JavaGateway:
+def _start_java(settings: Mapping[str, str], ear: _Ear) -> None:
     # The rest reaches Spark through the gateway, once there is one.
     public = {name: value for name, value in settings.items() if not _SECRET.search(name)}
     writer = ear.listen()
     try:
-        return launch_gateway(_conf(public), {"stderr": writer})  # type: ignore[no-untyped-call]  # Spark left it untyped
+        internals.start_java(_conf(public), writer)
     finally:
         os.close(writer)  # Java has its own copy
 

@@ -39,8 +39,8 @@ def _sweep() -> None:
 
 def _is_left_behind(folder: Path) -> bool:
     try:
-        found = folder.lstat()
-        if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _FRESH_SECONDS:
+        status = folder.lstat()
+        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _FRESH_SECONDS:
             return False
         lock = os.open(folder / _ALIVE, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from postroom.engine.spark.launch import end, launch, one_line, running
 from postroom.engine.spark.scratch import scratch_folder
 from postroom.errors import SparkUnavailable
-
-__all__ = ["plan_of", "session", "stop"]
 
 _LOCAL = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?$|local-cluster\[[^]]*\]$")
 # What Python workers on this machine see of our environment. Everything else is blank there: a rule's code must find no
@@ -46,12 +44,6 @@ def stop() -> None:
     """End the session and its Java; without a session nothing happens."""
     with _lock:
         end()
-
-
-def plan_of(frame: DataFrame) -> str:
-    """Spark's plan of a frame: what ``DataFrame.explain`` prints."""
-    utilities = frame.sparkSession._jvm.PythonSQLUtils  # type: ignore[union-attr]  # a running session has one
-    return str(utilities.explainString(frame._jdf.queryExecution(), "formatted")).strip()
 
 
 def _adjusted(present: SparkSession, master: str, wanted: Mapping[str, str]) -> SparkSession:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-from postroom.engine.spark.collector import set_loaded_apart
+from postroom.engine.spark.garbage_collection import freeze_loaded
 from postroom.limits import EVALUATION_SECONDS, WORKER_BYTES_MAX
 
 _BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
         resource.setrlimit(resource.RLIMIT_DATA, (memory, most))
         if next(_tasks) == 0:
             os.nice(self.nice)
-        set_loaded_apart()
+        freeze_loaded()
 
     def deadline(self, size: int) -> Deadline:
         """For a chunk of so many bytes."""

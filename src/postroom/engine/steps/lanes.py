@@ -66,8 +66,8 @@ class Lanes:
         taken = [lane.busy for lane in self._lanes if lane.busy is not None]
         if len(taken) < len(self._lanes) or len(taken) >= LANES_MAX or (taken and self._alone):
             return None
-        queues = frozenset().union(*(each.busy for each in taken))
-        beside = Beside(queues, any(each.reads for each in taken), None if self._alone else self._seconds)
+        queues = frozenset().union(*(step.busy for step in taken))
+        beside = Beside(queues, any(step.reads for step in taken), None if self._alone else self._seconds)
         chain = begin(beside)
         result = None if chain is None else next(chain, None)
         if chain is None or result is None:

@@ -76,33 +76,33 @@ def _unsettled(
     views: Views,
 ) -> set[int]:
     """Those that are pending, and those that have seen what these seemed to do: it may not be what they will do."""
-    found = set(pending)
+    unsettled = set(pending)
     looked_at = {granule for arrival in arrivals for granule in arrival.granules} if pending else set()
     while looked_at:
         now = views.of(
-            timeline({index: made for index, made in effects.items() if index not in found}, looked_at, given)
+            timeline({index: made for index, made in effects.items() if index not in unsettled}, looked_at, given)
         )
-        others = [arrival for arrival in arrivals if arrival.order not in found and arrival.reads]
+        others = [arrival for arrival in arrivals if arrival.order not in unsettled and arrival.reads]
         more = {arrival.order for arrival in others if now(arrival) != seen[arrival.order]}
         if not more:
             break
-        found |= more
-    return found
+        unsettled |= more
+    return unsettled
 
 
 def timeline(
     effects: Mapping[int, Effects], looked_at: set[Granule], given: Timeline | None = None
 ) -> dict[Granule, list[Change]]:
     """Every change to the granules that someone looks at, in the order of the messages that make them."""
-    found: dict[Granule, list[Change]] = {granule: list(before) for granule, before in (given or {}).items()}
+    changed: dict[Granule, list[Change]] = {granule: list(before) for granule, before in (given or {}).items()}
     if looked_at:
         for index, made in effects.items():
             for granule, change in changes(index, made) if made else ():
                 if granule in looked_at:
-                    found.setdefault(granule, []).append(change)
-        for made_changes in found.values():
+                    changed.setdefault(granule, []).append(change)
+        for made_changes in changed.values():
             made_changes.sort(key=_at)
-    return found
+    return changed
 
 
 class Views:
@@ -128,10 +128,10 @@ class Views:
         return view
 
     def _numbered(self, made: Sequence[Change]) -> list[int]:
-        found = [0]
+        numbers = [0]
         for change in made:
-            found.append(self._histories.setdefault((found[-1], change), len(self._histories) + 1))
-        return found
+            numbers.append(self._histories.setdefault((numbers[-1], change), len(self._histories) + 1))
+        return numbers
 
 
 def before(index: int, made: Sequence[Change]) -> Sequence[Change]:

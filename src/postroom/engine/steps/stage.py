@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from postroom.engine.spark.exchange import Bay, Depot
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@dataclass(frozen=True)
+class Watched:
+    """The queues that a share takes messages from, and what is particular about some of them."""
+
+    queues: Mapping[str, int]  # with their priorities: higher goes first
+    windows: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # only messages between these positions
+    echoes: Sequence[str] = ()  # whose messages it takes when their time has come
+    reading: frozenset[str] = frozenset()  # whose messages look at others
+    sliced: frozenset[str] = frozenset()  # whose messages slices may hold
+    staying: frozenset[str] = frozenset()  # whose messages flow on, but not those that it puts there itself
+
+
 class Share(Protocol):
     """One capability's share of a step, pinned to one version of the definitions."""
 
@@ -28,12 +40,7 @@ class Share(Protocol):
     def version(self) -> int: ...
 
     @property
-    def watched(self) -> Mapping[str, int]:
-        """The queues whose messages it takes, with their priorities: higher goes first."""
-
-    @property
-    def windows(self) -> Mapping[str, tuple[int, int]]:
-        """Of some watched queues it takes only the messages behind one position and before another."""
+    def watched(self) -> Watched: ...
 
     @property
     def agent(self) -> str:
@@ -42,18 +49,6 @@ class Share(Protocol):
     @property
     def admission(self) -> Admission:
         """The capabilities that have admitted its new messages already."""
-
-    @property
-    def echoes(self) -> Sequence[str]:
-        """The queues whose messages it takes when their time has come."""
-
-    @property
-    def sliced(self) -> frozenset[str]:
-        """The queues whose messages slices may hold."""
-
-    @property
-    def reading(self) -> frozenset[str]:
-        """The watched queues whose messages look at others."""
 
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         """The claimed messages with the sets that their rules will look at."""
@@ -64,27 +59,15 @@ class Share(Protocol):
         arrivals: Sequence[Arrival],
         base: Mapping[Granule, Sequence[Document]],
         known: Timeline,
+        bay: Bay | None,
     ) -> Iterator[Mapping[int, Effects]]:
-        """The effects of arrivals, in groups whose members have seen each other; evaluated on Spark."""
+        """The effects of arrivals, in groups whose members have seen each other; evaluated on Spark.
+
+        With a bay, executors read the messages in the store and leave their answers there.
+        """
 
     def keep_warm(self, spark: SparkSession) -> None:
         """Give Spark's workers something to do."""
-
-
-@runtime_checkable
-class Exchanging(Protocol):
-    """A share whose executors can fetch messages from the store and leave their answers there."""
-
-    def there(self, bay: Bay) -> Share:
-        """The same share, evaluated in that way."""
-
-
-@runtime_checkable
-class Staying(Protocol):
-    """A share that knows queues whose messages flow on, and where what it puts there itself does not."""
-
-    @property
-    def staying(self) -> frozenset[str]: ...
 
 
 @dataclass

@@ -16,7 +16,7 @@ from postroom.engine.spheres import Bonds
 from postroom.engine.steps.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.steps.serial import Timeline, settle
-from postroom.engine.steps.stage import Result, Share, Staying
+from postroom.engine.steps.stage import Result, Share, Watched
 from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import IN_SPHERE, Draft, Stored
@@ -63,10 +63,11 @@ def claim(
     Without ``bodies`` it takes outlines, for executors that fetch what the messages say.
     """
     tx.leases.check(LEASE, fence)
-    names = [*share.watched, *share.echoes]
-    by_name = {name: queue for name, queue in _locked(tx, names).items() if name not in waiting}
-    free = [by_name[name] for name in share.watched if name in by_name]
-    if not any(queue.unprocessed for queue in free if queue.name in share.reading):
+    watched = share.watched
+    locked = _locked(tx, [*watched.queues, *watched.echoes])
+    by_name = {name: queue for name, queue in locked.items() if name not in waiting}
+    free = [by_name[name] for name in watched.queues if name in by_name]
+    if not any(queue.unprocessed for queue in free if queue.name in watched.reading):
         size = min(size, STEP_FREE_MESSAGES)
     elif after:
         return None
@@ -74,10 +75,10 @@ def claim(
     if due is not None and due <= tx.now:
         return None
     stored, timers = _due(tx, by_name, size) if not after else ([], {})
-    sound, found = False, list[Stored]()
-    while not found and not sound:  # those behind a damaged message move up
-        found, sound = _next(tx, free, share, size - len(stored), after, _whole if bodies else _outlined)
-    stored = found if not stored else stored + found if bodies else [each._replace(body="") for each in stored] + found
+    sound, following = False, list[Stored]()
+    while not following and not sound:  # those behind a damaged message move up
+        following, sound = _next(tx, free, watched, size - len(stored), after, _whole if bodies else _outlined)
+    stored = (stored if bodies else [message._replace(body="") for message in stored]) + following
     if not stored:
         return None
     arrivals = share.arrivals(tx, stored)
@@ -111,21 +112,21 @@ def in_use(tx: Transaction, queue: Queue) -> bool:
 
 def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[Stored], dict[int, Timer]]:
     """Messages whose time has come, with their timers. Those of a queue that waits hide none of the others."""
-    found: list[Stored] = []
+    waiting: list[Stored] = []
     timers: dict[int, Timer] = {}
     looked_at: set[int] = set()
     limit = size
     while True:
         due = tx.timers.due(ECHO, limit)
         for timer in due:
-            if timer.id not in looked_at and len(found) < size:
+            if timer.id not in looked_at and len(waiting) < size:
                 looked_at.add(timer.id)
                 stored = _waited_for(tx, timer, queues)
                 if stored is not None:
-                    found.append(stored)
+                    waiting.append(stored)
                     timers[stored.key] = timer
-        if len(due) < limit or len(found) >= size:
-            return found, timers
+        if len(due) < limit or len(waiting) >= size:
+            return waiting, timers
         limit *= 2
 
 
@@ -162,7 +163,7 @@ def _outlined(tx: Transaction, queue: Queue, after: int, last: int) -> Iterator[
 def _next(
     tx: Transaction,
     queues: Sequence[Queue],
-    share: Share,
+    watched: Watched,
     size: int,
     after: Mapping[str, int],
     read: Callable[[Transaction, Queue, int, int], Iterator[_Found]],
@@ -171,17 +172,17 @@ def _next(
 
     Also tells whether all that were looked at are sound.
     """
-    found: list[Stored] = []
+    taken: list[Stored] = []
     sound = True
     room = STEP_BYTES_MAX
-    priorities, windows = share.watched, share.windows
+    priorities, windows = watched.queues, watched.windows
     behind = {name: max(after.get(name, 0), windows[name][0] if name in windows else 0) for name in priorities}
     for priority in sorted({priorities[queue.name] for queue in queues}, reverse=True):
         peers = [queue for queue in queues if priorities[queue.name] == priority and queue.unprocessed]
-        if len(found) >= size or not peers or room <= 0:
+        if len(taken) >= size or not peers or room <= 0:
             continue
-        heads = [_positions(tx, queue, behind[queue.name], windows, size - len(found)) for queue in peers]
-        chosen = list(heapq.merge(*heads))[: size - len(found)]
+        heads = [_positions(tx, queue, behind[queue.name], windows, size - len(taken)) for queue in peers]
+        chosen = list(heapq.merge(*heads))[: size - len(taken)]
         last = chosen[-1] if chosen else 0
         pages = [
             read(tx, queue, behind[queue.name], min(last, heads[place][-1]))
@@ -191,25 +192,29 @@ def _next(
         by_name = {queue.name: queue for queue in peers}
         for stored, bytes, whole in heapq.merge(*pages, key=_position) if len(pages) != 1 else pages[0]:
             room -= bytes
-            if room <= 0 and found:
+            if room <= 0 and taken:
                 break
             if whole:
-                found.append(stored)
+                taken.append(stored)
             else:  # it is kept out of everyone's way
                 tx.messages.set_aside(by_name[stored.queue], stored)
                 sound = False
-    return found, sound
+    return taken, sound
 
 
 def _positions(
     tx: Transaction, queue: Queue, behind: int, windows: Mapping[str, tuple[int, int]], size: int
 ) -> list[int]:
-    found = tx.messages.positions(queue, behind, size)
-    return [each for each in found if each < windows[queue.name][1]] if queue.name in windows else found
+    positions = tx.messages.positions(queue, behind, size)
+    return (
+        [position for position in positions if position < windows[queue.name][1]]
+        if queue.name in windows
+        else positions
+    )
 
 
-def _position(found: _Found) -> int:
-    return found[0].position
+def _position(read: _Found) -> int:
+    return read[0].position
 
 
 def set_aside(tx: Transaction, keys: Sequence[int], fence: int) -> None:
@@ -228,18 +233,18 @@ def set_aside(tx: Transaction, keys: Sequence[int], fence: int) -> None:
 def base_of(tx: Transaction, arrivals: Sequence[Arrival], bodies: bool = True) -> dict[Granule, list[Document]]:
     """The sets that the arrivals look at, as they stand."""
     wanted = list(dict.fromkeys(granule for arrival in arrivals for granule in arrival.granules))
-    found: dict[Granule, list[Document]] = {}
+    sets: dict[Granule, list[Document]] = {}
     for kind, read in (("slice", tx.slices.slices), ("index", tx.slices.indexed)):
-        some = [granule for granule in wanted if granule.kind == kind]
-        ids = tx.slices.ids("slicing" if kind == "slice" else "index") if some else {}
-        known = [granule for granule in some if granule.name in ids]
+        alike = [granule for granule in wanted if granule.kind == kind]
+        ids = tx.slices.ids("slicing" if kind == "slice" else "index") if alike else {}
+        known = [granule for granule in alike if granule.name in ids]
         for granule, rows in zip(known, read([(ids[each.name], each.value) for each in known], bodies), strict=True):
-            found[granule] = [_document(row) for row in rows if not bodies or row.sound]
+            sets[granule] = [_document(row) for row in rows if not bodies or row.sound]
     for granule in wanted:
         if granule.kind == "queue":
             inside = tx.slices.queue(granule.name, bodies)
-            found[granule] = [_document(row) for row in inside if not bodies or row.sound]
-    return found
+            sets[granule] = [_document(row) for row in inside if not bodies or row.sound]
+    return sets
 
 
 def _document(stored: Stored) -> Document:
@@ -250,7 +255,7 @@ def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[in
     """The effects of the claimed messages, and how many of them, from the first on, are settled."""
 
     def on_spark(some: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
-        return claimed.share.evaluate(spark(), some, claimed.base, known)
+        return claimed.share.evaluate(spark(), some, claimed.base, known, claimed.bay)
 
     effects, unsettled = settle(claimed.arrivals, on_spark, STEP_ROUNDS_MAX)
     first = claimed.arrivals[0].order
@@ -320,7 +325,7 @@ class _Commit:
         return result
 
     def _write(self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue], result: Result) -> None:
-        batch, sliced, timers = Batch(self._tx), self._claimed.share.sliced, self._claimed.timers
+        batch, sliced, timers = Batch(self._tx), self._claimed.share.watched.sliced, self._claimed.timers
         result.created = sum([len(made) for _, made in steps])
         resets = sum([type(action) is ResetSlice for _, made in steps for action in made])
         for stored, _ in steps if timers else ():  # before numbers are reserved: this writes to the journal too
@@ -335,9 +340,8 @@ class _Commit:
                 self._apply(batch, action, stored.key, queues)
             result.failures += bool(made) and _is_failure(made[0])
         batch.finish(self._claimed.snapshot)
-        if isinstance(self._claimed.share, Staying):
-            for name in self._claimed.share.staying & queues.keys():
-                self._tx.epochs.skip(queues[name].id, *batch.span)
+        for name in self._claimed.share.watched.staying & queues.keys():
+            self._tx.epochs.skip(queues[name].id, *batch.span)
         self._bonds.settle(steps, keys, queues)
 
     def _queues(self, steps: Sequence[tuple[Stored, Effects]]) -> dict[str, Queue]:
@@ -345,10 +349,10 @@ class _Commit:
         names = {stored.queue for stored, _ in steps}
         names |= {action.queue for _, actions in steps for action in actions if type(action) is Enqueue}
         names.update(self._bonds.queues)
-        found = [self._living(name) for name in names]
-        if SYSTEM_ERRORS not in names and any(queue.admission & ~self._passed for queue in found):
-            found.append(self._living(SYSTEM_ERRORS))
-        return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in found))}
+        queues = [self._living(name) for name in names]
+        if SYSTEM_ERRORS not in names and any(queue.admission & ~self._passed for queue in queues):
+            queues.append(self._living(SYSTEM_ERRORS))
+        return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in queues))}
 
     def _living(self, name: str) -> Queue:
         queue = self._tx.queues.named_to_read(name)
@@ -358,7 +362,7 @@ class _Commit:
 
     def _let_in(self, stored: Stored, made: Effects, queues: Mapping[str, Queue]) -> Effects:
         """Effects with what admission by other capabilities gives their messages; one that is refused is an error."""
-        found: list[Action] = []
+        admitted: list[Action] = []
         for action in made:
             if type(action) is Enqueue and queues[action.queue].admission & ~self._passed:
                 draft = Draft(action.body, action.format, action.type, action.properties)
@@ -368,10 +372,10 @@ class _Commit:
                 except BodyError as refusal:
                     failure = Failure("application", refusal.code, str(refusal), action.rule)
                     return (error_message(failure, stored.queue, stored.key, _document(self._said(stored))),)
-                found.append(self._admitted(action, put))
+                admitted.append(self._admitted(action, put))
             else:
-                found.append(action)
-        return tuple(found)
+                admitted.append(action)
+        return tuple(admitted)
 
     def _said(self, stored: Stored) -> Stored:
         """A claimed message with its body."""

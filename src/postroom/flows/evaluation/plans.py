@@ -1,7 +1,7 @@
 """Arcs on Spark: the graph behind a space is planned once, and every step sends its events through that plan.
 
-Planning takes a hundred times as long as a small step. So a plan begins with a task that takes its events out of the
-properties of the job: these are all that a job has of its own.
+Planning takes a hundred times as long as a small step. So a plan begins with a task that takes the events that its job
+is given.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from postroom.engine.spark.arrow import PACKED, packed_values
-from postroom.engine.spark.exchange import Bay, Damaged, Receipt, unreached
+from postroom.engine.spark.exchange import Bay, Damaged, unreached
+from postroom.engine.spark.jobs import PACKED, answers_left, parallelism, run_planned, tasks
 from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.steps.failures import Failure, error_message
 from postroom.flows.evaluation.worker import (
@@ -27,16 +27,14 @@ from postroom.flows.evaluation.worker import (
     EVENTS,
     GONE,
     NO_PLACE,
-    PART,
     READ,
-    TICKET,
     UNFIT,
+    UNREACHED,
     delivered,
+    events_of,
     given,
+    keys_of,
     leave,
-    packed,
-    packed_keys,
-    packed_ticket,
     read,
 )
 from postroom.flows.graph.graph import Graph
@@ -81,13 +79,13 @@ def flow_of(
     With a URL, executors read its events there and leave what it delivers. Arcs that are put ``aside`` tell why, of
     each event that comes to them. So does an arc that Spark cannot plan.
     """
-    parts = spark.sparkContext.defaultParallelism  # those of a cluster come and go
+    parts = parallelism(spark)
     key = (id(spark), space, living, url, parts, tuple((aside or {}).items()))
     with _lock:
-        found = chart.memory.get(key)
-        if found is None:
-            found = chart.memory[key] = _planned(spark, chart, living, space, url, parts, aside or {})
-        return found
+        flow = chart.memory.get(key)
+        if flow is None:
+            flow = chart.memory[key] = _planned(spark, chart, living, space, url, parts, aside or {})
+        return flow
 
 
 def arcs_behind(chart: Chart, living: frozenset[str], space: str) -> list[str]:
@@ -130,8 +128,8 @@ def _planned(
         tuple(aside.items()),
         tuple(cuts),
     )
-    found = _plans.get(known)
-    if found is None:
+    flow = _plans.get(known)
+    if flow is None:
         tables = {name: _table(spark, chart, name) for name in joined}
         try:
             frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
@@ -141,11 +139,11 @@ def _planned(
                 raise error
             return _planned(spark, chart, living, space, url, parts, more)
         ends = list(_ends(chart, kept, steps))
-        found = _plans[known] = Flow(spark, frame, ends, parts, cuts)
+        flow = _plans[known] = Flow(spark, frame, ends, parts, cuts)
         if len(_plans) > FLOW_PLANS_MAX:
             _plans.popitem(last=False)
     _plans.move_to_end(known)
-    return found
+    return flow
 
 
 def _ends(chart: Chart, kept: frozenset[str], steps: Sequence[Step]) -> Iterator[End]:
@@ -165,7 +163,7 @@ def _unplanned(
     from postroom.engine.spark.isolation import reason
     from postroom.flows.evaluation.dataflow import Network
 
-    found = {}
+    reasons = {}
     for arc in arcs:
         alone = Network(replace(graph, arcs={arc.name: (arc, arc)}), frozenset({arc.target}))
         events = spark.createDataFrame([], EVENTS)
@@ -173,8 +171,8 @@ def _unplanned(
             alone.deliveries(arc.source, events, tables)
         except Exception as error:
             reason(spark, error)  # raises what no arc is guilty of
-            found[arc.full_name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
-    return found
+            reasons[arc.full_name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
+    return reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +194,11 @@ class Flow:
         self, spark: SparkSession, frame: DataFrame, ends: Sequence[End], parts: int, cuts: Sequence[str] = ()
     ) -> None:
         self._spark = spark  # as long as a plan is kept, no other session gets its number
-        self._context = spark.sparkContext
         self.frame = frame
         self._parts = parts  # as many as the plan reads, however many cores there are now
         self.ends, self.cuts = ends, cuts
-        self._heads = [(each.arc, each.space, "json", None, NO_PROPERTIES) for each in ends]
-        self._tails = [Enqueue(*head, "", passed=each.passes)[6:] for head, each in zip(self._heads, ends, strict=True)]
+        self._heads = [(end.arc, end.space, "json", None, NO_PROPERTIES) for end in ends]
+        self._tails = [Enqueue(*head, "", passed=end.passes)[6:] for head, end in zip(self._heads, ends, strict=True)]
 
     def effects(self, arrivals: Sequence[Arrival], at: FlowAt) -> dict[int, Effects]:
         """What events lead to, on Spark; behind a cut other plans know."""
@@ -209,59 +206,41 @@ class Flow:
 
     def found(self, arrivals: Sequence[Arrival]) -> pa.Table:
         """What arcs deliver of events."""
-        return self._run(arrivals, packed)
+        return self._run("", arrivals, events_of)
 
     def effects_there(self, arrivals: Sequence[Arrival], bay: Bay, told: Told, at: FlowAt) -> dict[int, Effects]:
         """The same, by executors that read and write in the store."""
-        ticket = bay.ticket()
-        self._give(TICKET, packed_ticket(ticket))
-        try:
-            receipts = self._run(arrivals, packed_keys)
-        except Exception as failure:
-            away = unreached(failure)
-            if away is not None:
-                raise away from failure
-            raise
-        finally:
-            self._give(TICKET, None)
-        answers = bay.answers(ticket, map(Receipt.unpacked, packed_values(receipts)))
-        found = pa.concat_tables([delivered(each) for each in answers] or [_NOTHING])
-        problems = found.filter(pc.equal(found.column("place"), NO_PLACE))
-        unfit = _unfit(problems, {each.order: each.key for each in arrivals})
-        found = found.filter(pc.not_equal(found.column("place"), NO_PLACE))
+        answers = answers_left(bay, lambda ticket: self._run(str(ticket), arrivals, keys_of))
+        deliveries = pa.concat_tables([delivered(answer) for answer in answers] or [_NOTHING])
+        problems = deliveries.filter(pc.equal(deliveries.column("place"), NO_PLACE))
+        unfit = _unfit(problems, {arrival.order: arrival.key for arrival in arrivals})
+        deliveries = deliveries.filter(pc.not_equal(deliveries.column("place"), NO_PLACE))
         # Of what fails behind a cut nobody knows yet.
-        whose = {each.order for each in arrivals} if self.cuts else set[int]()
-        failed = {*whose, *unfit, *found.filter(pc.is_valid(found.column("failure"))).column("n").to_pylist()}
-        known = told([each for each in arrivals if each.order in failed])
-        effects = self._made([known.get(each.order, each) for each in arrivals], found, at)
+        whose = {arrival.order for arrival in arrivals} if self.cuts else set[int]()
+        failed = {*whose, *unfit, *deliveries.filter(pc.is_valid(deliveries.column("failure"))).column("n").to_pylist()}
+        known = told([arrival for arrival in arrivals if arrival.order in failed])
+        effects = self._made([known.get(arrival.order, arrival) for arrival in arrivals], deliveries, at)
         return effects | {order: (error(known[order], why),) for order, why in unfit.items()}
 
-    def _run(self, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], str]) -> pa.Table:
+    def _run(
+        self, told: str, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], pa.RecordBatch]
+    ) -> pa.Table:
         """The outcome of one job, each of whose tasks takes its part of the events."""
         size = max(-(-len(arrivals) // self._parts), _PART_MIN)
-        for part in range(self._parts):
-            chunk = arrivals[part * size : (part + 1) * size]
-            self._give(PART.format(part), pack(chunk) if chunk else None)
-        try:
-            return self.frame.toArrow()
-        finally:
-            for part in range(self._parts):  # the jobs of others need not carry them along
-                self._give(PART.format(part), None)
+        parts = [pack(arrivals[start : start + size]) for start in range(0, len(arrivals), size)]
+        return run_planned(self._spark, self.frame, told, parts)
 
-    def _give(self, name: str, value: str | None) -> None:
-        self._context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
-
-    def _made(self, arrivals: Sequence[Arrival], found: pa.Table, at: FlowAt) -> dict[int, Effects]:
+    def _made(self, arrivals: Sequence[Arrival], deliveries: pa.Table, at: FlowAt) -> dict[int, Effects]:
         if self.cuts:
-            return Journeys(self, at).effects(arrivals, found)
-        effects: dict[int, Effects] = dict.fromkeys([each.order for each in arrivals], ())
-        numbers, places = (found.column(name).to_numpy() for name in ("n", "place"))
-        met = [found.column("rows").to_numpy()] if "rows" in found.column_names else []
+            return Journeys(self, at).effects(arrivals, deliveries)
+        effects: dict[int, Effects] = dict.fromkeys([arrival.order for arrival in arrivals], ())
+        numbers, places = (deliveries.column(name).to_numpy() for name in ("n", "place"))
+        met = [deliveries.column("rows").to_numpy()] if "rows" in deliveries.column_names else []
         order = np.lexsort((*met, places, numbers))
-        bodies = found.column("body").take(order).to_pylist()
-        failures = found.column("failure")
+        bodies = deliveries.column("body").take(order).to_pylist()
+        failures = deliveries.column("failure")
         whys = failures.take(order).to_pylist() if failures.null_count < len(failures) else None
-        by_order = {each.order: each for each in arrivals}
+        by_order = {arrival.order: arrival for arrival in arrivals}
         heads, tails, new = self._heads, self._tails, tuple.__new__
         made: list[Any] = []
         failed, last = 0, -1
@@ -291,8 +270,8 @@ class Journeys:
         self._made: dict[int, list[tuple[bool, _Way, Enqueue]]] = {}
         self._waiting: dict[str, list[tuple[Arrival, _Way, str]]] = {name: [] for name in first.cuts}
 
-    def effects(self, arrivals: Sequence[Arrival], found: pa.Table) -> dict[int, Effects]:
-        self._note(self._first, found, {each.order: (each, ((), ()), each.body) for each in arrivals})
+    def effects(self, arrivals: Sequence[Arrival], deliveries: pa.Table) -> dict[int, Effects]:
+        self._note(self._first, deliveries, {each.order: (each, ((), ()), each.body) for each in arrivals})
         for space in self._first.cuts:
             some = self._waiting[space]
             if some:
@@ -302,9 +281,9 @@ class Journeys:
         made = {order: sorted(each, key=lambda item: item[:2]) for order, each in self._made.items()}
         return {each.order: tuple(item[2] for item in made.get(each.order, ())) for each in arrivals}
 
-    def _note(self, flow: Flow, found: pa.Table, roots: Mapping[int, tuple[Arrival, _Way, str]]) -> None:
+    def _note(self, flow: Flow, deliveries: pa.Table, roots: Mapping[int, tuple[Arrival, _Way, str]]) -> None:
         """What was delivered, with its way so far; errors stand before everything else."""
-        for row in found.to_pylist():
+        for row in deliveries.to_pylist():
             arrival, (way, rows), own = roots[row["n"]]
             end = flow.ends[row["place"]]
             met = (*rows, row.get("rows") or "")
@@ -327,6 +306,9 @@ _Way = tuple[tuple[int, ...], tuple[str, ...]]
 def _unfit(problems: pa.Table, keys: Mapping[int, int]) -> dict[int, str]:
     """Why messages are no events, by their numbers, unless executors did not find them as they were claimed."""
     told = dict(zip(problems.column("n").to_pylist(), problems.column("failure").to_pylist(), strict=True))
+    for why in told.values():
+        if why.startswith(UNREACHED):
+            raise unreached(why.removeprefix(UNREACHED))
     if GONE in told.values():
         raise Stale  # someone has received or removed one since it was claimed
     damaged = [keys[number] for number, why in told.items() if why == DAMAGED]
@@ -351,7 +333,7 @@ def _delivered(
     parts: int,
 ) -> DataFrame:
     """What arcs deliver of the events of whichever step runs the plan; with a URL, receipts for what was left there."""
-    numbers, chosen = spark.range(0, parts, 1, parts), ["n", "place", "body", "failure", *(["rows"] if tables else [])]
+    numbers, chosen = tasks(spark, parts), ["n", "place", "body", "failure", *(["rows"] if tables else [])]
     if url is None:  # what stays as it came is not sent back to the engine, which has it
         return network.deliveries(space, numbers.mapInArrow(given, EVENTS), tables, brief=True).select(chosen)
     events = numbers.mapInArrow(partial(read, url, type, space), READ)

@@ -14,6 +14,7 @@ from postroom.engine.spark.exchange import Bay
 from postroom.engine.spark.isolation import isolated, reason
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
 from postroom.engine.steps.serial import Timeline
+from postroom.engine.steps.stage import Watched
 from postroom.errors import BodyError, FlowInvalid
 from postroom.flows.evaluation.plans import arcs_behind, error, flow_of
 from postroom.flows.evaluation.worker import as_event, is_event
@@ -30,39 +31,18 @@ if TYPE_CHECKING:
 class FlowShare:
     """The events of an epoch, and the graph that they meet. ``living`` are the places that are still there."""
 
+    agent = "arc"
+    admission = Admission.FLOWS
     version: int
     chart: Chart
     living: frozenset[str]
     windows: Mapping[str, tuple[int, int]]
     staying: frozenset[str] = frozenset()  # consumers' spaces of this graph that events leave in the newest one
-    bay: Bay | None = field(default=None, kw_only=True)  # where executors leave what arcs deliver
-
-    def there(self, bay: Bay) -> FlowShare:
-        return replace(self, bay=bay)
+    bay: Bay | None = field(default=None, kw_only=True)  # of the step that is evaluated
 
     @cached_property
-    def watched(self) -> Mapping[str, int]:
-        return dict.fromkeys(self.windows, 0)
-
-    @property
-    def agent(self) -> str:
-        return "arc"
-
-    @property
-    def admission(self) -> Admission:
-        return Admission.FLOWS
-
-    @property
-    def echoes(self) -> Sequence[str]:
-        return ()
-
-    @property
-    def sliced(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def reading(self) -> frozenset[str]:
-        return frozenset()
+    def watched(self) -> Watched:
+        return Watched(dict.fromkeys(self.windows, 0), windows=self.windows, staying=self.staying)
 
     def arrivals(self, tx: Transaction | None, claimed: Sequence[Stored]) -> list[Arrival]:
         """The messages themselves: an arc looks at no other."""
@@ -74,8 +54,9 @@ class FlowShare:
         arrivals: Sequence[Arrival],
         base: Mapping[Granule, Sequence[Document]],
         known: Timeline,
+        bay: Bay | None = None,
     ) -> Iterator[Mapping[int, Effects]]:
-        return isolated(spark, arrivals, partial(self._evaluated, spark))
+        return isolated(spark, arrivals, partial(replace(self, bay=bay)._evaluated, spark))
 
     def _evaluated(self, spark: SparkSession, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
         guilty = [each for each in arrivals if each.failure is not None]
@@ -160,6 +141,6 @@ def _arrival(index: int, stored: Stored) -> Arrival:
 
 def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
     """What Spark makes of the arcs behind a space."""
-    from postroom.engine.spark.session import plan_of
+    from postroom.engine.spark.internals import plan_of
 
     return plan_of(flow_of(spark, chart, chart.places, space).frame)

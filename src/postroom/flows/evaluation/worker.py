@@ -1,36 +1,28 @@
 """Events in a worker of Spark: a plan begins with a task that finds them, and may end with one that leaves answers.
 
-A plan is made once and run for many steps, so what is new in a job must come with the properties of the job: the events
-themselves, or a ticket and the keys under which they are in the store.
+A plan is made once and run for many steps. Each job is given its part of the events, or of the keys under which they
+are in the store, and is told its ticket.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from postroom.engine.spark import jobs
 from postroom.engine.spark.arrow import packed_rows, stream
-from postroom.engine.spark.exchange import Receipt, Ticket, Unreached
+from postroom.engine.spark.exchange import Ticket
 from postroom.engine.steps.effects import Arrival
 from postroom.errors import BodyError, FlowInvalid, PostroomError
 from postroom.flows.conversion import event
 from postroom.flows.language.types import Type
 from postroom.model.message import Draft, Stored
 
-if TYPE_CHECKING:
-    from pyspark import TaskContext
-
-#: The properties of a job: each part of its events, and its ticket.
-PART = "postroom.flow.{}"
-TICKET = "postroom.flow.ticket"
 #: What a plan begins with; where executors read it, with what they found wrong.
 EVENTS = "n long, body string"
 READ = f"{EVENTS}, problem string"
-GONE, DAMAGED, UNFIT = "gone", "damaged", "unfit: "
+GONE, DAMAGED, UNFIT, UNREACHED = "gone", "damaged", "unfit: ", "unreached: "
 #: The place of what no arc delivers: the problem of a message that is no event.
 NO_PLACE = -1
 BODY = "body"
@@ -54,24 +46,19 @@ def as_event(message: Arrival | Stored, type: Type, space: str) -> str:
 # --- in the driver -----------------------------------------------------------------------------------------------
 
 
-def packed(arrivals: Sequence[Arrival]) -> str:
+def events_of(arrivals: Sequence[Arrival]) -> pa.RecordBatch:
     """A part of a job's events."""
-    return _packed(_EVENT, [each.order for each in arrivals], [each.body for each in arrivals])
+    return _rows(_EVENT, [arrival.order for arrival in arrivals], [arrival.body for arrival in arrivals])
 
 
-def packed_keys(arrivals: Sequence[Arrival]) -> str:
+def keys_of(arrivals: Sequence[Arrival]) -> pa.RecordBatch:
     """The same, for executors that read them in the store."""
-    return _packed(_KEY, [each.order for each in arrivals], [each.key for each in arrivals])
+    return _rows(_KEY, [arrival.order for arrival in arrivals], [arrival.key for arrival in arrivals])
 
 
-def _packed(schema: pa.Schema, *columns: Sequence[object]) -> str:
+def _rows(schema: pa.Schema, *columns: Sequence[object]) -> pa.RecordBatch:
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return base64.b64encode(stream(pa.RecordBatch.from_arrays(arrays, schema=schema))).decode()
-
-
-def packed_ticket(ticket: Ticket) -> str:
-    """Without the URL, which may hold a password: the properties of a job are for everyone to see."""
-    return f"{ticket.fence} {ticket.step} {ticket.job}"
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 # --- in the worker -----------------------------------------------------------------------------------------------
@@ -79,25 +66,20 @@ def packed_ticket(ticket: Ticket) -> str:
 
 def given(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The events that came with the job."""
-    context = _context()
-    for batch in batches:
-        for part in batch.column(0).to_pylist():
-            packed = context.getLocalProperty(PART.format(part))
-            if packed is not None:
-                yield from pa.ipc.open_stream(base64.b64decode(packed))
+    return (rows for batch in batches for number in batch.column(0).to_pylist() for rows in jobs.part(number))
 
 
 def read(url: str, type: Type, space: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The events whose keys came with the job, out of the store; of what is none, why."""
-    ticket = _ticket(url)
+    ticket = Ticket.of(url, jobs.told())
     for batch in given(batches):
         numbers, keys = (column.to_pylist() for column in batch.columns)
-        with _reaching():
-            found = ticket.fetched(keys)
-        told = [_told(found.get(key), type, space) for key in keys]
-        columns = [numbers, *zip(*told, strict=True)]
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, _READ, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_READ)
+        try:
+            messages = ticket.fetched(keys)
+            events = [_told(messages.get(key), type, space) for key in keys]
+        except PostroomError as error:  # it is no event's fault, and told as what it is
+            events = [(None, UNREACHED + str(error))] * len(keys)
+        yield _rows(_READ, numbers, *zip(*events, strict=True))
 
 
 def _told(stored: Stored | None, type: Type, space: str) -> tuple[str | None, str | None]:
@@ -117,39 +99,15 @@ def leave(url: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     some = [batch for batch in batches if batch.num_rows]
     if not some:
         return
-    found = pa.Table.from_batches(some)
-    at = found.column_names.index(BODY)
-    (rows,) = found.set_column(at, BODY, found.column(at).dictionary_encode()).combine_chunks().to_batches()
-    chunk = _context().partitionId()
-    with _reaching():
-        _ticket(url).leave(chunk, stream(rows))
-    yield packed_rows([Receipt(chunk).packed()])
+    table = pa.Table.from_batches(some)
+    at = table.column_names.index(BODY)
+    (rows,) = table.set_column(at, BODY, table.column(at).dictionary_encode()).combine_chunks().to_batches()
+    receipt = Ticket.of(url, jobs.told()).left(jobs.task_number(), stream(rows))
+    yield packed_rows([receipt.packed()])
 
 
 def delivered(answer: bytes) -> pa.Table:
     """What was left."""
-    found = pa.ipc.open_stream(answer).read_all()
-    at = found.column_names.index(BODY)
-    return found.set_column(at, BODY, found.column(at).cast(pa.string()))
-
-
-def _ticket(url: str) -> Ticket:
-    fence, step, job = map(int, str(_context().getLocalProperty(TICKET)).split())
-    return Ticket(url, fence, step, job)
-
-
-def _context() -> TaskContext:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    return context
-
-
-@contextmanager
-def _reaching() -> Iterator[None]:
-    """A store that cannot be used ends the task, and is told of as what it is: it is no message's fault."""
-    try:
-        yield
-    except PostroomError as error:
-        raise Unreached(str(error)) from error
+    table = pa.ipc.open_stream(answer).read_all()
+    at = table.column_names.index(BODY)
+    return table.set_column(at, BODY, table.column(at).cast(pa.string()))

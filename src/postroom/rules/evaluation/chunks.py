@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -27,6 +27,15 @@ from postroom.engine.steps.effects import (
 from postroom.engine.steps.serial import Timeline
 
 Base = Mapping[Granule, Sequence[Document]]
+
+
+class Chunk(NamedTuple):
+    """What a worker evaluates at once."""
+
+    arrivals: Sequence[Arrival]
+    base: Base  # the sets that they look at, as they stood before the step
+    given: Timeline  # what earlier messages of the step do to these
+
 
 _ANSWER = pa.schema(
     [
@@ -66,7 +75,6 @@ _MEMBER = pa.struct(
 _SET = pa.struct([("kind", pa.string()), ("name", pa.string()), ("value", pa.string()), ("members", pa.list_(_MEMBER))])
 _CHUNK = pa.schema([("messages", pa.list_(_MESSAGE)), ("sets", pa.list_(_SET))])
 _TOLD = b"told"  # in the schema of an answer: all that is not a row
-_NUMBER = b"number"  # in the schema of a chunk: its place among those of the job
 _BEFORE = -1  # the time of what stood in a set before the step
 
 
@@ -96,18 +104,18 @@ def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
     return chunks
 
 
-def packed(chunk: Sequence[Arrival], base: Base, known: Timeline, number: int = 0) -> bytes:
+def packed(chunk: Sequence[Arrival], base: Base, known: Timeline) -> bytes:
     """A chunk as one row of an Arrow stream, built column by column."""
     numbers: dict[Granule, int] = {}
-    reads = [[[numbers.setdefault(each, len(numbers)) for each in read] for read in one.reads] for one in chunk]
+    reads = [[[numbers.setdefault(seen, len(numbers)) for seen in read] for read in one.reads] for one in chunk]
     columns = list(zip(*(arrival[:9] for arrival in chunk), strict=True)) or [()] * 9
     columns += [reads, [arrival.failure for arrival in chunk]]
     arrays = [pa.array(values, type=field.type) for values, field in zip(columns, _MESSAGE, strict=True)]
     messages = pa.ListArray.from_arrays(
         pa.array([0, len(chunk)], pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_MESSAGE))
     )
-    sets = pa.array([[_set(each, base, known) for each in numbers]], type=pa.list_(_SET))
-    return stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK.with_metadata({_NUMBER: str(number)})))
+    sets = pa.array([[_set(granule, base, known) for granule in numbers]], type=pa.list_(_SET))
+    return stream(pa.RecordBatch.from_arrays([messages, sets], schema=_CHUNK))
 
 
 def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
@@ -117,20 +125,20 @@ def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
         "kind": granule.kind,
         "name": granule.name,
         "value": granule.value,
-        "members": [dict(zip(("at", *Document._fields), each, strict=True)) for each in members],
+        "members": [dict(zip(("at", *Document._fields), member, strict=True)) for member in members],
     }
 
 
-def chunk_of(packed: bytes) -> tuple[list[Arrival], dict[Granule, list[Document]], dict[Granule, list[Change]]]:
+def chunk_of(packed: bytes) -> Chunk:
     (rows,) = pa.ipc.open_stream(packed)
     base: dict[Granule, list[Document]] = {}
     given: dict[Granule, list[Change]] = {}
     granules = []
-    for each in rows.column("sets")[0].as_py():
-        granule = Granule(each["kind"], each["name"], each["value"])
+    for row in rows.column("sets")[0].as_py():
+        granule = Granule(row["kind"], row["name"], row["value"])
         granules.append(granule)
         base[granule] = []
-        for member in each["members"]:
+        for member in row["members"]:
             at, *fields = member.values()
             document = Document(*fields)
             if at == _BEFORE:
@@ -143,12 +151,7 @@ def chunk_of(packed: bytes) -> tuple[list[Arrival], dict[Granule, list[Document]
         Arrival._make((*values, tuple([tuple([granules[number] for number in read]) for read in looks]), failure))
         for *values, looks, failure in zip(*columns, reads, failures, strict=True)
     ]
-    return arrivals, base, given
-
-
-def number_of(packed: bytes) -> int:
-    """The place of a chunk among those of its job."""
-    return int(pa.ipc.open_stream(packed).schema.metadata[_NUMBER])
+    return Chunk(arrivals, base, given)
 
 
 def answer_of(orders: list[int], effects: Mapping[int, Effects], unsettled: set[int]) -> bytes:
@@ -172,6 +175,12 @@ def answer_of(orders: list[int], effects: Mapping[int, Effects], unsettled: set[
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _ANSWER, strict=True)]
     told = json.dumps({"heads": list(heads), "unsettled": list(unsettled), "orders": orders})
     return stream(pa.RecordBatch.from_arrays(arrays, schema=_ANSWER.with_metadata({_TOLD: told})))
+
+
+def settled(answer: bytes) -> dict[int, Effects]:
+    """The effects of each message of a chunk that has settled."""
+    effects, unsettled, orders = unpacked(answer)
+    return {order: tuple(effects.get(order, ())) for order in orders if order not in unsettled}
 
 
 def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int]]:

@@ -34,6 +34,7 @@ class Member(NamedTuple):
     type: str
     form: int
     body: str
+    key: int = 0
 
 
 class Complete(NamedTuple):
@@ -77,6 +78,15 @@ class Outcome(NamedTuple):
     def is_open(self) -> bool:
         """Whether it has yet to be worked out."""
         return self.code in (SLOW, LATER)
+
+
+def read(said: Any) -> tuple[int, Outcome]:
+    """The number of a set and its outcome, as JSON has them."""
+    order, (written, made, where, code, why) = said
+    for sketch, (body, fields) in written.items():
+        written[sketch] = (body, tuple(fields))
+    new = tuple([Made(*message) for message in made]) if made else ()
+    return order, tuple.__new__(Outcome, (written, new, tuple(where), code, why))  # the constructor's half cost counts
 
 
 class _Failed(Exception):

@@ -14,7 +14,7 @@ from enum import Enum, auto
 from time import monotonic
 
 from postroom.stations.forms import functions
-from postroom.stations.procedures.actions import CODE, LATER, SLOW, Bench, Complete, Made, Outcome
+from postroom.stations.procedures.actions import CODE, LATER, SLOW, Bench, Complete, Outcome, read
 
 _CHUNK_SECONDS = 0.7  # then what is left of a chunk comes with the next step: others wait for this one
 _READ_BYTES = 1 << 16
@@ -89,7 +89,7 @@ def _in_child(
             said += more
             *lines, rest = said.split(b"\n")
             said = bytearray(rest)
-            found += [_read(bytes(line)) for line in lines]
+            found += [read(json.loads(line)) for line in lines]
             if lines:
                 late = monotonic() + seconds
         return found, _End.DONE
@@ -110,9 +110,3 @@ def _work(bench: Bench, sets: Sequence[Complete], to: int) -> None:
                 view = view[os.write(to, view) :]
     finally:
         os._exit(0)
-
-
-def _read(line: bytes) -> tuple[int, Outcome]:
-    order, (written, made, where, code, why) = json.loads(line)
-    bodies = {sketch: (body, tuple(fields)) for sketch, (body, fields) in written.items()}
-    return order, Outcome(bodies, tuple(Made(*each) for each in made), tuple(where), code, why)

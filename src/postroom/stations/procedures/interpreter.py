@@ -6,21 +6,19 @@ complete, has their actions worked out on Spark, and commits all of it at once.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from postroom.engine.spark.collector import collector_off
 from postroom.engine.spark.exchange import Bay, Damaged, misread
-from postroom.engine.steps.stage import Result, Turn, timed
+from postroom.engine.steps.pipeline import Pipeline
+from postroom.engine.steps.stage import Result, Turn
 from postroom.engine.steps.step import ENGINE, LEASE
 from postroom.errors import NodeDown, StationUnknown
-from postroom.limits import EVALUATION_SECONDS, NODE_PAUSE_SECONDS, PIPELINE_STEPS
+from postroom.limits import EVALUATION_SECONDS, NODE_PAUSE_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.forms.catalog import Edition
@@ -37,7 +35,7 @@ from postroom.stations.procedures.errors import ERROR
 from postroom.stations.procedures.patience import Patience
 from postroom.stations.procedures.plan import Desk
 from postroom.stations.procedures.ties import announce, forget, processed
-from postroom.stations.procedures.working import Evaluate, Exchange, conclude, forms_of, prepared, unknown_station
+from postroom.stations.procedures.working import Evaluate, conclude, forms_of, prepared, unknown_station
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Stale
 from postroom.store.kernel.timers import Timer
@@ -59,26 +57,26 @@ class Interpreter:
     evaluate: Evaluate | None = None  # another way than Spark, for tests
 
     def __init__(self, network: Network, procedures: Procedures) -> None:
-        self._network = network
-        self._procedures = procedures
+        self.network = network
+        self.procedures = procedures
         self._paused: dict[str, float] = {}  # nodes that did not answer, and when to ask again
         self._untidy: set[str] = set()  # nodes where candidates may be left of messages that have moved
-        self._patience = Patience()
+        self.patience = Patience()
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         def work(tx: Transaction) -> tuple[int, dict[str, Desk], bool]:
-            return tx.definitions.version(), self._procedures.now(tx), self._procedures.any(tx)
+            return tx.definitions.version(), self.procedures.now(tx), self.procedures.any(tx)
 
         return self._run(turn, *turn.store.read(work))
 
     def lag(self) -> int:
         """How many messages have come to stations with procedures, and were not looked at."""
-        homes, control = self._network.stations(), self._network.control
+        homes, control = self.network.stations(), self.network.control
         count = 0
-        for station, desk in control.read(self._procedures.now).items():
+        for station, desk in control.read(self.procedures.now).items():
             if station in homes:
                 with suppress(NodeDown):  # what is there is not known
-                    own, after = self._network.look(homes[station], partial(_unseen, desk))
+                    own, after = self.network.look(homes[station], partial(_unseen, desk))
                     count += own + control.read(partial(_behind, mailbox(station), after))
         return count
 
@@ -86,83 +84,64 @@ class Interpreter:
         """Forget candidates whose messages have moved on; searches pass over them until then."""
         for node in sorted(self._untidy):
             with suppress(NodeDown):
-                store = self._network.store(node)
+                store = self.network.store(node)
                 store.transact("sweep", _tidied)
                 if node != CONTROL:
-                    forget(self._network.control, store)
+                    forget(self.network.control, store)
         self._untidy.clear()
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
-        if store.read(self._procedures.now) and self.evaluate is None:
+        if store.read(self.procedures.now) and self.evaluate is None:
             from postroom.stations.procedures.evaluation import keep_warm  # pyarrow, only when it is needed
 
             keep_warm(spark())
 
     def _run(self, turn: Turn, version: int, desks: Mapping[str, Desk], known: bool) -> Generator[Result]:
-        homes = self._network.stations()
+        homes = self.network.stations()
         # A node where nothing is enabled may have messages that are to be shipped later.
         by_node: dict[str, list[Desk]] = {CONTROL: [], **{node: [] for node in homes.values() if known}}
         for station, desk in desks.items():
             if station in homes:
                 by_node.setdefault(homes[station], []).append(desk)
-        self._patience.forget({desk.station: node for node, some in by_node.items() for desk in some})
+        self.patience.forget({desk.station: node for node, some in by_node.items() for desk in some})
         for node, some in by_node.items():
             if self._paused.get(node, 0) > monotonic():
                 continue
             try:
-                ways = _Ways(self.evaluate, self._patience)
-                step = _Steps(self._network, self._procedures, turn, version, node, homes, ways)
-                for result in step.run(some):
+                for result in _Steps(self, turn, version, node, homes).run(some):
                     self._untidy.add(node)
                     yield result
             except NodeDown:
                 self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
-        if self._patience.pause():
+        if self.patience.pause():
             raise Stale  # there is more to do, soon
-
-
-class _Ways(NamedTuple):
-    """How sets are worked out: those that are quick, and those that take their time."""
-
-    evaluate: Evaluate | None
-    patience: Patience
 
 
 @dataclass
 class _Claim:
-    """A step that is under way."""
+    """What a step has looked at, and the sets that have yet to be worked out."""
 
     looks: list[Look]
     more: bool  # whether there was more than it takes
-    sets: list[WorkingSet]  # those that have yet to be worked out
-    coming: Future[Mapping[int, Outcome]] | None
-    seconds: dict[str, float]
-    bay: Bay | None = None  # where executors leave what sets lead to
+    sets: list[WorkingSet]
+    work: tuple[Bench, list[Complete]] | None  # what these are worked on with, and they as they travel
+    bay: Bay | None  # where executors leave what sets lead to
 
 
 class _Steps:
-    """Steps over the stations of a node. While one is worked out on Spark, the next is claimed, at other stations."""
+    """Steps over the stations of a node: one that is under way keeps its stations, others are claimed behind it."""
 
-    def __init__(
-        self,
-        network: Network,
-        procedures: Procedures,
-        turn: Turn,
-        version: int,
-        node: str,
-        homes: Mapping[str, str],
-        ways: _Ways,
-    ) -> None:
-        self._network = network
-        self._procedures = procedures
+    def __init__(self, interpreter: Interpreter, turn: Turn, version: int, node: str, homes: Mapping[str, str]) -> None:
+        self._network = interpreter.network
+        self._procedures = interpreter.procedures
+        self._evaluate, self._patience = interpreter.evaluate, interpreter.patience
         self._turn = turn
         self._version = version
         self._node = node
         self._homes = homes
-        self._evaluate, self._patience = ways
-        self._store = network.control if node == CONTROL else network.indexed_store(node)
-        self._threads: ThreadPoolExecutor | None = None  # a step that is alone needs none
-        self._bays: list[Bay] = []
+        self._store = self._network.control if node == CONTROL else self._network.indexed_store(node)
+        self._desks: Sequence[Desk] = ()
+        self._left = _STEPS
 
     @property
     def _apart(self) -> bool:
@@ -179,63 +158,54 @@ class _Steps:
         late = self._ship_late()
         if late:
             yield Result(messages=late)
-        under_way: deque[_Claim] = deque()
-        try:
-            with collector_off():
-                left = _STEPS
-                while True:
-                    while left and len(under_way) <= PIPELINE_STEPS:
-                        busy = {each.desk.station for one in under_way for each in one.looks}
-                        claim = self._claim(desks, busy | self._patience.busy)
-                        if claim is None:
-                            break
-                        under_way.append(claim)
-                        left -= 1
-                    if not under_way:
-                        return
-                    yield self._finished(under_way.popleft())
-        finally:
-            if self._threads is not None:
-                self._threads.shutdown(cancel_futures=True)
-            for bay in self._bays:
-                bay.close()
+        self._desks = desks
+        yield from Pipeline(self).run()
 
-    def _claim(self, desks: Sequence[Desk], busy: set[str]) -> _Claim | None:
-        """The next messages of stations that are not busy, and what they complete; None if there are none."""
-        seconds: dict[str, float] = {}
-        with timed(seconds, "claim"):
-            kept = self._opened(desks)
-            looks, more = self._looks([desk for desk in desks if desk.station not in busy], kept)
-            self._patience.give(looks)
-            sets = [each for found in looks for each in found.sets if each.outcome is None]
-            bay = self._bay()
-            coming = self._begun(sets, bay) if sets else None
-        return _Claim(looks, more, sets, coming, seconds, bay) if looks else None
-
-    def _bay(self) -> Bay | None:
-        """Executors know the room's own store; messages of another node go by the driver."""
-        if self._turn.depot is None or self._apart:
+    def claim(self, under_way: Sequence[_Claim]) -> _Claim | None:
+        """The next messages of stations that are not busy, and what they complete."""
+        if not self._left:
             return None
-        self._bays.append(self._turn.depot.bay())
-        return self._bays[-1]
+        busy = self._patience.busy.union(seen.desk.station for claim in under_way for seen in claim.looks)
+        kept = self._opened(self._desks)
+        looks, more = self._looks([desk for desk in self._desks if desk.station not in busy], kept)
+        if not looks:
+            return None
+        self._patience.give(looks)
+        self._left -= 1
+        sets = [working for seen in looks for working in seen.sets if working.outcome is None]
+        self._give_keys(sets)
+        # Executors know the room's own store; messages of another node go by the driver.
+        depot = None if self._apart else self._turn.depot
+        work = self._prepared(sets, bodies=depot is None) if sets else None
+        return _Claim(looks, more, sets, work, None if depot is None else depot.bay())
 
-    def _finished(self, claim: _Claim) -> Result:
-        """Work a step out to its end, and commit it."""
-        with timed(claim.seconds, "evaluate"):
-            if claim.coming is not None:
-                conclude(claim.sets, claim.coming.result(), self._homes)
-            for found in claim.looks:
-                slow = found.end_at_open()
-                if slow is not None:
-                    self._patience.begin(found, slow, self._worked_out_alone(slow))
-                found.end_at_failure()
-        with timed(claim.seconds, "commit"):
-            result, parcels = self._commit(claim.looks, claim.bay)
-        if claim.bay is not None:
-            claim.bay.close()
+    def evaluate(self, claimed: _Claim) -> Mapping[int, Outcome]:
+        if claimed.work is None:
+            return {}
+        if self._evaluate is not None:
+            return self._evaluate(*claimed.work)
+        from postroom.stations.procedures.evaluation import evaluate  # pyarrow, only when it is needed
+
+        try:
+            return evaluate(self._turn.spark(), *claimed.work, claimed.bay)
+        except Damaged as damaged:  # since the claim, which has read it
+            assert claimed.bay is not None
+            if all(stored.sound for stored in claimed.bay.fetched(damaged.keys).values()):
+                raise misread(damaged.keys[0]) from damaged
+            raise Stale from damaged
+
+    def commit(self, claimed: _Claim, evaluated: Mapping[int, Outcome]) -> Result:
+        """Make it happen, and bring to other nodes what is for them."""
+        conclude(claimed.sets, evaluated, self._homes)
+        for seen in claimed.looks:
+            slow = seen.end_at_open()
+            if slow is not None:
+                self._patience.begin(seen, slow, self._worked_out_alone(slow))
+            seen.end_at_failure()
+        result, parcels = self._commit(claimed.looks, claimed.bay)
         self._deliver(parcels)
-        self._fetch(claim.looks)
-        return replace(result, more=claim.more, seconds=claim.seconds)
+        self._fetch(claimed.looks)
+        return replace(result, more=claimed.more)
 
     # --- what there is ---
 
@@ -244,11 +214,11 @@ class _Steps:
         wanted = {desk.station: desk.edition for desk in desks}
 
         def differs(known: Mapping[str, Reached]) -> bool:
-            return {name: each.edition for name, each in known.items()} != wanted
+            return {name: reached.edition for name, reached in known.items()} != wanted
 
         def work(tx: Transaction) -> dict[str, Reached]:
             self._fence(tx)
-            known = {each.station: each for each in tx.desks.all()}
+            known = {reached.station: reached for reached in tx.desks.all()}
             for station in known.keys() - wanted.keys():
                 tx.desks.close(known.pop(station))
             for station, edition in wanted.items():
@@ -258,7 +228,7 @@ class _Steps:
                     known[station] = tx.desks.begin(known[station], edition)
             return known
 
-        known = {each.station: each for each in self._store.read(lambda tx: tx.desks.all())}
+        known = {reached.station: reached for reached in self._store.read(lambda tx: tx.desks.all())}
         return self._store.transact("desks", work) if differs(known) else known
 
     def _looks(self, desks: Sequence[Desk], kept: Mapping[str, Reached]) -> tuple[list[Look], bool]:
@@ -279,7 +249,7 @@ class _Steps:
         room = self._turn.size()
         for desk in awake:
             looks += self._look(desk, kept[desk.station], room, desk.station in news)
-            room = self._turn.size() - sum(len(each.arrivals) for each in looks)
+            room = self._turn.size() - sum(len(seen.arrivals) for seen in looks)
             if room <= 0:
                 return looks, True
         return looks, False
@@ -300,42 +270,23 @@ class _Steps:
 
     # --- what follows ---
 
-    def _begun(self, sets: Sequence[WorkingSet], bay: Bay | None) -> Future[Mapping[int, Outcome]]:
-        """Begin to work sets out, beside everything else."""
-        new = iter(self._keys(sum(each.plan.new_messages for each in sets)))
-        for each in sets:
-            each.keys = tuple(next(new) for _ in range(each.plan.new_messages))
+    def _prepared(self, sets: Sequence[WorkingSet], *, bodies: bool = True) -> tuple[Bench, list[Complete]]:
         forms = self._network.control.read(partial(forms_of, self._procedures.forms, sets))
-        bench, pieces = prepared(sets, forms, self._store.session.clock())
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(PIPELINE_STEPS, "postroom-procedures")
-        return self._threads.submit(self._outcomes, bench, pieces, None if bay is None else Exchange.of(bay, sets))
+        return prepared(sets, forms, self._store.session.clock(), bodies=bodies)
 
-    def _keys(self, count: int) -> list[int]:
-        found: list[int] = []
-        while len(found) < count:
-            some = min(count - len(found), _KEYS)
-            take = partial(self._store.transact, "claim", partial(_take_keys, some))
-            found += self._network.with_keys(self._node, take)
-        return found
-
-    def _outcomes(self, bench: Bench, pieces: Sequence[Complete], exchange: Exchange | None) -> Mapping[int, Outcome]:
-        if self._evaluate is not None:
-            return self._evaluate(bench, pieces)
-        from postroom.stations.procedures.evaluation import evaluate  # pyarrow, only when it is needed
-
-        try:
-            return evaluate(self._turn.spark(), bench, pieces, exchange)
-        except Damaged as damaged:  # since the claim, which has read it
-            assert exchange is not None
-            if all(stored.sound for stored in exchange.bay.fetched(damaged.keys).values()):
-                raise misread(damaged.keys[0]) from damaged
-            raise Stale from damaged
+    def _give_keys(self, sets: Sequence[WorkingSet]) -> None:
+        """For the messages that sets will make."""
+        keys: list[int] = []
+        while (count := sum(working.plan.new_messages for working in sets) - len(keys)) > 0:
+            take = partial(self._store.transact, "claim", partial(_take_keys, min(count, _KEYS)))
+            keys += self._network.with_keys(self._node, take)
+        new = iter(keys)
+        for working in sets:
+            working.keys = tuple(next(new) for _ in range(working.plan.new_messages))
 
     def _worked_out_alone(self, slow: WorkingSet) -> Callable[[], Mapping[int, Outcome]]:
         """A set whose functions may take all the time that there is, and no bay: the step has ended then."""
-        forms = self._network.control.read(partial(forms_of, self._procedures.forms, [slow]))
-        bench, pieces = prepared([slow], forms, self._store.session.clock())
+        bench, pieces = self._prepared([slow])
 
         def work() -> Mapping[int, Outcome]:
             from postroom.stations.procedures.evaluation import evaluate
@@ -392,11 +343,11 @@ class _Steps:
 
     def _fetch(self, looks: Iterable[Look]) -> None:
         """Bring in the mail that completes working sets here; then they are looked at again."""
-        for found in looks:
-            if not found.fetch:
+        for seen in looks:
+            if not seen.fetch:
                 continue
-            mail.fetch(self._network, found.desk.station, self._node, found.fetch, f"procedure {found.fetcher}")
-            self._store.transact("desks", partial(_forget_remote, found.kept.id, list(found.fetch)))
+            mail.fetch(self._network, seen.desk.station, self._node, seen.fetch, f"procedure {seen.fetcher}")
+            self._store.transact("desks", partial(_forget_remote, seen.kept.id, list(seen.fetch)))
 
     # --- later ---
 
@@ -411,7 +362,7 @@ class _Steps:
             self._fence(tx)
             timers = tx.timers.due(TIMER, _DUE)
             parcels = [self._ship_one_late(tx, timer, form) for timer in timers]
-            return len(timers), [each for each in parcels if each is not None]
+            return len(timers), [parcel for parcel in parcels if parcel is not None]
 
         with self._store.acting(ENGINE):
             count, parcels = self._store.transact("procedure", work)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from postroom.engine.spark.exchange import Bay
 from postroom.errors import ArgumentInvalid, StationUnknown
 from postroom.model.definitions import nearest
 from postroom.stations.forms import functions
@@ -29,22 +28,10 @@ class Used(NamedTuple):
     present: Mapping[str, Edition]  # for new messages
 
 
-class Exchange(NamedTuple):
-    """The way through the store: executors read the messages of sets there, and leave what sets lead to."""
-
-    bay: Bay
-    keys: Mapping[int, Sequence[int]]  # of the members of each set, by its number
-
-    @classmethod
-    def of(cls, bay: Bay, sets: Sequence[WorkingSet]) -> Exchange:
-        used = [[each.stored[sketch].key for sketch in each.plan.used] for each in sets]
-        return cls(bay, dict(enumerate(used)))
-
-
 def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
     """Read at the control node."""
-    versions = {_version(each, sketch) for each in sets for sketch in each.plan.used}
-    types = {new.type for each in sets for new in each.plan.procedure.creations}
+    versions = {_version(working, sketch) for working in sets for sketch in working.plan.used}
+    types = {new.type for working in sets for new in working.plan.procedure.creations}
     made_with = {version: forms.at(tx, *version).form for version in versions}
     return Used(made_with, {type: forms.named(tx, type) for type in types})
 
@@ -54,10 +41,10 @@ def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], 
     conclude(sets, evaluate(*prepared(sets, forms, now)), homes)
 
 
-def prepared(sets: Sequence[WorkingSet], forms: Used, now: int) -> tuple[Bench, list[Complete]]:
-    """What sets are worked on with, and the sets as they travel."""
-    pieces = [_complete(number, each, now) for number, each in enumerate(sets)]
-    plans = {each.plan.name: each.plan for each in sets}
+def prepared(sets: Sequence[WorkingSet], forms: Used, now: int, *, bodies: bool = True) -> tuple[Bench, list[Complete]]:
+    """What sets are worked on with, and the sets as they travel; without bodies, executors fetch these."""
+    pieces = [_complete(number, working, now, bodies) for number, working in enumerate(sets)]
+    plans = {working.plan.name: working.plan for working in sets}
     known = [*forms.made_with.values(), *(edition.form for edition in forms.present.values())]
     return Bench(plans, *forms, functions_of(plans.values(), known, functions.find)), pieces
 
@@ -65,20 +52,21 @@ def prepared(sets: Sequence[WorkingSet], forms: Used, now: int) -> tuple[Bench, 
 def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes: Mapping[str, str]) -> None:
     """Give every set its outcome, unless it is to go where nothing can go."""
     known: dict[int, Outcome | None] = {}  # by goals, which many sets have in common
-    for number, each in enumerate(sets):
-        each.outcome = outcomes[number]
-        if not each.outcome.failed:
-            id_ = id(each.goals)
+    for number, working in enumerate(sets):
+        working.outcome = outcomes[number]
+        if not working.outcome.failed:
+            id_ = id(working.goals)
             if id_ not in known:
-                known[id_] = _misdirected(each, homes)
-            each.outcome = known[id_] or each.outcome
+                known[id_] = _misdirected(working, homes)
+            working.outcome = known[id_] or working.outcome
 
 
-def _complete(number: int, working: WorkingSet, now: int) -> Complete:
-    plan, stored = working.plan, working.stored
-    members = [
-        Member(plan.sketches[sketch].name, *_version(working, sketch), stored[sketch].body) for sketch in plan.used
-    ]
+def _complete(number: int, working: WorkingSet, now: int, bodies: bool) -> Complete:
+    plan, members = working.plan, list[Member]()
+    for sketch in plan.used:
+        stored = working.stored[sketch]
+        about = plan.sketches[sketch].name, *_version(working, sketch)
+        members.append(Member(*about, stored.body if bodies else "", stored.key))
     return Complete(number, plan.name, tuple(members), working.keys, now)
 
 

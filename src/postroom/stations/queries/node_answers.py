@@ -50,14 +50,14 @@ class Job(NamedTuple):
     whole: bool
 
     def packed(self) -> str:
-        """As a property of a Spark job says it: plain data, no program, and no URL, which may hold a password."""
+        """As the tasks of a job are told it: plain data, no program, and no URL, which may hold a password."""
         stations = None if self.stations is None else sorted(self.stations)
         parts = [(part.node, part.place) for part in self.parts]
         return json.dumps([parts, self.number, self.plan.packed(), stations, self.whole])
 
     @classmethod
     def unpacked(cls, said: str, urls: Sequence[str]) -> Job:
-        """The job of a property, with the URL of each of its parts."""
+        """What a task was told, with the URL of each part."""
         parts, number, plan, stations, whole = json.loads(said)
         wanted = None if stations is None else frozenset(stations)
         told = [Part(node, url, place) for (node, place), url in zip(parts, urls, strict=True)]
@@ -79,23 +79,23 @@ def read_part(
     try:
         store = open_store(part.url, actor="query", create=False, reads_much=most == END)
         try:
-            found = store.read(lambda tx: work(tx, number, plan, stations, most))
+            messages = store.read(lambda tx: work(tx, number, plan, stations, most))
         finally:
             store.close()
     except PostroomError as error:
         why = QueryExpired.code if isinstance(error, QueryExpired) else str(error)
         return _batch([index], [0], [""], [0], [""], [False], [why])
-    sound = [each.sound for each in found]
+    sound = [stored.sound for stored in messages]
     if not whole:
         return _batch([index], [sum(sound)], [""], [0], [""], [False], [None])
     return _batch(
-        [index] * len(found),
-        [each.key for each in found],
-        [place_of(each.queue) for each in found],
-        [form_version(each.properties) for each in found],
-        [each.body if well else "" for each, well in zip(found, sound, strict=True)],
+        [index] * len(messages),
+        [stored.key for stored in messages],
+        [place_of(stored.queue) for stored in messages],
+        [form_version(stored.properties) for stored in messages],
+        [stored.body if well else "" for stored, well in zip(messages, sound, strict=True)],
         [not well for well in sound],
-        [None] * len(found),
+        [None] * len(messages),
     )
 
 

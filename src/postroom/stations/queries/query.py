@@ -11,18 +11,18 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeVar
 
 import pyarrow
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from postroom.engine.spark.arrow import PACKED
-from postroom.engine.spark.collector import collector_off, set_loaded_apart
+from postroom.engine.spark import jobs
+from postroom.engine.spark.garbage_collection import freeze_loaded, rarely_collecting
 from postroom.engine.spark.launch import one_line
 from postroom.errors import (
     ArgumentInvalid,
@@ -56,7 +56,6 @@ _LEASE = "queries"
 _serial = itertools.count(1)
 
 T = TypeVar("T")
-_PROPERTY = "postroom.query"
 _FRAMES_MAX = 16  # of different sets of nodes, whose plans are kept
 
 
@@ -227,7 +226,7 @@ class _Query:
             answer = answer.filter(pyarrow.compute.invert(answer["damaged"]))
         if answer.num_rows + len(late) > IMAGES_MAX:
             raise QueryTooLarge(limit=IMAGES_MAX)
-        with collector_off():
+        with rarely_collecting():
             keys, places, forms, bodies = (answer[name].to_pylist() for name in ("key", "place", "form", "body"))
             rows = zip(keys, places, itertools.repeat(self.plan.type, len(keys)), forms, bodies, strict=True)
             found = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
@@ -282,39 +281,33 @@ class _Query:
 
     def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> pyarrow.Table:
         """Run the job, and no longer than the query may take."""
-        total = len(job.parts)
-        frame = _frame(spark, tuple(part.url for part in job.parts))
+        frame, total = _frame(spark, tuple(part.url for part in job.parts)), len(job.parts)
         group = f"postroom query {self.owner}"
-        result: list[pyarrow.Table] = []
-        failure: list[BaseException] = []
+        coming: Future[pyarrow.Table] = Future()
 
         def call() -> None:
             try:
                 spark.sparkContext.setJobGroup(group, f"query {self.number}", interruptOnCancel=True)
-                spark.sparkContext.setLocalProperty(_PROPERTY, job.packed())  # of this thread, which ends with the job
-                result.append(unpacked(frame.toArrow().column(0)))
+                coming.set_result(unpacked(jobs.run_planned(spark, frame, job.packed()).column(0)))
             except BaseException as error:
-                failure.append(error)
+                coming.set_exception(error)
 
-        thread = threading.Thread(target=call, daemon=True, name=group)
-        thread.start()
+        threading.Thread(target=call, daemon=True, name=group).start()
         try:
-            while thread.is_alive():
-                thread.join(min(0.1 if progress else 1.0, self._left()))
+            while not wait([coming], min(0.1 if progress else 1.0, self._left())).done:
                 if progress is not None:
-                    progress(_done(spark, group), total)
+                    progress(jobs.progress(spark, group)[0], total)
+            answer = coming.result()
         except QueryExpired:
             spark.sparkContext.cancelJobGroup(group)
             self._name_the_silent()
             raise
-        if failure:
-            if isinstance(failure[0], PySparkException):
-                why, advice = one_line(failure[0]), "ask again"
-                raise SparkUnavailable(master=spark.sparkContext.master, why=why, advice=advice) from failure[0]
-            raise failure[0]
+        except PySparkException as error:
+            why, master = one_line(error), spark.sparkContext.master
+            raise SparkUnavailable(master=master, why=why, advice="ask again") from error
         if progress is not None:
             progress(total, total)  # what Spark tells of its tasks may come later than what they bring
-        return result[0]
+        return answer
 
     def _name_the_silent(self) -> None:
         """Whose silence it was that took the time."""
@@ -345,36 +338,21 @@ class _Query:
 
 @lru_cache(maxsize=_FRAMES_MAX)
 def _frame(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
-    """Planned once for all queries over the same nodes: what is asked comes as a property of the job.
+    """Planned once for all queries over the same nodes: jobs are told what is asked.
 
-    Properties are for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
+    What a job is told is for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
     """
-    parts = len(urls)
-    return spark.range(0, parts, 1, parts).mapInArrow(partial(_read, urls), PACKED)
-
-
-def _done(spark: SparkSession, group: str) -> int:
-    """How many parts have been read."""
-    tracker = spark.sparkContext.statusTracker()
-    done = 0
-    for job in tracker.getJobIdsForGroup(group):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info else ():
-            status = tracker.getStageInfo(stage)
-            done += status.numCompletedTasks if status else 0
-    return done
+    return jobs.tasks(spark, len(urls)).mapInArrow(partial(_read, urls), jobs.PACKED)
 
 
 # --- on a worker ---
 
 
 def _read(urls: tuple[str, ...], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    context = TaskContext.get()
-    assert context is not None
-    job = Job.unpacked(context.getLocalProperty(_PROPERTY) or "", urls)
-    set_loaded_apart()
+    job = Job.unpacked(jobs.told(), urls)
+    freeze_loaded()
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            with collector_off():
+            with rarely_collecting():
                 answer = packed(read_part(index, job.parts[index], job.number, job.plan, job.stations, whole=job.whole))
             yield answer

@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from py4j.java_gateway import JavaObject, is_instance_of
-from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from postroom.engine.bounded_process import attend
+from postroom.engine.spark import internals, jobs
+from postroom.engine.spark.internals import Py4JError, Py4JNetworkError
 from postroom.engine.spark.launch import one_line
 from postroom.engine.spark.session import session as spark_session
 from postroom.errors import SqlRefused
@@ -74,9 +73,7 @@ def run(
             table = session.createDataFrame(unpacked(rows), StructType.fromJson(json.loads(types)))
             table.createOrReplaceTempView(name)
         frame = session.sql(statement)
-        for _, kind in _parts(frame._jdf.queryExecution().analyzed()):
-            if kind in _FORBIDDEN:
-                raise SqlRefused(why=f"it comes down to {kind}, which a query may not use")
+        _check(internals.analyzed(frame), internals.ANALYZED.union(_functions(session).values()))
         return {"columns": list(frame.columns), "rows": _collected(frame, rows_max, size_max)}
 
 
@@ -109,7 +106,8 @@ def _telling(session: SparkSession, tell: Tell) -> Iterator[None]:
     def look() -> None:
         with suppress(Py4JError, OSError):  # Java has ended, which whoever waits for the answer is told
             while not over.wait(_LOOK_SECONDS):
-                tell(json.dumps(_tasks(session)).encode())
+                done, total = jobs.progress(session, _GROUP)
+                tell(json.dumps((done, max(total, 1))).encode())
 
     thread = threading.Thread(target=look, daemon=True, name="progress")
     thread.start()
@@ -118,18 +116,6 @@ def _telling(session: SparkSession, tell: Tell) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-def _tasks(session: SparkSession) -> tuple[int, int]:
-    tracker = session.sparkContext.statusTracker()
-    done = total = 0
-    for job in tracker.getJobIdsForGroup(_GROUP):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info else ():
-            status = tracker.getStageInfo(stage)
-            if status is not None:
-                done, total = done + status.numCompletedTasks, total + status.numTasks
-    return done, max(total, 1)
 
 
 # --- what a statement may say ---
@@ -146,94 +132,40 @@ _GROUPS = frozenset(
 
 def tables(session: SparkSession, statement: str, known: Sequence[str]) -> list[str]:
     """The temporary tables that a statement names; raises if it does or names anything else."""
-    parts = list(_parts(session._jsparkSession.sessionState().sqlParser().parsePlan(statement)))
+    nodes = internals.parsed(session, statement)
+    _check([kind for _, kind in nodes], internals.PARSED)
     there = {name.lower(): name for name in known}
-    local = {name.lower() for part, kind in parts if kind == "UnresolvedWith" for name in _names_of_with(part)}
+    local = {name.lower() for node, kind in nodes if kind == "UnresolvedWith" for name in internals.names_of_with(node)}
     used: dict[str, None] = {}
-    for part, kind in parts:
-        if kind not in _ALLOWED:
-            raise SqlRefused(why=f"only queries of temporary tables are run, and nothing with {kind}")
+    for node, kind in nodes:
         if kind == "UnresolvedRelation":
-            name = str(part.tableName()).strip("`")
+            name = internals.relation_name(node)
             if name.lower() in there:
                 used[there[name.lower()]] = None
             elif name.lower() not in local:
                 raise SqlRefused(why=f"there is no temporary table {name}; there are: {', '.join(known) or 'none'}")
-        if kind == "UnresolvedFunction":
-            words = part.nameParts()
-            _check_function(session, ".".join(str(words.apply(at)) for at in range(words.length())))
+        if kind == "UnresolvedFunction" and internals.function_name(node).lower() not in _functions(session):
+            why = f"the function {internals.function_name(node)} is not one that a statement may use"
+            raise SqlRefused(why=why)
     return list(used)
 
 
-#: What a query is made of, as Spark's parser has it; operators first, then expressions. Anything else is refused.
-_ALLOWED = frozenset(
-    (
-        "UnresolvedWith UnresolvedRelation UnresolvedInlineTable UnresolvedSubqueryColumnAliases SubqueryAlias Project "
-        "Filter Join Aggregate Sort GlobalLimit LocalLimit Offset Distinct Union Intersect Except UnresolvedHaving "
-        "OneRowRelation Generate WithWindowDefinition LateralJoin Pivot Unpivot "
-        "Literal Alias MultiAlias UnresolvedAttribute UnresolvedStar UnresolvedAlias UnresolvedFunction "
-        "UnresolvedExtractValue UnresolvedSubqueryColumnAliases UnresolvedGenerator UnresolvedOrdinal "
-        "UnresolvedNamedLambdaVariable UnresolvedWindowExpression LambdaFunction NamedArgumentExpression "
-        "And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual In InSubquery "
-        "IsNull IsNotNull IsTrue IsNotTrue IsFalse IsNotFalse IsUnknown IsNotUnknown Like ILike RLike LikeAll LikeAny "
-        "NotLikeAll NotLikeAny Add Subtract Multiply Divide IntegralDivide Remainder UnaryMinus UnaryPositive "
-        "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot CaseWhen Cast Concat SortOrder ScalarSubquery Exists ListQuery "
-        "Between LateralSubquery WindowExpression WindowSpecDefinition WindowSpecReference SpecifiedWindowFrame "
-        "UnspecifiedFrame$ CurrentRow$ UnboundedPreceding$ UnboundedFollowing$ GroupingSets Cube Rollup "
-        "BaseGroupingSets PivotColumn "
-        "CreateStruct CreateNamedStruct CurrentDate CurrentTimestamp OuterReference"
-    ).split()
-)
-#: What must not be in a query however it came there.
-_FORBIDDEN = frozenset(
-    "CallMethodViaReflection TryReflect CurrentUser CurrentDatabase CurrentCatalog InputFileName SparkVersion "
-    "ScriptTransformation LogicalRelation DataSourceV2Relation HiveTableRelation PythonUDF ScalaUDF".split()
-)
-_TREE, _MANY, _PRODUCT = (
-    "org.apache.spark.sql.catalyst.trees.TreeNode",
-    "scala.collection.IterableOnce",
-    "scala.Product",
-)
+def _check(kinds: Iterable[str], allowed: Container[str]) -> None:
+    """Refuse what nobody has allowed: a class that a later Spark has, or that was overlooked, is not run."""
+    for kind in kinds:
+        if kind not in allowed:
+            raise SqlRefused(why=f"only queries of temporary tables are run, and nothing with {kind}")
 
 
-def _parts(plan: JavaObject) -> Iterator[tuple[JavaObject, str]]:
-    """Every operator and expression that a plan is made of, wherever it stands in it, with the name of its class."""
-    gateway = SparkContext._gateway
-    assert gateway is not None
-    todo: list[Any] = [plan]
-    while todo:
-        each = todo.pop()
-        if not isinstance(each, JavaObject):
-            continue
-        if is_instance_of(gateway, each, _TREE):
-            yield each, str(each.getClass().getSimpleName())
-        if is_instance_of(gateway, each, _MANY):
-            iterator = each.iterator()
-            while iterator.hasNext():
-                todo.append(iterator.next())
-        elif is_instance_of(gateway, each, _PRODUCT):
-            todo += [each.productElement(at) for at in range(each.productArity())]
-
-
-def _names_of_with(node: JavaObject) -> list[str]:
-    relations = node.cteRelations()
-    return [str(relations.apply(at)._1()) for at in range(relations.length())]
-
-
-def _check_function(session: SparkSession, name: str) -> None:
-    if name.lower() not in _allowed(session):
-        raise SqlRefused(why=f"the function {name} is not one that a statement may use")
-
-
-def _allowed(session: SparkSession) -> set[str]:
-    """The names of Spark's functions that a statement may use."""
+def _functions(session: SparkSession) -> Mapping[str, str]:
+    """Spark's functions that a statement may use, each with the class that it becomes."""
     if not _known:
-        infos = session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()  # type: ignore[union-attr]  # a running session has one
-        _known.update(str(info.getName()).lower() for info in infos if str(info.getGroup()) in _GROUPS)
+        known = internals.functions(session).items()
+        _known.update({name: kind for name, (group, kind) in known if group in _GROUPS})
     return _known
 
 
-_known: set[str] = set()
+_known: dict[str, str] = {}
 
 
 def _seconds(request: bytes) -> float:

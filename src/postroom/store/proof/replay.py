@@ -337,9 +337,9 @@ class Replay:
     # --- queues ---
 
     def _create_queue(self, line: Line, detail: dict[str, Any]) -> None:
-        names = ("name", "kind", "path", "ordinal", "keep", "command")
         if "name" in detail:
-            settings = Settings(*(detail[name] for name in names), command_seconds=detail.get("command_seconds"))
+            names = ("name", "kind", "path", "ordinal", "keep", "command")
+            settings = Settings(**{name: detail[name] for name in names}, command_seconds=detail.get("command_seconds"))
         else:
             stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
             settings = stored._replace(hold=Hold.NONE, retired=0)
