@@ -98,6 +98,7 @@ _WORDS = {
     "json_valid(m.body)": "true",
     "/*json*/": "::jsonb",
     "m.key IN (SELECT value FROM json_each(%s))": "m.key IN (SELECT json_array_elements_text(%s::json)::bigint)",
+    "n.queue IN (SELECT value FROM json_each(%s))": "n.queue IN (SELECT json_array_elements_text(%s::json)::bigint)",
     "(SELECT value FROM json_each(%s))": "(SELECT json_array_elements_text(%s::json))",
     "/*bytes*/": 'COLLATE "C"',
 }
