@@ -89,5 +89,5 @@ def _handled(station: str, working: WorkingSet, key: int) -> Handled:
 
 def _action(name: str, goal: Goal, station: str, message: str, body: str) -> dict[str, Any]:
     place = goal.where or station
-    said = {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
+    said = {"action": str(goal.operation), "rule": name, "queue": place, "acts_on": message, "body": body}
     return said if goal.delay_seconds is None else {**said, "after_seconds": goal.delay_seconds}

@@ -43,8 +43,8 @@ class Mended:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "queues": self.queues,
-            "places": self.places,
+            "queue_count": self.queues,
+            "corrected_count": self.places,
             "set_aside": list(self.set_aside),
             "left": [each.as_dict() for each in self.left],
         }
