@@ -61,7 +61,8 @@ reference: $(STAMP) ## Write the reference pages that are made from the code
 	$(BIN)/python docs/reference/generate.py
 
 docs: $(STAMP) reference ## Make a site of the docs, with search: build/site/index.html
-	$(BIN)/python docs/site.py
+	$(BIN)/sphinx-build -q -W --keep-going docs build/site
+	@echo "build/site/index.html"
 
 bench: $(STAMP) ## Measure everything beside its peers, half an hour long, and write docs/benchmarks.md
 	$(BIN)/python bench/everything.py

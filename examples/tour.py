@@ -100,7 +100,7 @@ OPERATOR = "POSTROOM_PASSWORD=secret postroom publish meta:trading {} --as opera
 FLOWS = (
     Step("A graph says where events go: spaces have types, arcs select, transform, merge.", "grep ^arc trading.flow"),
     Step("Load it; a table comes along.", "postroom load trading.flow"),
-    Step("This is the graph, drawn.", "postroom graph --svg trading.svg; grep -c '<rect' trading.svg"),
+    Step("This is the graph as a Mermaid flowchart.", "postroom graph --mermaid trading.mmd; head -n 8 trading.mmd"),
     Step("Publish events …", "postroom publish NYSE '[\"IBM\", 80, 1000]'"),
     Step("… or lines of them, as JSON, too.", "postroom publish NASDAQ --file trades.txt"),
     Step("What does not fit the space is refused.", 'postroom publish NYSE \'["IBM", "eighty", 1]\'', 1),
@@ -133,10 +133,6 @@ def flows(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
         (folder / name).write_text((EXAMPLES / "trading" / name).read_text())
     (folder / "trades.txt").write_text(TRADES)
     shell(FLOWS)
-    picture = EXAMPLES.parent / "build" / "trading.svg"
-    picture.parent.mkdir(exist_ok=True)
-    picture.write_text((folder / "trading.svg").read_text())
-    print(f"\n  The picture of the graph is kept: {os.path.relpath(picture)}")
 
 
 TYPE = "'MEETING ANNOUNCEMENT'"

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 #: Those of stations, which may touch several stores.
 STATION_LABELS = (
-    "load-forms",
     "login",
     "node",
     "station",
@@ -77,9 +76,7 @@ LABELS = (
     "hold",
     "mode",
     "load",
-    "load-rules",
     "load-collection",
-    "load-flows",
     "publish",
     "subscribe",
     "unsubscribe",

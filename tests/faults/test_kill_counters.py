@@ -21,7 +21,7 @@ from .test_kill_stations import layout
 TIMES = {
     "counter": (1, 2, 3, 5, 8, 12),
     "switch": (1,),
-    "load-forms": (2, 3),
+    "load": (2, 3),
     "procedure": (1, 4),
     "arrive": (1, 4),
     "conclude": (1, 4),

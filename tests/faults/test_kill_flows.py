@@ -17,7 +17,7 @@ import postroom
 from .test_kill_engine import Workload, started
 
 MASTER = "local[2]"
-LABELS = ("claim", "step", "publish", "subscribe", "unsubscribe", "connect", "disconnect", "load-flows")
+LABELS = ("claim", "step", "publish", "subscribe", "unsubscribe", "connect", "disconnect", "load")
 POINTS = [f"{label}.{moment}" for label in LABELS for moment in ("begun", "committing", "committed")]
 
 

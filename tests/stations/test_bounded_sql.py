@@ -47,7 +47,9 @@ def ann(room: Postroom) -> Station:
 
 def processes() -> list[str]:
     """The processes of ours that answer statements, and their children: a Java each."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    ).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()]
     asked = [pid for pid, parent, said in rows if parent == str(os.getpid()) and "queries.sql_process" in said]
     return asked + [pid for pid, parent, _ in rows if parent in asked]

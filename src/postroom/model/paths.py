@@ -1,8 +1,11 @@
-"""Files that users name: how a name is shown, and what is said of one that cannot be read."""
+"""Files that users name: how a name is shown, what they say, and what is said of one that cannot be read."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from postroom.errors import FileUnreadable
+from postroom.limits import DESCRIPTION_BYTES_MAX
 
 
 def printable(name: str | Path) -> str:
@@ -19,3 +22,21 @@ def why_unread(file: str | Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and not Path(file).is_absolute():
         return f"{why} (looked for from the working directory)"
     return why
+
+
+def text_of(file: Path, limit: int = DESCRIPTION_BYTES_MAX) -> str:
+    """The text of a file, or a typed refusal."""
+    try:
+        if not file.is_file() and file.exists():
+            raise FileUnreadable(file=printable(file), why="it is not a file")
+        with file.open("rb") as opened:
+            data = opened.read(limit + 1)
+        if len(data) > limit:
+            raise FileUnreadable(file=printable(file), why=f"it is larger than {limit} bytes")
+        return data.decode()
+    except OSError as error:
+        raise FileUnreadable(file=printable(file), why=why_unread(file, error)) from None
+    except UnicodeDecodeError as error:
+        raise FileUnreadable(file=printable(file), why=f"byte {error.start + 1} is not UTF-8") from None
+    except ValueError as error:  # a NUL in the name
+        raise FileUnreadable(file=printable(file), why=str(error)) from None

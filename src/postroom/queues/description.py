@@ -19,18 +19,10 @@ from typing import NoReturn
 from postroom.errors import DescriptionInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX
 from postroom.model.definitions import Position, Problem, refuse
+from postroom.model.words import Lexicon, Word, WordReader
 
 CLAUSE_LEVELS = {"INPUT-QUEUE": 1, "OUTPUT-QUEUE": 1, "SUB-QUEUE-1": 2, "SUB-QUEUE-2": 3, "SUB-QUEUE-3": 4}
 END_LEVEL = 99
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A piece of the text: a word, a quoted string or a parenthesis, and where it stands."""
-
-    kind: str
-    text: str
-    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,60 +40,36 @@ class Entry:
 
 
 _PIECES = re.compile(
-    r"""(?P<blank>[ \t\r\f\ufeff\n]+) | (?P<string>"[^"\n]*") | (?P<name>\([^()\n]*\))
-      | (?P<word>[A-Za-z0-9_-]+)""",
-    re.VERBOSE,
+    r"""(?P<blank>^[ \t\r\f\ufeff]*\*[^\n]* | [ \t\r\f\ufeff]+ | \n) | (?P<string>"[^"\n]*")
+      | (?P<name>\([^()\n]*\)) | (?P<word>[A-Za-z0-9_-]+)""",
+    re.VERBOSE | re.MULTILINE,
 )
-_COMMENT = re.compile(r"^[ \t\r\f\ufeff]*(\*[^\n]*)", re.MULTILINE)
+LEXICON = Lexicon(
+    _PIECES,
+    DescriptionInvalid,
+    {
+        '"': "a quoted string has no closing quote on its line",
+        "(": "a name has no closing parenthesis on its line",
+    },
+)
+
+
+def fail(position: Position, what: str, rule: str) -> NoReturn:
+    LEXICON.fail(position, what, rule)
 
 
 def parse(text: str, file: str) -> tuple[Entry, ...]:
     """The entries of a description; the first thing that is not in the language is an error."""
     if len(text) > DESCRIPTION_BYTES_MAX:
         fail(Position(file, 1), f"the description is longer than {DESCRIPTION_BYTES_MAX} characters", "size")
-    return tuple(_Reader(_words(text, file), file, text).entries())
-
-
-def fail(position: Position, what: str, rule: str) -> NoReturn:
-    fail_all([Problem(position, what, rule)])
+    return tuple(_Reader(LEXICON.words(text, file)).entries())
 
 
 def fail_all(problems: list[Problem]) -> NoReturn:
     refuse(DescriptionInvalid, problems)
 
 
-def _words(text: str, file: str) -> Iterator[Word]:
-    comments = {match.start(1): match.end() for match in _COMMENT.finditer(text)}
-    at, line, line_start = 0, 1, 0
-    while at < len(text):
-        if at in comments:
-            at = comments[at]
-            continue
-        match = _PIECES.match(text, at)
-        position = Position(file, line, at - line_start + 1)
-        if match is None:
-            what = {
-                '"': "a quoted string has no closing quote on its line",
-                "(": "a name has no closing parenthesis on its line",
-            }.get(text[at], f"the character {text[at]!r} is not in the language")
-            fail(position, what, "syntax")
-        kind = match.lastgroup or ""
-        if kind == "blank":
-            line += match.group().count("\n")
-            line_start = text.rfind("\n", 0, match.end()) + 1
-        else:
-            yield Word(kind, match.group(), position)
-        at = match.end()
-
-
-class _Reader:
-    """One word at a time, with one word of foresight."""
-
-    def __init__(self, words: Iterator[Word], file: str, text: str) -> None:
-        self._words = words
-        self._end = Position(file, text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1)
-        self._word = next(words, None)
-
+class _Reader(WordReader):
     def entries(self) -> Iterator[Entry]:
         empty = True
         while True:
@@ -114,16 +82,16 @@ class _Reader:
             empty = False
 
     def _level(self) -> tuple[int, Position]:
-        word = self._word
-        if word is None:
-            fail(self._end, "the description must end with level 99", "end-required")
+        word = self.next
+        if self.done:
+            fail(word.position, "the description must end with level 99", "end-required")
         if word.kind != "word" or not re.fullmatch(r"[0-9]{2}", word.text):
             fail(word.position, f"a level number (01 to 04, or 99) is expected, not {word.text}", "syntax")
         if int(word.text) not in (1, 2, 3, 4, END_LEVEL):
             fail(word.position, f"level {word.text} does not exist; levels are 01 to 04, and 99 at the end", "levels")
         # Nothing after 99 is looked at, not even its words.
         if int(word.text) != END_LEVEL:
-            self._next()
+            self.take()
         return int(word.text), word.position
 
     def _entry(self, level: int, position: Position) -> Entry:
@@ -132,7 +100,7 @@ class _Reader:
             fail(clause.position, f"INPUT-QUEUE, OUTPUT-QUEUE or SUB-QUEUE-n is expected, not {clause.text}", "syntax")
         name = self._take("name", "a name in parentheses").text[1:-1].strip()
         options: dict[str, str] = {}
-        while self._word is not None and self._word.kind == "word" and not self._word.text.isdigit():
+        while self.next.kind == "word" and not self.next.text.isdigit():
             key, value, place = self._option()
             if key in options or {key, *options} >= {"password", "password_hash"}:
                 fail(place, "a clause is given twice for one entry", "clause-once")
@@ -146,9 +114,9 @@ class _Reader:
             what = f"{keyword} is not accepted; only PASSWORD, COMMAND LINE and TIMEOUT are"
             fail(word.position, what, f"no-{keyword.lower()}")
         if keyword == "PASSWORD":
-            hashed = self._word is not None and self._word.text.upper() == "HASH"
+            hashed = self.next.text.upper() == "HASH"
             if hashed:
-                self._next()
+                self.take()
             self._keyword("IS")
             return ("password_hash" if hashed else "password"), self._string("a password"), word.position
         if keyword == "COMMAND":
@@ -171,13 +139,9 @@ class _Reader:
         return self._take("string", f"{what} in double quotes").text[1:-1]
 
     def _take(self, kind: str, expected: str) -> Word:
-        word = self._word
-        if word is None:
-            fail(self._end, f"{expected} is expected, but the text ends", "syntax")
+        word = self.next
+        if self.done:
+            fail(word.position, f"{expected} is expected, but the text ends", "syntax")
         if word.kind != kind:
             fail(word.position, f"{expected} is expected, not {word.text}", "syntax")
-        self._next()
-        return word
-
-    def _next(self) -> None:
-        self._word = next(self._words, None)
+        return self.take()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
+from postroom.engine.language import CurrentPassword, Load, Progress, Terms
 from postroom.errors import NameTaken, PasswordNeeded, PasswordWrong, QueueInUse, StoreBusy
 from postroom.model.definitions import Definition, Loaded
 from postroom.model.password import hash_password, verify_password
@@ -16,37 +17,22 @@ from postroom.store.kernel.base import Store
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
 
-T = TypeVar("T")
-
 LEVEL = "queue-level"  # the kind of these definitions in the catalog
 _CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3"}
 _PREFIXES = {"input": "INP_", "output": "OUT_"}
 
 
-#: Told while a load works: how many of how many entries are prepared.
-Progress = Callable[[int, int], None]
-#: The present password, or who is asked for that of a level.
-Old = str | Callable[[str], str] | None
-
-
-@dataclass(frozen=True)
-class Proof:
-    """Who may change passwords: whoever shows the present one, or the operator by their word."""
-
-    old: Old = None
-    word: bool = False
-
-    def shown(self, changes: Mapping[str, str]) -> None:
-        """Raise unless the password for each change is shown; they are given with the hash of that password."""
-        if self.word or not changes:
-            return
-        if self.old is None:
-            what = f"the load would change the password of {', '.join(_spoken(path) for path in changes)}"
-            raise PasswordNeeded(what=what, word="load --change-passwords, or change_passwords=True")
-        for path, secret in changes.items():
-            said = self.old if isinstance(self.old, str) else self.old(_spoken(path))
-            if not verify_password(secret, said.rstrip(" ")):
-                raise PasswordWrong(queue=_spoken(path), source="")
+def _prove(changes: Mapping[str, str], current: CurrentPassword) -> None:
+    """Raise unless the current password is given for each path in ``changes``, which has their hashes."""
+    if not changes:
+        return
+    if current is None:
+        what = f"the load would change the password of {', '.join(_spoken(path) for path in changes)}"
+        raise PasswordNeeded(what=what, word="load --change-passwords, or change_passwords=True")
+    for path, secret in changes.items():
+        given = current if isinstance(current, str) else current(_spoken(path))
+        if not verify_password(secret, given.rstrip(" ")):
+            raise PasswordWrong(queue=_spoken(path), source="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +65,38 @@ def levels_of(entries: Sequence[Entry]) -> list[Level]:
     return found
 
 
-def load(
-    store: Store,
-    entries: Sequence[Entry],
-    files: Sequence[str],
-    progress: Progress | None,
-    then: Callable[[Transaction], T],
-    proof: Proof,
-) -> tuple[Loaded, T]:
-    """Make the description the room's tree of queues, in one transaction with what is to come ``then``.
+class TreeLoad(Load):
+    """Makes a description the room's tree of queues.
 
     Queues that stay keep their physical names, messages, holds and modes. A queue that is not in the description goes
     if it has no unprocessed message; otherwise the whole load is refused.
     """
-    # Hashing takes a tenth of a second a password, by design: not while everyone else waits for the store.
-    hashes = _hashes(entries, store.read(lambda tx: tx.principals.secrets(PRINCIPAL)), progress)
-    seen = store.read(lambda tx: _changes(tx, levels_of(entries), hashes))
-    proof.shown(seen)
 
-    def work(tx: Transaction) -> tuple[Loaded, T]:
-        tx.definitions.lock()
-        levels = levels_of(entries)
-        _refuse_taken(tx, entries, levels)
+    def __init__(self, store: Store, entries: Sequence[Entry], terms: Terms) -> None:
+        self._entries = entries
+        self._files = terms.files
+        # Hashing takes a tenth of a second a password, by design: not while everyone else waits for the store.
+        present = store.read(lambda tx: tx.principals.secrets(PRINCIPAL))
+        self._hashes = _hashes(entries, present, terms.progress)
+        self._changes = store.read(lambda tx: _changes(tx, levels_of(entries), self._hashes))
+        if not terms.change_passwords:
+            _prove(self._changes, terms.current_password)
+
+    def write(self, tx: Transaction) -> Loaded:
+        levels = levels_of(self._entries)
+        _refuse_taken(tx, self._entries, levels)
         added, kept, removed = _evolve_queues(tx, levels)
-        changes = _changes(tx, levels, hashes)
-        if changes != seen:
+        if _changes(tx, levels, self._hashes) != self._changes:
             raise StoreBusy(seconds=0, why="someone has set a password while this was loaded")
-        _set_passwords(tx, levels, hashes)
+        _set_passwords(tx, levels, self._hashes)
         definitions = [
             Definition(LEVEL, level.path, _body(level), entry.position)
-            for level, entry in zip(levels, entries, strict=True)
+            for level, entry in zip(levels, self._entries, strict=True)
         ]
-        version = tx.definitions.replace(LEVEL, definitions, {"files": list(files)})
+        version = tx.definitions.replace(LEVEL, definitions, {"files": list(self._files)})
         tx.wake()
-        passwords = tuple(_spoken(path) for path in changes)
-        return Loaded(version, added, kept, removed, passwords=passwords), then(tx)
-
-    return store.transact("load", work)
+        passwords = tuple(_spoken(path) for path in self._changes)
+        return Loaded(version, added, kept, removed, passwords=passwords)
 
 
 def read(tx: Transaction) -> list[Level]:
@@ -133,6 +114,12 @@ def read(tx: Transaction) -> list[Level]:
         for definition in tx.definitions.of_kind(LEVEL)
         for body in [definition.body]
     ]
+
+
+def description(tx: Transaction) -> str:
+    """The tree in force as a description; nothing if there is none."""
+    levels = read(tx)
+    return printed(levels, tx.principals.secrets(PRINCIPAL)) if levels else ""
 
 
 def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
-from postroom.engine.steps.tryout import Tried
-from postroom.flows import tryout as flow_tryout
+from postroom.engine.language import CurrentPassword, Progress, Terms, Trial, TrialResult
 from postroom.flows.graph import catalog as flow_catalog
 from postroom.flows.graph import inspection as flow_inspection
 from postroom.flows.graph.inspection import ArcExplained
-from postroom.limits import EVALUATION_SECONDS, TRY_SECONDS
+from postroom.limits import TRY_SECONDS
 from postroom.model.definitions import Loaded
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
-from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.hierarchy import Level
 from postroom.room import catalog, loading
 from postroom.room.catalog import CatalogEntry
+from postroom.room.languages import languages
 from postroom.room.loading import File
 from postroom.room.parts import Parts, spark_session
 from postroom.rules import catalog as rule_catalog
-from postroom.rules import inspection, tryout
+from postroom.rules import inspection
 from postroom.rules.inspection import Explanation
-from postroom.stations.counters import tryout as counter_tryout
-from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.inspection import ProcedureExplained
 from postroom.stations.procedures.inspection import explain as explain_procedure
-from postroom.stations.procedures.tryout import Handled
-from postroom.stations.procedures.working import Evaluate
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import define_type
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class DefinitionsFace(Parts):
@@ -45,9 +36,9 @@ class DefinitionsFace(Parts):
     def load(
         self,
         *files: File,
-        progress: hierarchy.Progress | None = None,
+        progress: Progress | None = None,
         drop: bool = False,
-        old: hierarchy.Old = None,
+        old: CurrentPassword = None,
         change_passwords: bool = False,
     ) -> Loaded:
         """Load definition files, all or nothing; the suffix determines the language.
@@ -60,15 +51,19 @@ class DefinitionsFace(Parts):
         A description that changes or removes the password of a level needs the current one: ``old`` is the password, or
         a function that is called with the level's name. Or the operator gives ``change_passwords``.
         """
-        proof = hierarchy.Proof(old, change_passwords)
-        loaded = loading.load(self.store, files, self._by, progress, drop=drop, proof=proof)
-        if any(str(file).endswith(".form") for file in files):
-            self._network.align()
-        return loaded
+        sources = self._read(files)
+        by, alone = self._by, sources.alone
+        terms = Terms(sources.files, by.principal, by.broker, alone, drop, progress, old, change_passwords)
+        return sources.load(self.store, terms)
 
     def check(self, *files: File) -> int:
         """Read and check definition files without loading them; returns the number of definitions."""
-        return loading.check(self.store, files).count
+        sources = self._read(files)
+        sources.check(self.store)
+        return sources.count
+
+    def _read(self, files: Sequence[File]) -> loading.Sources:
+        return loading.read(files, languages(self._network, self._interpreter))
 
     def load_collection(self, name: str, *files: File) -> int:
         """Replace the documents of a collection of master data; returns the version of the definitions."""
@@ -80,10 +75,13 @@ class DefinitionsFace(Parts):
 
     def hierarchy(self) -> str:
         """The tree of queues as a description, which can be loaded again."""
+        return self.store.read(hierarchy.description)
 
-        def work(tx: Transaction) -> str:
-            levels = hierarchy.read(tx)
-            return hierarchy.printed(levels, tx.principals.secrets(PRINCIPAL)) if levels else ""
+    def definition_files(self) -> dict[str, bytes]:
+        """The definitions in force as files, by name; loaded together into another room, they define the same."""
+
+        def work(tx: Transaction) -> dict[str, bytes]:
+            return {name: text for language in languages() for name, text in language.printed(tx).items()}
 
         return self.store.read(work)
 
@@ -130,28 +128,12 @@ class DefinitionsFace(Parts):
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
         timeout: float = TRY_SECONDS,
-    ) -> Iterator[Tried | Handled]:
+    ) -> Iterator[TrialResult]:
         """A dry run: what proposed rules, arcs, procedures and counters would do with the stored messages.
 
-        ``seconds`` is the time limit for arcs.
+        ``timeout`` is the time limit for arcs, in seconds.
         Nothing is changed. Arcs and procedures are tried on Spark, which is started if there is something to try them
         on.
         """
-        sources = loading.read(files)
-        spark = partial(spark_session, master, conf)
-        if sources.program:
-            yield from tryout.tried(self.store, sources.program, since)
-        if sources.flow:
-            yield from flow_tryout.tried(self.store, self._charts, sources.flow, sources.rows, since, spark, timeout)
-        if sources.office.procedures:
-            yield from procedure_tryout.tried(self._network, sources.office, since, self._evaluation(spark))
-        if sources.office.counters:
-            yield from counter_tryout.tried(self.store, sources.office, since, self._admission)
-
-    def _evaluation(self, spark: Callable[[], SparkSession]) -> Evaluate:
-        """How actions of procedures are worked out: on Spark."""
-        if self._interpreter.evaluate is not None:
-            return self._interpreter.evaluate
-        from postroom.stations.procedures.evaluation import evaluate
-
-        return lambda bench, sets: evaluate(spark(), bench, sets, seconds=EVALUATION_SECONDS)
+        trial = Trial(self.store, since, timeout, self._admission, partial(spark_session, master, conf))
+        return self._read(files).tried(trial)

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from postroom.engine.language import Load, Terms
 from postroom.engine.steps.failures import error_queue
 from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInUse
 from postroom.model.definitions import Definition, Loaded, compared
@@ -92,33 +93,33 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
     return program
 
 
-def load(store: Store, new: Sequence[AnyDefinition], files: Sequence[str], *, drop: bool = False) -> Loaded:
-    """Make these modules part of the room, in the place of what they were; in one transaction."""
-    filling = Filling(store)
-    while True:
-        # Compiling takes its time: not while everyone else waits for the store.
-        version, program = store.read(lambda tx: (tx.definitions.version(), check(tx, new)))
+class ModuleLoad(Load):
+    """Makes modules part of the room, in the place of what they were."""
 
-        def work(tx: Transaction, version: int = version, program: Program = program) -> Loaded | None:
-            tx.session.take_time()  # indexes are filled here
-            tx.definitions.lock()
+    def __init__(self, store: Store, new: Sequence[AnyDefinition], terms: Terms) -> None:
+        self._store = store
+        self._new = new
+        self._terms = terms
+        self._filling = Filling(store)
+        self._checked: tuple[int, Program] | None = None
+        if terms.alone:
+            self._check()
+
+    def _check(self) -> None:
+        """Compiling takes its time: not while everyone else waits for the store."""
+        self._checked = self._store.read(lambda tx: (tx.definitions.version(), check(tx, self._new)))
+
+    def write(self, tx: Transaction) -> Loaded:
+        if self._checked is None:
+            program = check(tx, self._new)
+        else:
+            version, program = self._checked
             if tx.definitions.version() != version:
-                return None
-            return _Load(tx, read(tx), program, filling, drop).write(files)
-
-        loaded = store.transact("load-rules", work)
-        if loaded is not None:
-            return loaded
+                raise Unprepared(self._check)
+        return _Writing(tx, read(tx), program, self._filling, self._terms.drop).write(self._terms.files)
 
 
-def load_within(
-    tx: Transaction, new: Sequence[AnyDefinition], files: Sequence[str], filling: Filling, *, drop: bool = False
-) -> Loaded:
-    """The same inside of a transaction that changes more."""
-    return _Load(tx, read(tx), check(tx, new), filling, drop).write(files)
-
-
-class _Load:
+class _Writing:
     def __init__(self, tx: Transaction, old: Program, new: Program, filling: Filling, drop: bool) -> None:
         self._tx = tx
         self._old = old

@@ -11,11 +11,13 @@ from dataclasses import replace
 from postroom.errors import FormInvalid
 from postroom.model.definitions import Loaded, Problem, refuse
 from postroom.stations.counters import definitions as counters
+from postroom.stations.counters.definitions import Counter
 from postroom.stations.forms import catalog
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.form import Form
 from postroom.stations.forms.reader import Office
 from postroom.stations.procedures import catalog as procedures
+from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.errors import ERROR
 from postroom.store.kernel.transaction import Transaction
 
@@ -61,6 +63,13 @@ def proposed_forms(tx: Transaction, office: Office) -> dict[str, Edition]:
     """The types as they would be."""
     version = tx.definitions.version() + 1
     return {**Forms().now(tx), **{form.name: Edition(form, version) for form in (ERROR, *office.forms)}}
+
+
+def definitions(tx: Transaction) -> list[Form | Procedure | Counter]:
+    """Everything in force but the system's own type."""
+    forms = [edition.form for name, edition in Forms().now(tx).items() if name != ERROR.name]
+    present = [kept.procedure for kept in procedures.kept(tx)]
+    return [*forms, *present, *(kept.counter for kept in counters.kept(tx))]
 
 
 def load_within(tx: Transaction, office: Office, files: Sequence[str]) -> Loaded:

@@ -431,7 +431,7 @@ def test_a_dry_run_ends_when_its_time_is_over(
     assert stored(room, "A") == ['{"n":1}']
     monkeypatch.undo()
     file.write_text(file.read_text().replace("arc b", "arc c"))  # a plan is kept, and that of b sleeps
-    assert [len(each.effects) for each in room.try_out(file, master="local[2]")] == [1]
+    assert [len(each.as_dict()["actions"]) for each in room.try_out(file, master="local[2]")] == [1]
 
 
 def test_an_engine_that_runs_takes_changes_of_the_graph_between_two_steps(

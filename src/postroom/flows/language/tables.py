@@ -74,6 +74,25 @@ def _rows(table: Table, given: Iterable[Mapping[str, Any]], shown: str) -> Rows:
     return tuple(found)
 
 
+def file_of_rows(table: Table, rows: Rows) -> bytes:
+    """A file of a table's kind with these rows."""
+    names = _columns(table)
+    objects = [dict(zip(names, row, strict=True)) for row in rows]
+    suffix = Path(table.source).suffix
+    if suffix == ".parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        file = pyarrow.BufferOutputStream()
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(objects), file)
+        return bytes(file.getvalue())
+    if suffix == ".csv":
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([names, *rows])
+        return text.getvalue().encode()
+    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects).encode()
+
+
 def _type(table: Table) -> Tuple:
     assert isinstance(table.type, Tuple), "a check sees to it"
     return table.type

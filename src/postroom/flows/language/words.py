@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import islice
 from typing import NoReturn
 
 from postroom.errors import FlowInvalid
 from postroom.limits import FLOW_DEPTH_MAX, FLOW_WORDS_MAX
 from postroom.model.body import is_text
-from postroom.model.definitions import Position, Problem, refuse
+from postroom.model.definitions import Problem, refuse
+from postroom.model.words import END, Lexicon, Word, WordReader
 
 _PIECES = re.compile(
     r"""(?P<blank>[ \t\r\f\ufeff\n]+ | \#[^\n]*)
@@ -27,51 +27,23 @@ _PIECES = re.compile(
 WORD = re.compile(r"[^\W\d]\w*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A piece of the text, and where it stands."""
-
-    kind: str  # name, string, number, sign, or end
-    text: str
-    position: Position
-
-    def __str__(self) -> str:
-        return "the end" if self.kind == "end" else repr(self.text)
-
-
-def fail(position: Position, what: str, rule: str) -> NoReturn:
-    fail_all([Problem(position, what, rule)])
+LEXICON = Lexicon(_PIECES, FlowInvalid, {'"': "a text has no closing quote"})
+fail = LEXICON.fail
 
 
 def fail_all(problems: list[Problem]) -> NoReturn:
     refuse(FlowInvalid, problems)
 
 
-class Words:
-    """The words of a text, with one of foresight."""
+class Words(WordReader):
+    """The words of a text; what is not in the language is told before anything else is."""
 
     def __init__(self, text: str, file: str) -> None:
-        self._words = list(_split(text, file))
-        self._at = 0
+        words = list(islice(LEXICON.words(text, file), FLOW_WORDS_MAX + 1))
+        if len(words) > FLOW_WORDS_MAX and words[-1].kind != END:
+            fail(words[-1].position, f"more than {FLOW_WORDS_MAX} words", "size")
+        super().__init__(iter(words))
         self._depth = 0
-
-    @property
-    def next(self) -> Word:
-        return self._words[self._at]
-
-    @property
-    def after_next(self) -> Word:
-        return self._words[min(self._at + 1, len(self._words) - 1)]
-
-    @property
-    def done(self) -> bool:
-        return self.next.kind == "end"
-
-    def take(self) -> Word:
-        word = self.next
-        if word.kind != "end":
-            self._at += 1
-        return word
 
     def is_sign(self, *signs: str) -> bool:
         return self.next.kind == "sign" and self.next.text in signs
@@ -123,25 +95,3 @@ def string(word: Word) -> str:
     if not is_text(said):
         fail(word.position, f"{word.text} has characters that no text may have", "syntax")
     return said
-
-
-def _split(text: str, file: str) -> Iterator[Word]:
-    at, line, line_start, count = 0, 1, 0, 0
-    while at < len(text):
-        match = _PIECES.match(text, at)
-        position = Position(file, line, at - line_start + 1)
-        if match is None:
-            closed = text[at] != '"'
-            what = f"the character {text[at]!r} is not in the language" if closed else "a text has no closing quote"
-            fail(position, what, "syntax")
-        kind = match.lastgroup or ""
-        if kind == "blank":
-            line += match.group().count("\n")
-            line_start = max(line_start, text.rfind("\n", 0, match.end()) + 1)
-        else:
-            count += 1
-            if count > FLOW_WORDS_MAX:
-                fail(position, f"more than {FLOW_WORDS_MAX} words", "size")
-            yield Word(kind, match.group(), position)
-        at = match.end()
-    yield Word("end", "", Position(file, line, at - line_start + 1))

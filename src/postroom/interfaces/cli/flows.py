@@ -211,25 +211,28 @@ def subscriptions() -> None:
 
 
 def graph(
-    svg: Annotated[
-        str | None, typer.Option("--svg", metavar="FILE", help="Write a picture into a file.", show_default=False)
+    mermaid: Annotated[
+        str | None,
+        typer.Option("--mermaid", metavar="FILE", help="Write it as a Mermaid flowchart.", show_default=False),
     ] = None,
 ) -> None:
     """Show the flow graph: domains, spaces, arcs and tables.
 
+    A Mermaid flowchart is text. Markdown pages, wikis and code hosts show it as a picture.
+
     \b
     Examples:
       postroom graph
-      postroom graph --svg graph.svg
+      postroom graph --mermaid graph.mmd
     """
     with opened() as it:
         found = it.graph()
-    if svg is not None:
-        _draw(found, Path(svg))
+    if mermaid is not None:
+        _draw(found, Path(mermaid))
     if settings.json:
         output.as_json(found.as_dict())
-    elif svg is not None:
-        output.say(f"{svg}: {len(found.spaces)} spaces, {len(found.arcs)} arcs, {len(found.tables)} tables")
+    elif mermaid is not None:
+        output.say(f"{mermaid}: {len(found.spaces)} spaces, {len(found.arcs)} arcs, {len(found.tables)} tables")
     elif found.domains:
         for domain in found.domains:
             _say_domain(found, domain)
@@ -238,12 +241,12 @@ def graph(
 
 
 def _draw(found: GraphShown, file: Path) -> None:
-    from postroom.flows.graph.drawing import svg  # the library is needed for nothing else
+    from postroom.flows.graph.drawing import mermaid
 
     try:
-        file.write_text(svg(found), encoding="utf-8")
+        file.write_text(mermaid(found), encoding="utf-8")
     except OSError as error:
-        raise ArgumentInvalid(argument="--svg", why=f"cannot write {file}: {error.strerror or error}") from None
+        raise ArgumentInvalid(argument="--mermaid", why=f"cannot write {file}: {error.strerror or error}") from None
 
 
 def _say_domain(found: GraphShown, domain: str) -> None:

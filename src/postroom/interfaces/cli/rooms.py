@@ -125,7 +125,9 @@ def _checked(files: list[str]) -> int:
     except RoomMissing:
         from postroom.room import loading
 
-        return loading.check(None, files).count
+        sources = loading.read(files)
+        sources.check(None)
+        return sources.count
 
 
 def trace(

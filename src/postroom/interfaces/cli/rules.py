@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from postroom.interfaces.cli import output, procedures
 from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
 from postroom.limits import TRY_SECONDS
 from postroom.model.definitions import nearest
+from postroom.model.paths import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,14 +31,27 @@ def catalog(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Only this definition.", show_default=False)
     ] = None,
+    write: Annotated[
+        str | None,
+        typer.Option(
+            "--write", metavar="DIR", help="Write the definitions to files in a new directory.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """List all definitions, with file and line.
+
+    With --write, the definitions in force are written to files. Loaded together into another room, they define the
+    same. Documents of collections, and what was added to a graph at run time, are not written.
 
     \b
     Examples:
       postroom catalog
       postroom catalog joinOrder
+      postroom catalog --write definitions
     """
+    if write is not None:
+        _write(Path(write))
+        return
     with opened() as it:
         entries = it.catalog()
     if name is not None:
@@ -58,6 +73,21 @@ def catalog(
                     output.say(f"{field}: {said}")
     else:
         output.note("nothing is defined yet; load definitions with: postroom load FILE")
+
+
+def _write(folder: Path) -> None:
+    with opened() as it:
+        files = it.definition_files()
+    try:
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_bytes(text)
+    except OSError as error:
+        raise ArgumentInvalid(argument="--write", why=f"{printable(folder)}: {error.strerror}") from None
+    if settings.json:
+        output.as_json({"files": sorted(files)})
+    else:
+        output.say("\n".join(printable(folder / name) for name in sorted(files)) or "nothing is defined")
 
 
 def explain(
@@ -224,13 +254,13 @@ def try_(
         for each in found:
             is_set = isinstance(each, Handled)
             messages, sets = messages + (not is_set), sets + is_set
-            output.say(f"{each.key} in {each.queue}: {'nothing' if not each.effects else ''}".rstrip())
-            for action in each.as_dict()["actions"]:
+            actions = each.as_dict()["actions"]
+            output.say(f"{each.key} in {each.queue}: {'' if actions else 'nothing'}".rstrip())
+            for action in actions:
                 procedures.say_action(action) if is_set else _say_action(action)
-    of_forms = [file.endswith(".form") for file in files]
-    if messages or not all(of_forms):
+    if messages or not sets:
         output.note(f"{messages} message(s) tried; nothing was changed")
-    if sets or (any(of_forms) and not messages):
+    if sets:
         output.note(f"{sets} working set(s) would be complete; nothing was changed")
 
 

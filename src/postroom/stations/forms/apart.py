@@ -32,7 +32,7 @@ def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station:
     if not modules or None in modules:
         return created(edition, given, key, station, now)
     said = {name: _as_json(value) for name, value in given.items()}
-    seconds = functions.EVALUATION_SECONDS
+    seconds = functions.seconds()
     request = [seconds, sorted(filter(None, modules)), str(form), edition.version, said, key, station, now]
     try:
         answer = json.loads(_attendants.ask(json.dumps(request).encode()))

@@ -9,7 +9,7 @@ from tests.faults.upkeep_workload import write_here
 
 from postroom.engine import archiving
 
-from .conftest import Run
+from ..conftest import Run
 
 
 def test_retentions_are_set_listed_and_taken_back(run: Run) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Run
+from ..conftest import Run
 
 TREE = """
 01 INPUT-QUEUE (MASTER-QUE) PASSWORD IS "MASTER"

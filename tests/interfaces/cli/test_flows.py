@@ -11,7 +11,7 @@ from tests.faults.here import evaluate_here
 
 import postroom
 
-from .conftest import Run
+from ..conftest import Run
 
 GRAPH = """domain trading
 allow operator : disableArc
@@ -145,10 +145,10 @@ def test_the_graph_is_listed_drawn_and_explained(desk: Run, tmp_path: Path) -> N
     shaped = desk("graph", "--json").json
     assert {arc["name"] for arc in shaped["arcs"]} == {"big", "me_NYSE"}
     assert shaped["domains"] == [{"name": "trading", "allows": {"operator": ["disableArc"]}}]
-    assert desk("graph", "--svg", "g.svg").out == "g.svg: 4 spaces, 2 arcs, 1 tables\n"
-    assert (tmp_path / "g.svg").read_text().startswith("<svg ")
-    assert desk("graph", "--svg", "none/g.svg").err.startswith(
-        "postroom: argument-invalid: --svg: cannot write none/g.svg"
+    assert desk("graph", "--mermaid", "g.mmd").out == "g.mmd: 4 spaces, 2 arcs, 1 tables\n"
+    assert (tmp_path / "g.mmd").read_text().startswith("flowchart LR\n")
+    assert desk("graph", "--mermaid", "none/g.mmd").err.startswith(
+        "postroom: argument-invalid: --mermaid: cannot write none/g.mmd"
     )
     told = desk("explain", "big", "--no-plan")
     assert "condition: event.`price` > 75L\n" in told.out

@@ -20,9 +20,9 @@ from postroom.stations.mail import mail
 from postroom.stations.queries.images import Image
 from postroom.store.tables.registry import Registry
 
-from . import test_cli_terminal
-from .conftest import Run
-from .test_cli_terminal import PROGRAM, at_terminal
+from ..conftest import Run
+from . import test_terminal
+from .test_terminal import PROGRAM, at_terminal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -402,7 +402,7 @@ def test_a_password_is_typed_beside_a_message_on_standard_input(
     script = tmp_path / "with-fee"
     script.write_text(f'#!/bin/sh\nexec {PROGRAM} "$@" < fee.txt\n')
     script.chmod(0o700)
-    monkeypatch.setattr(test_cli_terminal, "PROGRAM", script)
+    monkeypatch.setattr(test_terminal, "PROGRAM", script)
     screen = at_terminal(tmp_path, "create", "FEE", "--as", "Simon", typed=(("password of Simon:", "s\n"),))
     assert screen.split()[-1] == office("next", "--as", "Simon", "--json", stdin="s\n").json["message"]["key"]
 

@@ -9,7 +9,7 @@ from tests.rules.conftest import without_spark
 
 import postroom
 
-from .conftest import Run
+from ..conftest import Run
 
 PROGRAM = """create queue a kind basic mode persistent
 create queue b kind basic mode persistent
@@ -47,6 +47,22 @@ def test_load_tells_what_came_and_what_changed(run: Run, tmp_path: Path) -> None
     again = run("load", "shop.demaq", "--json").json
     assert (again["version"], again["changed"], again["removed"]) == (2, ["rule pass"], ["collection c"])
     assert again["status"] == "00"
+
+
+def test_definitions_are_written_to_files_that_load_again(shop: Run, tmp_path: Path) -> None:
+    assert shop("catalog", "--write", "copy").out == "copy/shop.demaq\n"
+    assert shop("--room", "other.db", "load", "copy/shop.demaq").code == 0
+    assert shop("--room", "other.db", "catalog", "--write", "again", "--json").json["files"] == ["shop.demaq"]
+    assert (tmp_path / "again" / "shop.demaq").read_text() == (tmp_path / "copy" / "shop.demaq").read_text()
+
+
+def test_nothing_is_written_over_files(shop: Run, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    told = shop("catalog", "--write", "copy")
+    assert told.code == 1
+    assert "argument-invalid" in told.err
+    assert "copy: File exists" in told.err
+    assert list((tmp_path / "copy").iterdir()) == []
 
 
 def test_load_check_lists_every_problem_and_makes_no_room(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import postroom
 from postroom.version import __version__
 
-from .conftest import Run
+from ..conftest import Run
 
 
 def test_trace_locate_and_show(run: Run) -> None:

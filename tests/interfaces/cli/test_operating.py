@@ -16,7 +16,7 @@ import pytest
 
 import postroom
 
-from .conftest import Run
+from ..conftest import Run
 
 PROGRAM = Path(sys.executable).with_name("postroom")
 

@@ -12,12 +12,12 @@ import pytest
 from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.stations.procedures.interpreter import Interpreter
 
-from .conftest import Run
+from ..conftest import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 MEETING = "MEETING ANNOUNCEMENT"
 CLERK = """\
 procedure stamp at clerk

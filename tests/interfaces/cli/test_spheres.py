@@ -17,7 +17,7 @@ import postroom
 from postroom.errors import SphereOver
 from postroom.room import Postroom
 
-from .conftest import Run
+from ..conftest import Run
 
 PROGRAM = str(Path(sys.executable).parent / "postroom")
 #: Someone who books a flight and a hotel, and is there until killed.

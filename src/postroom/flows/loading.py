@@ -1,0 +1,96 @@
+"""Flow graphs (.flow) as a language of a room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from postroom.engine.language import Load, Terms, Trial, TrialResult
+from postroom.flows import tryout
+from postroom.flows.graph import catalog
+from postroom.flows.graph.checks import check_tables
+from postroom.flows.graph.meta import By
+from postroom.flows.graph.versions import FILE, Chart, Charts, key_of
+from postroom.flows.language.definitions import Domain, Statement, Table
+from postroom.flows.language.reader import parse
+from postroom.flows.language.tables import Rows, file_of_rows, rows_of_file
+from postroom.limits import FLOW_BYTES_MAX
+from postroom.model.definitions import Loaded
+from postroom.model.paths import printable, text_of
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+
+
+class FlowLanguage:
+    suffix = ".flow"
+    defines = "flow graphs"
+
+    def read(self, files: Sequence[Path]) -> Graphs:
+        statements: list[Statement] = []
+        rows: dict[str, Rows] = {}
+        for file in files:
+            some = parse(text_of(file, FLOW_BYTES_MAX), printable(file))
+            rows |= _rows(some, file.parent)
+            statements += some
+        return Graphs(tuple(statements), rows)
+
+    def printed(self, tx: Transaction) -> dict[str, bytes]:
+        """One file for each domain, and one for each table. What was added at run time is left out: loads keep it."""
+        files: dict[str, bytes] = {}
+        for kept in Charts().now(tx).kept.values():
+            statement = kept.statement
+            if kept.origin != FILE:
+                continue
+            domain = statement.name if isinstance(statement, Domain) else statement.domain
+            if isinstance(statement, Table) and not statement.collection:
+                source = f"{domain}-{statement.name}{Path(statement.source).suffix}"
+                statement = replace(statement, source=source)
+                files[source] = file_of_rows(statement, kept.rows)
+            name = f"{domain}{self.suffix}"
+            files[name] = files.get(name, b"") + f"{statement}\n".encode()
+        return files
+
+
+def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
+    """The rows of tables that are files: the room must not depend on a file that may change or go."""
+    check_tables(statements)
+    tables = [each for each in statements if isinstance(each, Table) and not each.collection]
+    return {
+        key_of(table): rows_of_file(table, folder / table.source, printable(folder / table.source)) for table in tables
+    }
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """The domains that the files of one load describe, with the rows of their tables."""
+
+    statements: tuple[Statement, ...]
+    rows: Mapping[str, Rows]
+
+    @property
+    def count(self) -> int:
+        return len(self.statements)
+
+    def check(self, store: Store | None, *, alone: bool) -> None:
+        if store is not None:
+            store.read(lambda tx: catalog.proposed(tx, Charts().now(tx), self.statements, self.rows))
+        else:
+            catalog.proposed(None, Chart(0), self.statements, self.rows)
+
+    def prepare(self, store: Store, terms: Terms) -> Load:
+        return _GraphLoad(self, terms)
+
+    def tried(self, trial: Trial) -> Iterator[TrialResult]:
+        return tryout.tried(trial.store, Charts(), self.statements, self.rows, trial.since, trial.spark, trial.seconds)
+
+
+class _GraphLoad(Load):
+    def __init__(self, graphs: Graphs, terms: Terms) -> None:
+        self._graphs = graphs
+        self._terms = terms
+
+    def write(self, tx: Transaction) -> Loaded:
+        by = By(self._terms.principal, self._terms.broker)
+        graphs, terms = self._graphs, self._terms
+        return catalog.load_within(tx, Charts(), graphs.statements, graphs.rows, terms.files, by, drop=terms.drop)

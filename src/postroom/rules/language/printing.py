@@ -1,0 +1,75 @@
+"""Rule programs as text again: each definition as a statement that reads as the same definition."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from postroom.rules.language.definitions import (
+    AnyDefinition,
+    CollectionDefinition,
+    ModuleDefinition,
+    PropertyDefinition,
+    QueueDefinition,
+    RuleDefinition,
+    SlicingDefinition,
+    SystemDefinition,
+)
+
+
+@singledispatch
+def written(definition: AnyDefinition) -> str:
+    """The statement that defines it, with a line end."""
+    raise NotImplementedError(definition)
+
+
+@written.register
+def _(queue: QueueDefinition) -> str:
+    clauses = {
+        "schema": queue.schema,
+        "priority": queue.priority or None,
+        "errorqueue": queue.errorqueue,
+        "interface": queue.interface,
+        "port": queue.port,
+    }
+    words = [f" {clause} {value}" for clause, value in clauses.items() if value is not None]
+    words += [f" using {policy.extension} policy {policy.file}" for policy in queue.policies]
+    return f"create queue {queue.name} kind {queue.kind} mode {queue.mode}{''.join(words)}\n"
+
+
+@written.register
+def _(property: PropertyDefinition) -> str:
+    flags = f"{' inherited' if property.inherited else ''}{' fixed' if property.fixed else ''}"
+    lines = [f"create property {property.name} as xs:{property.type}{flags}"]
+    for part in property.values:
+        value = "" if part.value is None else f" value {part.value.text}"
+        lines.append(f"  queue {', '.join(part.queues)}{value}")
+    return "\n".join(lines) + "\n"
+
+
+@written.register
+def _(slicing: SlicingDefinition) -> str:
+    return f"create slicing {slicing.name} on {slicing.property}\n"
+
+
+@written.register
+def _(collection: CollectionDefinition) -> str:
+    return f"create collection {collection.name}\n"
+
+
+@written.register
+def _(rule: RuleDefinition) -> str:
+    return f"create rule {rule.name} for {rule.target}{_errors(rule.errorqueue)}\n{rule.body.text}\n"
+
+
+@written.register
+def _(module: ModuleDefinition) -> str:
+    return f"create module {module.name}{_errors(module.errorqueue)}\n"
+
+
+@written.register
+def _(system: SystemDefinition) -> str:
+    return f"create system errorqueue {system.errorqueue}\n"
+
+
+def _errors(queue: str | None) -> str:
+    return "" if queue is None else f" errorqueue {queue}"
