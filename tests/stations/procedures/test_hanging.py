@@ -221,3 +221,19 @@ def test_a_bad_function_at_a_counter_stops_only_its_message(
         assert "<rule>one</rule>" in error.body
         assert f"LETTER, field Seal: the function seal failed: {why}" in error.body
         assert room.verify().differences == ()
+
+
+@pytest.mark.parametrize("letters", [("dies", "bob"), ("bob", "dies")], ids=["letter", "compensation"])
+def test_a_letter_whose_function_ends_its_process_is_refused(
+    url: str, tmp_path: Path, letters: tuple[str, str]
+) -> None:
+    """What undoes a letter is put into a mailbox by whoever finds that its sphere has no owner: the engine."""
+    with office(url, tmp_path, "") as room:
+        _with_letters(room, tmp_path)
+        ann = room._station("ann")
+        first, second = letters
+        with room.sphere() as sphere, pytest.raises(FunctionFailed, match="it ended its process"):
+            sphere.mail(ann, "bob", "LETTER", {"To": first}, compensation={"To": second})
+        with room.sphere() as sphere:
+            sphere.mail(ann, "bob", "LETTER", {"To": "bob"}, compensation={"To": "cid"})
+        assert len(room._station("bob").mail()) == 1

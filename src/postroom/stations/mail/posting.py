@@ -11,8 +11,8 @@ from postroom.errors import StationUnknown, TypeUnknown
 from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.message import Draft
+from postroom.stations.forms.apart import created_apart
 from postroom.stations.forms.catalog import Forms
-from postroom.stations.forms.filling import created
 from postroom.stations.mail.mail import queue_of
 from postroom.stations.places import indexing as filing
 from postroom.stations.places.names import mailbox
@@ -55,4 +55,4 @@ def _body(tx: Transaction, forms: Forms, draft: Draft, key: int) -> str:
     if draft.type is None:
         raise TypeUnknown(type="", nearest="; a letter is a form: name its type")
     writer = str(json.loads(draft.properties).get(WRITER, ""))
-    return created(forms.named(tx, draft.type), json.loads(draft.body), key, writer, tx.now)
+    return created_apart(forms.named(tx, draft.type), json.loads(draft.body), key, writer, tx.now)
