@@ -111,7 +111,7 @@ class FlowBench(Bench):
                 for sink in sinks:
                     room.create_queue(sink)
                 start = perf_counter()
-                by_hand(room.url)
+                by_hand(room.url, self._master)
                 seconds[who] = perf_counter() - start
             stored = {each.queue: each.unprocessed for each in room.accept().queues}
             assert [stored[sink] for sink in sinks] == expected(events), f"{who} delivered something else"
@@ -147,9 +147,9 @@ class FlowBench(Bench):
             yield Line(name, median(costs[arcs]), "µs", *among, "arcs", *others)
 
 
-def by_hand(url: str) -> None:
+def by_hand(url: str, master: str) -> None:
     """The five arcs as one would write them: the events are read once and kept, each sink is one write."""
-    spark = rooms.session()
+    spark = rooms.session(master)
     events = (
         spark.read.format("postroom")
         .option("queue", "Trades")

@@ -172,9 +172,8 @@ class ProcedureBench(Bench):
 
     def _office(self, name: str, stations: int, messages: list[Message]) -> Postroom:
         names = [f"desk_{number}" for number in range(stations)]
-        room = self._room(name, TYPES + "".join(PROCEDURE.format(station=each) for each in names), ".form")
-        for each in (*names, ACCOUNTS):
-            room._network.add_station(each, "control", None)  # passwords take their time
+        text = TYPES + "".join(PROCEDURE.format(station=each) for each in names)
+        room = self._room(name, text, ".form", (*names, ACCOUNTS))
         _create(room, messages)
         self._warm = room
         return room

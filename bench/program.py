@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -45,13 +45,15 @@ class Bench:
                 return
             yield done
 
-    def _room(self, name: str, text: str, suffix: str) -> Postroom:
-        """A room of its own, with the definitions of a text."""
+    def _room(self, name: str, text: str, suffix: str, stations: Iterable[str] = ()) -> Postroom:
+        """A room of its own, with the definitions of a text, and with stations that they may name."""
         place = self._folder / name
         place.mkdir()
         file = place / f"definitions{suffix}"
         file.write_text(text)
         room = postroom.open(place / "room.db")
+        for each in stations:
+            room._network.add_station(each, "control", None)  # passwords take their time
         room.load(file)
         return room
 

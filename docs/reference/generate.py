@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import python_api
@@ -68,6 +69,14 @@ def python() -> str:
     return python_api.page(MADE)
 
 
+def _json_type(name: dict[str, Any]) -> str:
+    """The one type of a name; most may also be null where there is nothing to say."""
+    if "anyOf" in name or "$ref" in name:
+        return "object"
+    types = [name["type"]] if isinstance(name["type"], str) else name["type"]
+    return ", ".join(types)
+
+
 def vocabulary() -> str:
     """The names of JSON documents, from the schema beside this file."""
     schema = json.loads((HERE / "json.schema.json").read_text())["$defs"]
@@ -83,8 +92,8 @@ def vocabulary() -> str:
     for name, shape in schema["commands"].items():
         has = [f"`{each}`" if each in shape["required"] else f"`{each}`?" for each in shape["properties"]]
         shapes.append(f"| `{name}` | {', '.join(has[1:])} |")
-    names = ["| name | what it is |", "|---|---|"]
-    names += [f"| `{name}` | {each['description']} |" for name, each in schema["names"].items()]
+    names = ["| name | type | what it is |", "|---|---|---|"]
+    names += [f"| `{name}` | {_json_type(each)} | {each['description']} |" for name, each in schema["names"].items()]
     parts = ["# JSON", MADE, note, "## Commands of stations", "A name with `?` may be missing.", "\n".join(shapes)]
     return "\n\n".join([*parts, "## Names", "\n".join(names)]) + "\n"
 

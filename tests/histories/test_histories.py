@@ -32,8 +32,7 @@ def test_a_history_of_eight_processes_has_an_order_and_loses_nothing(
     assert outcomes[OK] >= operations * 0.95
     assert outcomes[UNKNOWN] <= kills
     assert {each.verb for each in found.history} == {"send", "take", "read", "exchange"}
-    at_once = sum(a.ended > b.begun for a, b in zip(found.history, found.history[1:], strict=False))
-    assert at_once > 0, "they did work at the same time"
+    assert found.overlapped > operations / 3, "they did work at the same time"  # 380 of 400 were measured
     assert all(found.kept.values())
     with postroom.open(url) as room:
         assert room.verify().differences == ()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.histories import lists, queues
-from tests.histories.record import Operation, Recorder, recorded
+from tests.histories.record import UNKNOWN, Operation, Recorder, recorded
 
 import postroom
 from postroom.model.message import Draft
@@ -21,6 +21,8 @@ from postroom.store.kernel.transaction import Transaction
 
 TAKEN = ("t0", "t1", "t2")  # queues that are taken from
 LISTS, EPOCH = 6, 200  # queues that are only read, and after how many calls of a process there are others
+
+PAUSE_SECONDS = 0.004  # at the most, before a call: about as long as one takes
 
 
 def kept(number: int) -> list[str]:
@@ -40,6 +42,15 @@ class Run:
     taken: dict[str, list[tuple[str, bool]]]
     kept: dict[str, list[str]]
     kills: int
+
+    @property
+    def overlapped(self) -> int:
+        """How many calls began while one of another process was under way."""
+        found, under_way = 0, dict[str, float]()
+        for each in sorted(self.history, key=lambda one: one.begun):
+            found += any(ended > each.begun for process, ended in under_way.items() if process != each.process)
+            under_way[each.process] = each.ended if each.outcome != UNKNOWN else each.begun
+        return found
 
     def wrong(self) -> list[str]:
         return queues.check(self.history, self.taken) + lists.check(self.history, self.kept)
@@ -98,6 +109,7 @@ def work(url: str, file: Path, seed: int, share: int) -> None:
         while not (file.parent / "go").exists():
             time.sleep(0.001)
         for number in range(share):
+            time.sleep(chance.uniform(0, PAUSE_SECONDS))  # so that none does all of its calls while others sleep
             _call(room, record, chance, kept(number), f"{file.name}.{number}")
 
 

@@ -241,7 +241,7 @@ def test_held_queues_below_a_level_are_passed_and_named(tree: Postroom) -> None:
     tree.disable("INP_0000", password="QUE")
     received = tree.receive("MASTER-QUEUE")
     assert (body(received), received.held, received.passed) == ("free", ("INP_0000",), ("INP_0001",))
-    assert received.as_dict()["held"] == ["INP_0000"]
+    assert received.as_dict()["held_queues"] == ["INP_0000"]
     with pytest.raises(QueueHeld):
         tree.receive("MASTER-QUEUE", "SUBQ-1")
 

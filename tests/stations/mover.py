@@ -1,6 +1,7 @@
 """A process that moves messages: ``python -m tests.stations.mover ROOM SEED STATIONS STOP`` until the file is there.
 
-It gets the mail of its stations and ships on what they have, a few messages at a time, and modifies some.
+It gets the mail of its stations and ships on what they have, a few messages at a time, and modifies some. How many it
+has shipped is in a file beside the other one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from postroom.errors import StoreBusy
 def move(url: str, seed: int, stations: list[str], stop: Path) -> None:
     chance = random.Random(seed)
     moved = 0
+    told = stop.with_name(f"moved-{seed}")
     with postroom.open(url, create=False) as room:
         everyone = list(room.stations())
         desks = [room._station(name) for name in stations]
@@ -29,9 +31,9 @@ def move(url: str, seed: int, stations: list[str], stop: Path) -> None:
                     desk.modify(chance.choice(some), Count=chance.randint(0, 99))
                 if some:
                     moved += len(desk.ship(some, chance.choice(everyone)))
+                    told.write_text(str(moved))
             except StoreBusy:  # another process had the store for long; nothing has happened
                 continue
-    print(moved)
 
 
 if __name__ == "__main__":

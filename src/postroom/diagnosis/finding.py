@@ -43,7 +43,13 @@ class Finding:
     do: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        return {"level": self.level, "check": self.check, "what": self.what, "where": self.where, "do": self.do}
+        return {
+            "severity": self.level,
+            "check": self.check,
+            "finding": self.what,
+            "concerns": self.where,
+            "do": self.do,
+        }
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Received(NamedTuple):
             "end_of_message": self.end_of_message,
         }
         if self.held:
-            shape["held"] = list(self.held)
+            shape["held_queues"] = list(self.held)
         return shape
 
 
@@ -115,7 +115,7 @@ class QueueCount(NamedTuple):
             "queue": self.queue,
             "path": list(self.path),
             "unprocessed": self.unprocessed,
-            "processed": self.processed,
+            "processed_count": self.processed,
             "held": self.held,
         }
         if self.held:

@@ -448,6 +448,7 @@ class Verbs:
 
         def work(tx: Transaction) -> tuple[QueueCount, ...]:
             found = self._unlocked(tx, queues_of(tx, names_of(queue))) if queue else tx.queues.all()
+            tx.messages.check_end(each for each in found if not each.unprocessed)
             return tuple(QueueCount.of(each, tx.now) for each in found)
 
         return Accepted(self._store.read(work))
@@ -594,6 +595,7 @@ def _check_empty(tx: Transaction, queue: Queue) -> None:
     left = tx.messages.head(queue)
     if left is not None:
         raise StoreCorrupt(why=f"{queue.name} counts no message and has {key_text(left.key)}. {MEND}")
+    tx.messages.check_end([queue])
 
 
 def _unlock(tx: Transaction, queue: Queue) -> None:
@@ -612,7 +614,10 @@ def _segments(tx: Transaction, stored: Stored) -> list[str]:
 
 
 def _page(queue: Queue, state: State, after: int, size: int, tx: Transaction) -> list[Stored]:
-    return tx.messages.page(queue, state, after, size)
+    page = tx.messages.page(queue, state, after, size)
+    if len(page) < size and state is State.UNPROCESSED:
+        tx.messages.check_end([queue], page[-1].position if page else after)
+    return page
 
 
 def _check_idempotency(key: str | None) -> None:

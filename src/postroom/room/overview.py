@@ -38,7 +38,17 @@ class QueueSeen:
     rate_out: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {
+            "name": self.name,
+            "path": self.path.split(),
+            "unprocessed": self.waiting,
+            "processed_count": self.processed,
+            "hold": self.hold,
+            "arrived": self.arrived,
+            "departed": self.departed,
+            "rate_in": self.rate_in,
+            "rate_out": self.rate_out,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,8 @@ class StepSeen:
     whole: bool  # else it began before what was looked at
 
     def as_dict(self) -> dict[str, Any]:
-        return {"at": to_iso(self.at), "messages": self.messages, "created": self.created, "whole": self.whole}
+        counts = {"message_count": self.messages, "created_count": self.created}
+        return {"at": to_iso(self.at), **counts, "whole": self.whole}
 
 
 @dataclass(frozen=True)
@@ -79,8 +90,8 @@ class Picture:
             "steps": [step.as_dict() for step in self.steps],
             "rate": self.rate,
             "errors": dict(self.errors),
-            "outbox": dict(self.outbox),
-            "spheres": dict(self.spheres),
+            "effects_by_state": dict(self.outbox),
+            "spheres_by_state": dict(self.spheres),
             "in_doubt": list(self.in_doubt),
         }
 

@@ -49,7 +49,7 @@ def test_the_doctor_in_json(run: Run) -> None:
     run("queue", "create", "q")
     fine = run("doctor", "--json").json
     assert fine["status"] == "00"
-    assert {"level", "check", "what", "where", "do"} == set(fine["findings"][0])
+    assert {"severity", "check", "finding", "concerns", "do"} == set(fine["findings"][0])
     failed = run("doctor", "--json", "--room", "none.db")
     assert (failed.code, failed.json["status"]) == (1, "99")
 
@@ -85,7 +85,7 @@ def test_top_prints_one_picture_in_a_pipe(run: Run) -> None:
         )
         assert heading.split() == ["queue", "waiting", "processed", "in/s", "out/s", "state"]
         assert row.split() == ["q", "1", "0"]
-    assert run("top", "--json").json["queues"][0]["waiting"] == 1
+    assert run("top", "--json").json["queues"][0]["unprocessed"] == 1
 
 
 def test_top_of_no_room_and_too_often(run: Run, tmp_path: Path) -> None:

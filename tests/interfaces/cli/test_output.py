@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from tests.interfaces import shapes
 from tests.interfaces.conftest import Run
@@ -80,11 +83,26 @@ def test_every_name_of_a_shape_is_in_the_vocabulary_and_no_document_escapes() ->
         shapes.check(["locate"], {"key": "k", "place": "p"})
 
 
-def test_a_number_of_things_is_no_list_of_them() -> None:
-    """Names that were both, and those that `run` and `top` still use for numbers, as the guides show them."""
+def test_a_name_has_one_type_and_one_meaning() -> None:
+    """Once `kept` was a list, a number and a time, and the description had to tell of which command it spoke."""
     names = shapes.SCHEMA["$defs"]["names"]
-    types = {name: [str(one.get("type")) for one in each.get("anyOf", ())] for name, each in names.items()}
-    both = {name for name, some in types.items() if {"integer", "array"} <= set(some)}
-    assert both == {"kept", "messages", "steps", "waiting"}
+    assert {name: found for name, each in names.items() if len(found := types(each)) != 1} == {}
+    assert [name for name, each in names.items() if re.search("[;,] of ", each["description"])] == []
+    assert list(names) == sorted(names)
+
+
+def types(name: dict[str, Any]) -> set[str]:
+    """The JSON types that a name may have, besides null; the items of a list belong to its type."""
+    if "anyOf" in name:
+        return set().union(*map(types, name["anyOf"]))
+    if "$ref" in name:
+        return {"object"}
+    some = [name["type"]] if isinstance(name["type"], str) else name["type"]
+    items = "/".join(sorted(types(name["items"]))) if "items" in name else ""
+    return {f"{each} {items}".strip() for each in some if each != "null"}
+
+
+def test_a_number_of_things_is_no_list_of_them() -> None:
+    names = shapes.SCHEMA["$defs"]["names"]
     assert {name for name in names if name.endswith("_count")} >= {"aborted_count", "queue_count", "row_count"}
     assert all(names[name]["type"] == "integer" for name in names if name.endswith("_count"))

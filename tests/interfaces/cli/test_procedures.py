@@ -187,7 +187,7 @@ def test_try_tells_what_procedures_would_do(desk: Run, tmp_path: Path, monkeypat
     assert copy.startswith("  holiday: dossier missed, a new message: {")
     assert told.err == "1 working set(s) would be complete; nothing was changed\n"
     (tried,) = desk("try", "holiday.form", "--json").json["tried"]
-    assert [(each["action"], each["queue"], each["message"]) for each in tried["actions"]] == [
+    assert [(each["action"], each["queue"], each["acts_on"]) for each in tried["actions"]] == [
         ("ship", "Mary", key),
         ("dossier", "missed", "new"),
     ]
@@ -233,7 +233,7 @@ def test_procedures_stand_in_the_catalog(desk: Run) -> None:
 def test_run_answers_while_john_is_away(desk: Run, spark: SparkSession) -> None:
     key = shipped(desk, "Mary", "John", MEETING, "To=John", "Subject=rooms")
     ran = desk("run", "--until-idle", "--master", "local[2]", "--json").json
-    assert (ran["messages"], ran["created"], ran["failures"]) == (2, 1, 0)
+    assert (ran["message_count"], ran["created_count"], ran["failures"]) == (2, 1, 0)
     assert desk("get", "--as", "Mary").out == f"{key}\n"
     assert "Sorry, on holiday" in desk("show", key).out
     (kept,) = desk("dossier", "show", "missed", "--as", "John", "--json").json["messages"]

@@ -68,7 +68,7 @@ def test_accept_counts_in_json_and_in_a_table(tree: Run) -> None:
                 "queue": "INP_0000",
                 "path": ["MASTER-QUE", "SUBQ-1", "QUE1A"],
                 "unprocessed": 1,
-                "processed": 0,
+                "processed_count": 0,
                 "held": False,
             }
         ],
@@ -133,7 +133,7 @@ def test_a_refused_password_says_that_it_came_from_the_environment(tree: Run, mo
     said = f"wrong password for MASTER-QUE {source}"
     wrong = tree("disable", "MASTER-QUE", "--json", stdin="MASTER\n")
     assert (wrong.code, wrong.err) == (1, f"postroom: password-wrong: {said}\n")
-    assert wrong.json["error"] == {"code": "password-wrong", "message": said, "happened": "no"}
+    assert wrong.json["error"] == {"code": "password-wrong", "text": said, "happened": "no"}
     assert source in tree("queue", "password", "MASTER-QUE").err
     assert "POSTROOM_PASSWORD" not in tree("receive", "nowhere").err, "only a refused password is told"
     monkeypatch.delenv("POSTROOM_PASSWORD")
@@ -154,7 +154,7 @@ def test_hierarchy_prints_what_loads_to_the_same(tree: Run, tmp_path: Path) -> N
         "leaf": False,
         "command": None,
         "timeout": None,
-        "password": True,
+        "has_password": True,
     }
 
 

@@ -50,7 +50,7 @@ def test_trace_with_causes(run: Run) -> None:
     told = run("trace", asked, "--causes", "--json").json
     assert (told["key"], told["complete"], told["silent"]) == (asked, True, [])
     first, second = told["messages"]
-    assert (first["key"], first["depth"], first["effects"], first["place"]) == (asked, 0, [answer], "q")
+    assert (first["key"], first["depth"], first["led_to"], first["place"]) == (asked, 0, [answer], "q")
     assert (second["causes"], second["depth"], second["place"]) == ([asked], 1, "answers")
     assert [event["verb"] for event in first["events"]] == ["put", "take"]
     with postroom.open("postroom.db") as room:
@@ -95,7 +95,7 @@ def test_verify_compares_the_room_with_its_journal(run: Run, tmp_path: Path) -> 
     assert "state 1" in found.out
     told = run("verify", "--json")
     assert (told.code, told.err) == (1, "")
-    assert [each["what"] for each in told.json["differences"]] == ["counts of queue 1", f"message {key}"]
+    assert [each["differs"] for each in told.json["differences"]] == ["counts of queue 1", f"message {key}"]
 
 
 def test_a_load_that_changes_a_password_needs_the_present_one_and_says_what_it_changed(
@@ -177,11 +177,11 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
     assert run("outbox", "list").err == "the outbox is empty\n"
     assert run("run", "--until-idle", "--json").json == {
         "status": "00",
-        "steps": 0,
-        "messages": 0,
-        "created": 0,
+        "step_count": 0,
+        "message_count": 0,
+        "created_count": 0,
         "failures": 0,
-        "waiting": {},
+        "blocked": {},
         "effects": [],
     }
     verbs = [event["verb"] for event in run("journal", "--json").json["events"]]
@@ -216,7 +216,7 @@ def test_an_effect_can_be_dropped_and_numbers_are_never_given_twice(run: Run, tm
     assert run("outbox", "retry", str(10**30)).err.startswith("postroom: outbox-unknown:")
     run("receive", "A")
     run("send", "A", "--body", "y")
-    assert [one["id"] for one in run("outbox", "list", "--json").json["effects"]] == [2]
+    assert [one["effect"] for one in run("outbox", "list", "--json").json["effects"]] == [2]
 
 
 def test_odd_files_and_numbers_are_refused(run: Run, tmp_path: Path) -> None:

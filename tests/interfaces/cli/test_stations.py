@@ -311,7 +311,7 @@ def test_a_form_is_printed_empty_as_written_and_described(office: Run) -> None:
     shaped = office("form", MEETING, "--json").json
     assert (shaped["type"], shaped["indexes"]) == (MEETING, ["To"])
     assert isinstance(shaped["version"], int)
-    assert shaped["fields"][1] == {
+    assert shaped["form_fields"][1] == {
         "name": "From",
         "kind": "string",
         "rule": "automatic",

@@ -18,7 +18,7 @@ def test_retentions_are_set_listed_and_taken_back(run: Run) -> None:
     assert run("retention", "set", "spheres", "90m", "--json").json == {
         "status": "00",
         "kind": "spheres",
-        "kept": "90m",
+        "age": "90m",
     }
     assert run("retention", "list", "--json").json["retentions"]["receipts"] == "1w"
     assert run("retention", "set", "receipts", "forever").out == "receipts are kept for ever\n"
@@ -66,7 +66,7 @@ def test_a_backup_is_written_and_restored(run: Run, tmp_path: Path) -> None:
     run("send", "q", "--body", "x")
     assert run("backup", "b.db").out == f"{tmp_path}/b.db: 2 journal entries, 1 message(s), verified\n"
     assert run("backup", "b.db").err.startswith("postroom: backup-exists: ")
-    assert run("backup", "b.db", "--replace", "--json").json["messages"] == 1
+    assert run("backup", "b.db", "--replace", "--json").json["message_count"] == 1
     assert run("restore", "b.db").err.startswith("postroom: room-in-use: ")
     assert run("restore", "b.db", "--room", "r.db").out.startswith(f"{tmp_path}/r.db: 3 journal entries")
     assert run("restore", "b.db", "--room", "r.db", "--replace", "--json").json["lines"] == 3

@@ -137,7 +137,16 @@ def test_an_arrival_that_killed_its_worker_becomes_an_error_and_is_not_evaluated
     (found,) = effects("create rule r for a if (error()) then do enqueue . into b", "<x/>", failure="it took too long")
     assert (told(found[0].body)["class"], told(found[0].body)["code"]) == ("system", "PR0005")
     assert told(found[0].body)["description"] == "it took too long"
-    assert "rule" not in told(found[0].body)
+    assert told(found[0].body)["rule"] == "r"
+
+
+def test_the_error_of_a_worker_that_was_killed_names_every_rule_that_was_evaluated() -> None:
+    """One query has all rules of a queue; which of them took too long nobody can tell."""
+    rules = "".join(f"create rule r{number} for a if (/x) then do enqueue . into b\n" for number in range(3))
+    (found,) = effects(f"{rules} create rule other for c if (/x) then do enqueue . into b", "<x/>", failure="killed")
+    assert len(found) == 1
+    assert "<rule>r0</rule><rule>r1</rule><rule>r2</rule><queue>a</queue>" in found[0].body
+    assert "other" not in found[0].body
 
 
 def test_each_alone_sees_nothing_of_the_others() -> None:

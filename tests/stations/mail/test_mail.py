@@ -32,7 +32,7 @@ def test_mail_between_all_kinds_of_nodes(room: Postroom) -> None:
     way = ["ann", "bob", "cid", "ann", "cid", "cid", "bob", "bob", "ann"]
     for sender, receiver in pairwise(way):
         (shipped,) = desk(room, sender).ship(key, receiver)
-        assert shipped.as_dict() == {"key": key, "to": receiver, "delivered": True}
+        assert shipped.as_dict() == {"key": key, "station": receiver, "delivered": True}
         assert room.locate(key) == f"mailbox:{receiver}"
         assert [each.key for each in desk(room, receiver).mail()] == [key]
         for other in names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from postroom.errors import FunctionFailed
 from postroom.room import Postroom
 
 from .office import office
+from .seals import sign
 
 MASTER = "local[2]"
 GUILTY = """\
@@ -125,15 +127,22 @@ type LETTER
 field To string required
 field Seal string automatic seal
 """
-_sealing = threading.Event()
 
 
-@postroom.function
-def seal(others: dict[str, object]) -> str:
-    if others["To"] == "nobody":
-        _sealing.set()
-        time.sleep(1_000)
-    return "sealed"
+@pytest.fixture
+def misbehaves() -> Iterator[Callable[[], bool]]:
+    """Waits until the function of a letter does."""
+    file = sign(os.getpid())
+    file.unlink(missing_ok=True)
+
+    def waited() -> bool:
+        end = time.monotonic() + 30
+        while not file.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        return file.exists()
+
+    yield waited
+    file.unlink(missing_ok=True)
 
 
 def _with_letters(room: Postroom, folder: Path, more: str = "") -> None:
@@ -143,7 +152,7 @@ def _with_letters(room: Postroom, folder: Path, more: str = "") -> None:
 
 
 def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, misbehaves: Callable[[], bool]
 ) -> None:
     monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 2.0)
     with office(url, tmp_path, "") as room, office_of(url) as other:
@@ -155,14 +164,13 @@ def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
         def hang() -> None:
             try:
                 with office_of(url) as own:
-                    own._station("ann").create("LETTER", To="nobody")
+                    own._station("ann").create("LETTER", To="sleeps")
             except FunctionFailed as error:
                 failures.append(error)
 
-        _sealing.clear()
         thread = threading.Thread(target=hang, daemon=True)
         thread.start()
-        assert _sealing.wait(10)
+        assert misbehaves()
         began = time.monotonic()
         bob.create("ORDER", No=1)
         assert time.monotonic() - began < 1
@@ -173,8 +181,16 @@ def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
         assert ann.show(kept).fields["Seal"] == "sealed"
 
 
-def test_a_hanging_function_at_a_counter_stops_only_its_message(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("sleeps", "it exceeded the limit of 3 seconds"),
+        ("dies", "it ended its process, or exceeded the memory limit"),
+        ("eats", "MemoryError"),
+    ],
+)
+def test_a_bad_function_at_a_counter_stops_only_its_message(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, misbehaves: Callable[[], bool], how: str, why: str
 ) -> None:
     monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 3.0)
     with office(url, tmp_path, "") as room, office_of(url) as other:
@@ -186,11 +202,9 @@ def test_a_hanging_function_at_a_counter_stops_only_its_message(
             "counter one at ann takes LETTER from letters\ncounter two at bob takes ORDER from orders\n",
         )
         engine = threading.Thread(target=lambda: room.run(), daemon=True)
-        _sealing.clear()
-        for to in ("bob", "nobody", "cid"):
-            room.queue("letters").send(f"To: {to}")
+        keys = [room.queue("letters").send(f"To: {to}").key for to in ("bob", how, "cid")]
         engine.start()
-        assert _sealing.wait(20)
+        assert misbehaves()
         began = time.monotonic()
         room.queue("orders").send("No: 1")
         while not other._station("bob").mail():
@@ -201,4 +215,25 @@ def test_a_hanging_function_at_a_counter_stops_only_its_message(
             time.sleep(0.05)
         room.stop()
         engine.join(20)
-        assert "exceeded the limit of 3 seconds" in getattr(other.receive("postroom-errors").message, "body", "")
+        error = other.receive("postroom-errors").message
+        assert error is not None
+        assert error.cause == keys[1]
+        assert "<rule>one</rule>" in error.body
+        assert f"LETTER, field Seal: the function seal failed: {why}" in error.body
+        assert room.verify().differences == ()
+
+
+@pytest.mark.parametrize("letters", [("dies", "bob"), ("bob", "dies")], ids=["letter", "compensation"])
+def test_a_letter_whose_function_ends_its_process_is_refused(
+    url: str, tmp_path: Path, letters: tuple[str, str]
+) -> None:
+    """What undoes a letter is put into a mailbox by whoever finds that its sphere has no owner: the engine."""
+    with office(url, tmp_path, "") as room:
+        _with_letters(room, tmp_path)
+        ann = room._station("ann")
+        first, second = letters
+        with room.sphere() as sphere, pytest.raises(FunctionFailed, match="it ended its process"):
+            sphere.mail(ann, "bob", "LETTER", {"To": first}, compensation={"To": second})
+        with room.sphere() as sphere:
+            sphere.mail(ann, "bob", "LETTER", {"To": "bob"}, compensation={"To": "cid"})
+        assert len(room._station("bob").mail()) == 1

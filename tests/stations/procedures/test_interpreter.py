@@ -489,7 +489,7 @@ def test_a_dry_run_tells_what_would_happen_and_changes_nothing(url: str, tmp_pat
         journal = room.journal(1)
         (tried,) = room.try_out(file)
         assert (tried.key, tried.queue) == (bill, "ann")
-        assert [(each["action"], each["queue"], each["message"]) for each in tried.as_dict()["actions"]] == [
+        assert [(each["action"], each["queue"], each["acts_on"]) for each in tried.as_dict()["actions"]] == [
             ("ship", "bob", order),
             ("leave", "ann", bill),
         ]

@@ -132,7 +132,7 @@ def test_a_room_without_anything_and_many_differences(room: Postroom) -> None:
     found = after(room, "DELETE FROM messages")
     assert (found.messages, len(found.differences)) == (150, 100), "the first hundred are told"
     assert {each.tables for each in found.differences[1:]} == {None}
-    assert found.as_dict()["differences"][0]["what"].startswith("counts of queue")
+    assert found.as_dict()["differences"][0]["differs"].startswith("counts of queue")
 
 
 def test_a_failed_transaction_is_in_neither(room: Postroom) -> None:

@@ -25,14 +25,15 @@ class Failure:
     code: str
     description: str
     rule: str | None = None
+    suspects: tuple[str, ...] = ()  # the rules that were evaluated, if nobody can tell which of them it was
 
 
 def error_body(failure: Failure, queue: str, key: int, document: Document) -> str:
     """The error message of a failure, in the shape that the guide documents."""
     parts = [f"<class>{failure.kind}</class>", f"<code>{escaped(failure.code)}</code>"]
     parts.append(f"<description>{escaped(failure.description[:2000])}</description>")
-    if failure.rule is not None:
-        parts.append(f"<rule>{escaped(failure.rule)}</rule>")
+    named = failure.suspects if failure.rule is None else (failure.rule,)
+    parts += [f"<rule>{escaped(rule)}</rule>" for rule in named]
     parts.append(f"<queue>{escaped(queue)}</queue>")
     inside = without_declaration(document.body) if document.format == "xml" else escaped(document.body)
     head = "".join(parts)

@@ -32,7 +32,7 @@ from postroom.flows.evaluation.worker import NO_PLACE
 from postroom.flows.graph.graph import Graph
 from postroom.flows.language.definitions import Arc, Join, Merge, Select, Transform
 from postroom.flows.language.predicates import Predicate, predicates
-from postroom.limits import FLOW_COPIES_MAX, INDEXED_ARCS_MIN
+from postroom.limits import EVALUATION_SECONDS, FLOW_COPIES_MAX, INDEXED_ARCS_MIN
 
 #: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.
 #: ``failure`` tells why there is no event: then ``body`` is null.
@@ -44,6 +44,12 @@ _NAMES = (pa.int32(), pa.string(), pa.string())
 _NULL = "NULL"
 #: Why an arc delivers nothing of an event that it can make nothing of.
 NO_VALUE = "a value is too large for its type, or divided by zero"
+#: Until when an event may meet rows of tables. Spark stops no task that only reckons, so its rows look at the clock:
+#: one in twenty, because a look takes as long as ten rows.
+_UNTIL = "until"
+_CLOCK = "CAST(java_method('java.lang.System', 'currentTimeMillis') AS BIGINT)"
+_OVER = "CAST(raise_error('the time limit of an event is over') AS BOOLEAN)"
+_IN_TIME = f"rand() > 0.05 OR IF({_CLOCK} > {_UNTIL}, {_OVER}, true)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,8 @@ class Network:
         """
         steps = self.ways(source)
         type = self._graph.spaces[source].type
-        frame = events.selectExpr("*", f"{event_of('body', type)} AS {_column(-1)}", "'' AS rows")
+        limit = [f"{_CLOCK} + {EVALUATION_SECONDS * 1000:.0f} AS {_UNTIL}"] if tables else []
+        frame = events.selectExpr("*", f"{event_of('body', type)} AS {_column(-1)}", "'' AS rows", *limit)
         indexed = self._indexed(source, steps)
         behind = [step for step in steps if step.number not in indexed]
         body = "NULL" if brief else "body"
@@ -259,16 +266,15 @@ class _Frames:
         number = NUMBER if NUMBER in table.columns else "0"
         rows = broadcast(table.selectExpr(f"struct({', '.join(fields)}) AS row", f"{number} AS number"))
         both = f"{matched} AND {fits}"
-        met = frame.join(rows, expr(f"coalesce({both}, {event} IS NOT NULL)" if open_ else both))
-        overflown = _overflown(variables) or "false"
-        failed = f"({both}) IS NULL OR ({overflown})" if open_ else overflown
+        met = frame.join(rows, expr(f"coalesce({both}, {event} IS NOT NULL)" if open_ else both)).where(_IN_TIME)
+        overflown = _overflown(variables)
+        fails = open_ or bool(overflown)
+        failed = f"({both}) IS NULL OR ({overflown or 'false'})" if open_ else overflown or "false"
         passed = f"IF({failed}, NULL, {result}) AS {_column(step.number)}"
         number = "concat(rows, lpad(CAST(number AS STRING), 20, '0')) AS rows"
-        met = met.selectExpr("n", passed, f"coalesce({failed}, false) AS {_failed(step.number)}", number)
-        here = _exploded(met, list(self._parts(step, failed=True)))
-        if not any(each.before == step.number for each in steps):
-            return here
-        return here.union(self.delivered(met, step.number, step.arc.target, steps))
+        met = met.selectExpr("n", passed, f"coalesce({failed}, false) AS {_failed(step.number)}", number, _UNTIL)
+        parts = list(self._parts(step, failed=fails))
+        return self.delivered(met, step.number, step.arc.target, steps, parts)
 
 
 def register(spark: SparkSession, variables: Variables) -> None:

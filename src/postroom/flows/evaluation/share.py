@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from postroom.engine.spark.exchange import Bay
 from postroom.engine.spark.isolation import isolated, reason
-from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
+from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue, Granule
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Watched
 from postroom.errors import BodyError, FlowInvalid
@@ -99,7 +99,10 @@ class FlowShare:
         if event.failure is not None or (aside and end([])):
             (told,) = self._told([event._replace(failure=event.failure or why)]).values()
             return {arrival.order: (error(told, event.failure or why),)}
-        return self._effects(spark, arrival.queue, [event], aside)
+        (made,) = self._effects(spark, arrival.queue, [event], aside).values()
+        # To an arc that is put aside many may come of one event; why nothing came of them is told once.
+        errors = dict.fromkeys(each for each in made if isinstance(each, Enqueue) and each.failed)
+        return {arrival.order: (*errors, *[each for each in made if each not in errors])}
 
     def _told(self, arrivals: Sequence[Arrival]) -> Mapping[int, Arrival]:
         if self.bay is None:

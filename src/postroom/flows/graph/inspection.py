@@ -26,7 +26,9 @@ class SpaceShown:
     client: bool
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        said = {name: getattr(self, name) for name in self.__slots__}
+        said["waiting_count"], said["is_client"] = said.pop("waiting"), said.pop("client")
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ class ArcShown:
         return ":".join([*sorted(self.domains), self.name])
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__} | {"domains": list(self.domains)}
+        said = {name: getattr(self, name) for name in self.__slots__}
+        said["domain_names"], said["waiting_count"] = list(said.pop("domains")), said.pop("kept")
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,9 @@ class ArcExplained:
     matched_by: str
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__} | {"domains": list(self.domains)}
+        said = {name: getattr(self, name) for name in self.__slots__}
+        said["domain_names"], said["as_written"] = list(said.pop("domains")), said.pop("definition")
+        return said
 
 
 def explain(chart: Chart, name: str) -> ArcExplained:

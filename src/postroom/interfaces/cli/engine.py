@@ -81,7 +81,7 @@ class _Reporter:
         self._done += outcome.done
         self._failed += not outcome.done and not again
         if settings.json:
-            self._effects.append({"outbox": effect.id, "done": outcome.done, "retry": again, **outcome.result})
+            self._effects.append({"effect": effect.id, "done": outcome.done, "retry": again, **outcome.result})
         else:
             words = " ".join(outcome.result.get("argv", [effect.kind]))
             more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
@@ -92,11 +92,11 @@ class _Reporter:
             output.as_json(
                 {
                     "status": "00",
-                    "steps": totals.steps,
-                    "messages": totals.messages,
-                    "created": totals.created,
+                    "step_count": totals.steps,
+                    "message_count": totals.messages,
+                    "created_count": totals.created,
                     "failures": totals.failures,
-                    "waiting": totals.waiting,
+                    "blocked": totals.waiting,
                     "effects": self._effects,
                 }
             )

@@ -159,5 +159,5 @@ def failure(error: PostroomError) -> None:
     line = "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(error).split()))
     sys.stderr.write(f"postroom: {error.code}: {line}\n")
     if settings.json:
-        shape = {"code": error.code, "message": line, "happened": error.happened}
+        shape = {"code": error.code, "text": line, "happened": error.happened}
         as_json({"status": error.status, "error": shape})

@@ -306,7 +306,7 @@ def hierarchy() -> None:
                 "leaf": level.leaf,
                 "command": level.command,
                 "timeout": level.timeout,
-                "password": level.password,
+                "has_password": bool(level.password),
             }
             for level in levels
         ]

@@ -413,7 +413,7 @@ def outbox_retry(
     """
     with opened() as it:
         it.retry(number)
-    output.as_json({"status": "00", "outbox": number}) if settings.json else output.say(f"{number} is pending again")
+    output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} is pending again")
 
 
 @outbox_app.command("drop")
@@ -428,7 +428,7 @@ def outbox_drop(
     """
     with opened() as it:
         it.drop_effect(number)
-    output.as_json({"status": "00", "outbox": number}) if settings.json else output.say(f"{number} was dropped")
+    output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} was dropped")
 
 
 def _what(payload: Any) -> str:

@@ -61,11 +61,11 @@ def form(
 
 def _described(edition: Edition) -> dict[str, Any]:
     fields = [
-        {"name": each.name, "kind": each.kind, "rule": each.rule, "function": each.function, "many": each.many}
+        {"name": each.name, "kind": each.kind, "filled": each.rule, "function": each.function, "many": each.many}
         for each in edition.form.fields
     ]
     indexes = list(edition.form.indexes)
-    return {"type": edition.form.name, "version": edition.version, "fields": fields, "indexes": indexes}
+    return {"type": edition.form.name, "version": edition.version, "form_fields": fields, "indexes": indexes}
 
 
 def create(

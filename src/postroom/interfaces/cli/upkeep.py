@@ -57,7 +57,7 @@ def retention_set(
         it.set_retention(kind, None if age == "forever" else _age(age, "AGE"))
         kept = it.retentions()[kind]
     if settings.json:
-        output.as_json({"status": "00", "kind": kind, "kept": None if kept is None else to_span(kept // _MICROSECOND)})
+        output.as_json({"status": "00", "kind": kind, "age": None if kept is None else to_span(kept // _MICROSECOND)})
     else:
         output.say(f"{kind} are kept {'for ever' if kept is None else to_span(kept // _MICROSECOND)}")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -72,7 +73,7 @@ class _Chunk:
         by_queue: defaultdict[str, list[Arrival]] = defaultdict(list)
         for arrival in arrivals:
             if arrival.failure is not None:
-                yield {arrival.order: self._failed(arrival, Failure("system", "PR0005", arrival.failure))}
+                yield {arrival.order: self._failed(arrival, self._unfinished(arrival.queue, arrival.failure))}
             elif arrival.queue in self._plan.echoes:
                 yield {arrival.order: self._echoed(arrival)}
             else:
@@ -84,7 +85,7 @@ class _Chunk:
         self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline
     ) -> Iterator[Mapping[int, Effects]]:
         if self._too_much > _TOO_MUCH_MAX:
-            failure = Failure("system", TOO_MUCH, "it was not evaluated: others before it took too long")
+            failure = self._unfinished(plan.queue, "it was not evaluated: others before it took too long")
             yield {arrival.order: self._failed(arrival, failure) for arrival in arrivals}
             return
         sets = Sets(self._plan, self._base, known, arrivals)
@@ -119,9 +120,17 @@ class _Chunk:
             for start in range(0, len(arrivals), size):
                 yield from self._evaluate(plan, arrivals[start : start + size], known)
             return
-        rule = plan.rules[0] if len(plan.rules) == 1 else None
-        failure = Failure("system" if too_much else "application", error.code, error.what, rule)
+        failure = self._unfinished(plan.queue, error.what)
+        if not too_much:
+            failure = replace(failure, kind="application", code=error.code)
         yield {arrivals[0].order: self._failed(arrivals[0], failure)}
+
+    def _unfinished(self, queue: str, why: str) -> Failure:
+        """Of an evaluation that came to no end: a query has all rules of its queue, and none of them can tell."""
+        found = self._plan.queues.get(queue)
+        rules = tuple(dict.fromkeys(found.rules)) if found is not None else ()
+        alone = rules[0] if len(rules) == 1 else None
+        return Failure("system", TOO_MUCH, why, alone, () if alone else rules)
 
     def _message(self, plan: QueuePlan, arrival: Arrival, sets: Sets) -> str:
         """One message in the document of the query, with what its rules may ask about it."""

@@ -28,8 +28,9 @@ from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.model.views import record
 from postroom.stations.counters.definitions import Counter, Counters, Kept, Way
+from postroom.stations.forms.apart import created_apart
 from postroom.stations.forms.catalog import Edition, Forms
-from postroom.stations.forms.filling import asks_functions, created
+from postroom.stations.forms.filling import asks_functions
 from postroom.stations.forms.form import Form, Rule
 from postroom.stations.mail import mail
 from postroom.stations.places import desk
@@ -173,7 +174,7 @@ def _fill(
 
 def _form_of(counter: Counter, edition: Edition, stored: Stored, key: int, now: int) -> tuple[int, str] | Failure:
     try:
-        body = created(edition, fields_of(stored, edition.form), key, counter.station, now)
+        body = created_apart(edition, fields_of(stored, edition.form), key, counter.station, now)
         check_text(body)
     except BodyError as refusal:
         return failure_of(counter, refusal)

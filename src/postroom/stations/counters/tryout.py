@@ -15,8 +15,8 @@ from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.stations.counters.definitions import Kept
 from postroom.stations.counters.exchange import failure_of, fields_of
+from postroom.stations.forms.apart import created_apart
 from postroom.stations.forms.catalog import Edition
-from postroom.stations.forms.filling import created
 from postroom.stations.forms.reader import Office
 from postroom.stations.office import proposed_counters, proposed_forms
 from postroom.store.kernel.base import Store
@@ -58,7 +58,7 @@ def _tried(tx: Transaction, kept: Kept, edition: Edition | None, admit: Admit, s
 
 
 def _taken(tx: Transaction, kept: Kept, stored: Stored, edition: Edition) -> Enqueue:
-    body = created(edition, fields_of(stored, edition.form), 0, kept.counter.station, tx.now)
+    body = created_apart(edition, fields_of(stored, edition.form), 0, kept.counter.station, tx.now)
     return Enqueue(kept.counter.name, kept.goal, "json", edition.form.name, NO_PROPERTIES, body)
 
 

@@ -66,6 +66,11 @@ def called(name: str, known: Function, others: Mapping[str, FieldValue]) -> Any:
     return answer[0]
 
 
+def seconds() -> float:
+    """How long a function may take."""
+    return EVALUATION_SECONDS
+
+
 def answer_for_themselves() -> None:
     """This process is ended if a function takes too long: nobody need wait for one beside it."""
     global _alone

@@ -36,7 +36,7 @@ class Shipped(NamedTuple):
     delivered: bool  # it is in the mailbox; else it has left and will be put there
 
     def as_dict(self) -> dict[str, object]:
-        return {"key": self.key, "to": self.to, "delivered": self.delivered}
+        return {"key": self.key, "station": self.to, "delivered": self.delivered}
 
 
 def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str) -> list[Shipped]:

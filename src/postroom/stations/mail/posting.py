@@ -11,8 +11,8 @@ from postroom.errors import StationUnknown, TypeUnknown
 from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.message import Draft
+from postroom.stations.forms.apart import created_apart
 from postroom.stations.forms.catalog import Forms
-from postroom.stations.forms.filling import created
 from postroom.stations.places import desk
 from postroom.stations.places.postmarks import Postmarks, properties
 from postroom.store.kernel.queues import Queue
@@ -49,4 +49,4 @@ def _body(tx: Transaction, forms: Forms, draft: Draft, key: int) -> str:
     if draft.type is None:
         raise TypeUnknown(type="", nearest="; mail is a form: name its type")
     sender = str(json.loads(draft.properties).get(SENDER, ""))
-    return created(forms.named(tx, draft.type), json.loads(draft.body), key, sender, tx.now)
+    return created_apart(forms.named(tx, draft.type), json.loads(draft.body), key, sender, tx.now)

@@ -46,7 +46,7 @@ class Told:
             "place": self.place,
             "depth": self.depth,
             "causes": list(self.causes),
-            "effects": list(self.effects),
+            "led_to": list(self.effects),
             "sphere": self.sphere,
             "outcome": self.outcome,
             "by": self.events[0].by,

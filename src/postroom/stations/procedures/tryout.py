@@ -90,5 +90,5 @@ def _handled(station: str, working: WorkingSet, key: int) -> Handled:
 
 def _action(name: str, goal: Goal, station: str, message: str, body: str) -> dict[str, Any]:
     place = goal.where or station
-    action = {"action": str(goal.operation), "rule": name, "queue": place, "message": message, "body": body}
+    action = {"action": str(goal.operation), "rule": name, "queue": place, "acts_on": message, "body": body}
     return action if goal.delay_seconds is None else {**action, "after_seconds": goal.delay_seconds}

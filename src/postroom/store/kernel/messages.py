@@ -6,11 +6,12 @@ Many at once, in a given order, are a batch (``batch.py``, ``handling.py``).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 from postroom.errors import StoreCorrupt
+from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored, message_hash, message_hashes
 from postroom.store.kernel import message_rows as rows
@@ -38,6 +39,14 @@ _SELECT = f"SELECT {STORED} {_FROM}"
 _FIND = _SELECT + "WHERE m.key = ?"
 _FIND_MANY = _SELECT + "WHERE m.key IN " + NUMBERS
 _PAGE = _SELECT + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
+# By their keys: what an index over queues hides is still among the newest messages of all.
+_BEHIND = (
+    """
+SELECT n.queue, n.key FROM (SELECT m.key, m.queue, m.state, m.position FROM messages m ORDER BY m.key DESC LIMIT ?) n
+WHERE n.queue IN """
+    + NUMBERS
+    + " AND n.state = 1 AND n.position > ? LIMIT 1"
+)
 _POSITIONS = """
 SELECT m.position FROM messages m WHERE m.queue = ? AND m.state = 1 AND m.position > ? ORDER BY m.position LIMIT ?
 """
@@ -258,6 +267,18 @@ class Messages(MessageRows):
         if row[-2:] != (queue.id, State.UNPROCESSED) or not _is_next(stored, queue):
             raise StoreCorrupt(why=f"the order of {queue.name} is not that of its messages. {MEND}")
         return stored
+
+    def check_end(self, queues: Iterable[Queue], after: int = 0) -> None:
+        """Raise if there are messages in queues that have none behind a position, as their index tells.
+
+        Counts come from the same index: damage that hides the newest messages of a queue takes them out of both. They
+        are looked for among the newest of all.
+        """
+        by_id = {queue.id: queue for queue in queues}
+        row = self._session.row(_BEHIND, (PAGE_ROWS, json.dumps(list(by_id)), after)) if by_id else None
+        if row is not None:
+            why = f"an index of {by_id[row[0]].name} does not lead to message {key_text(row[1])}, which is there"
+            raise StoreCorrupt(why=f"{why}. {MEND}")
 
     def find(self, key: int) -> Stored | None:
         return self._session.one(record, _FIND, (key,))

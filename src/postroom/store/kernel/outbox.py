@@ -46,7 +46,7 @@ class Effect:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "id": self.id,
+            "effect": self.id,
             "kind": self.kind,
             "payload": dict(self.payload),
             "created": to_iso(to_datetime(self.created)),

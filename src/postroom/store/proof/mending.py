@@ -36,8 +36,8 @@ class Mended:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "queues": self.queues,
-            "places": self.places,
+            "queue_count": self.queues,
+            "corrected_count": self.places,
             "set_aside": list(self.set_aside),
             "left": [difference.as_dict() for difference in self.left],
         }

@@ -47,7 +47,7 @@ class Difference(NamedTuple):
     tables: str | None
 
     def as_dict(self) -> dict[str, Any]:
-        return self._asdict()
+        return {"differs": self.what, "by_journal": self.journal, "by_tables": self.tables}
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,9 @@ class BackedUp:
     at: str  # the time of the newest line
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        said = {name: getattr(self, name) for name in self.__slots__}
+        said["message_count"] = said.pop("messages")
+        return said
 
 
 def backup(
