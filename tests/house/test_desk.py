@@ -13,10 +13,10 @@ INDEXING = STATIONS / "places" / "indexing.py"
 #: The parts of a change, by what has them in a transaction.
 PARTS = {
     "tracking": {"enter", "leave", "come", "show", "calm"},
-    "transfers": {"create", "move", "edit", "depart", "noted", "arrive", "conclude"},
+    "transfers": {"depart", "noted", "arrive", "conclude"},
     "handling": {"apply"},
     "filings": {"add", "remove_entries"},
-    "messages": {"put", "move", "remove"},
+    "messages": {"create", "put", "move", "edit", "remove"},
     "dossiers": {"leave", "leave_many"},
     "indexing": {"add", "remove"},
 }
@@ -37,7 +37,7 @@ def test_only_the_desk_changes_messages_of_stations(file: Path) -> None:
 
 
 def test_the_rule_sees_what_it_forbids() -> None:
-    assert parts("tx.tracking.leave(a)\nself._apply(tx, b)\nindexing.add(c)\nnames.add(d)") == [
+    assert parts("tx.tracking.leave(a)\nhandling.apply(tx, b)\nindexing.add(c)\nnames.add(d)") == [
         "tracking.leave",
         "handling.apply",
         "indexing.add",
