@@ -68,10 +68,10 @@ class Place:
             room.send_many("in", [f'<m n="{n}">{"x" * size}</m>' for n in range(messages)], format="xml")
             began = perf_counter()
             conf = {**self.conf, "spark.postroom.exchange": way}
-            totals = room.engine_run(until_idle=True, master=self.master, conf=conf)
+            totals = room.engine.run_totals(until_idle=True, master=self.master, conf=conf)
             seconds = (perf_counter() - began) / messages
             assert (totals.messages, totals.failures) == (messages, 0), totals
-            assert room.accept("out").queues[0].unprocessed == messages
+            assert room.queues.accept("out").queues[0].unprocessed == messages
         return seconds
 
 

@@ -20,7 +20,7 @@ def measure_commands(directory: Path, runs: int) -> list[Line]:
     directory.mkdir()
     room = directory / "room.db"
     with postroom.open(room) as opened:
-        opened.create_queue(QUEUE)
+        opened.queues.create(QUEUE)
     seconds: dict[str, list[float]] = {bound: [] for bound in COMMANDS}
     for _ in range(runs + 1):
         for bound, taken in seconds.items():

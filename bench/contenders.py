@@ -59,7 +59,7 @@ class Contender:
 
 def open_postroom(directory: Path) -> Contender:
     room = postroom.open(directory / "postroom.db")
-    room.create_queue(QUEUE)
+    room.queues.create(QUEUE)
     assert isinstance(room.store, SqliteStore)
     pragma = room.store.session.connection.pragma
     return Contender(

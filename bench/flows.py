@@ -92,7 +92,7 @@ class FlowBench(Bench):
     def _published(self, events: list[str]) -> Path:
         """A file with the graph and all its events; both contenders begin with a copy of it."""
         room = self._room(f"published-{len(events)}", FIVE, ".flow")
-        room.publish_many("Trades", events)
+        room.flows.publish_many("Trades", events)
         room.close()
         return Path(room.url)
 
@@ -109,11 +109,11 @@ class FlowBench(Bench):
             else:
                 sinks = [f"Hand{sink}" for sink in SINKS]
                 for sink in sinks:
-                    room.create_queue(sink)
+                    room.queues.create(sink)
                 start = perf_counter()
                 by_hand(room.url, self._master)
                 seconds[who] = perf_counter() - start
-            stored = {each.queue: each.unprocessed for each in room.accept().queues}
+            stored = {each.queue: each.unprocessed for each in room.queues.accept().queues}
             assert [stored[sink] for sink in sinks] == expected(events), f"{who} delivered something else"
             self._close(room)
         return seconds["ours"], seconds["hand"]
@@ -127,12 +127,12 @@ class FlowBench(Bench):
             began = perf_counter()
             opened[arcs] = self._room(f"arcs-{arcs}", selects(arcs), ".flow")
             self.notes.append(f"{arcs:,} arcs with as many spaces were loaded in {perf_counter() - began:.1f} s")
-            opened[arcs].publish_many("Trades", trades(min(count, 2_000)))
+            opened[arcs].flows.publish_many("Trades", trades(min(count, 2_000)))
             opened[arcs].run_until_idle(master=self._master)
             taken[arcs] = []
         for _ in range(self._sizes.turns):
             for arcs, room in opened.items():
-                room.publish_many("Trades", trades(count))
+                room.flows.publish_many("Trades", trades(count))
                 taken[arcs].append(self._run(room, f"{arcs:,} select arcs", count))
         for room in opened.values():
             self._close(room)

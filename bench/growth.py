@@ -26,7 +26,7 @@ class FilledRoom:
         self._choose = random.Random(size)
         self._keys: list[Sequence[str]] = []
         with postroom.open(file) as room:
-            room.create_queue(QUEUE)
+            room.queues.create(QUEUE)
             for start in range(0, size, CHUNK):
                 self._keys.append(room.send_many(QUEUE, [body] * min(CHUNK, size - start)).keys)
         # Closed and opened again: the log of so many inserts is no part of what comes next.
@@ -40,11 +40,11 @@ class FilledRoom:
     def operation(self, verb: str, times: int) -> tuple[Action, Arguments]:
         if verb == "trace":
             return self.room.trace, self.some_keys(times)
-        return (self.room.accept if verb == "accept" else self.room.receive), [(QUEUE,)] * times
+        return (self.room.queues.accept if verb == "accept" else self.room.receive), [(QUEUE,)] * times
 
     def refill(self) -> None:
         """Back to the size in the name, after receives."""
-        missing = self.size - self.room.accept(QUEUE).queues[0].unprocessed
+        missing = self.size - self.room.queues.accept(QUEUE).queues[0].unprocessed
         self.room.send_many(QUEUE, [self._body] * missing)
 
 

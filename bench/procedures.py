@@ -118,8 +118,8 @@ class ProcedureBench(Bench):
         start = perf_counter()
         room.run_until_idle(master=self._master, step_messages=self._sizes.step)
         seconds = perf_counter() - start
-        assert len(room._station(ACCOUNTS).mail()) == len(messages) // 3
-        assert room.waiting() == []
+        assert len(room.stations._station(ACCOUNTS).mail()) == len(messages) // 3
+        assert room.stations.waiting() == []
         self._close(room)
         return seconds
 
@@ -184,7 +184,7 @@ def _create(room: Postroom, messages: list[Message]) -> None:
     for each in messages:
         by_station.setdefault(each[1], []).append(each)
     for name, some in by_station.items():
-        station = room._station(name)
+        station = room.stations._station(name)
         for start in range(0, len(some), 300):  # types come mixed, some hundreds at a time
             for type in ("ORDER", "DELIVERY NOTE", "INVOICE"):
                 given = [said for _, _, kind, said in some[start : start + 300] if kind == type]

@@ -53,7 +53,7 @@ class Bench:
         file.write_text(text)
         room = postroom.open(place / "room.db")
         for each in stations:
-            room._network.add_station(each, "control", None)  # passwords take their time
+            room._parts.network.add_station(each, "control", None)  # passwords take their time
         room.load(file)
         return room
 
@@ -71,7 +71,7 @@ class Bench:
                 spent[stage] = spent.get(stage, 0.0) + seconds
 
         start = perf_counter()
-        totals = room.engine_run(until_idle=True, progress=progress, master=self._master)
+        totals = room.engine.run_totals(until_idle=True, progress=progress, master=self._master)
         seconds = perf_counter() - start
         assert (totals.messages, totals.failures) == (expected, 0), totals
         self.stages[what] = {stage: each / expected * 1e6 for stage, each in spent.items()}

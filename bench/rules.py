@@ -128,7 +128,7 @@ class RuleBench(Bench):
         count = self._sizes.singles
         room = self._room(f"single-{number}", FORK, ".demaq")
         room.send_many("crm", requests(count), format="xml")
-        share = Here(room.store.read(room._programs.plan))
+        share = Here(room.store.read(room._parts.programs.plan))
         fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "bench", 3600))
         start = perf_counter()
         turn = Turn(room.store, fence, _no_spark, lambda: 1)
@@ -147,7 +147,7 @@ class RuleBench(Bench):
             room.send_many("crm", bodies, format="xml")
             # The offers are processed too: the slicing's rule watches the customers' queue.
             seconds = self._run(room, "join of Fig. 7", len(bodies) + slices)
-            assert len(room.slice("requestMsgs", "0")) == 5
+            assert len(room.journal.slice("requestMsgs", "0")) == 5
             self._close(room)
             rates.append((len(bodies) + slices) / seconds)
         rate = median(rates)
@@ -216,7 +216,7 @@ def _no_spark() -> Any:
 
 def unprocessed(room: Postroom) -> list[int]:
     """What waits in the queues of the fork."""
-    counts = {count.queue: count.unprocessed for count in room.accept().queues}
+    counts = {count.queue: count.unprocessed for count in room.queues.accept().queues}
     return [counts[name] for name in ("crm", "finance", "legal", "supplier")]
 
 

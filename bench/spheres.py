@@ -116,8 +116,8 @@ def _speed_round(
     fates = [(turn % 2 == 1,) for turn in range(sizes.spheres)]
     done = run_round({OURS: (book, fates), peer: (book_there, fates)}, first=number, slices=10)
     half = (sizes.warm_up + sizes.spheres) // 2
-    assert (len(room.spheres("COMMITTED")), len(room.spheres("ABORTED"))) == (half, half)
-    assert all(room.accept(queue).queues[0].unprocessed == half for queue in STEPS)
+    assert (len(room.spheres.all("COMMITTED")), len(room.spheres.all("ABORTED"))) == (half, half)
+    assert all(room.queues.accept(queue).queues[0].unprocessed == half for queue in STEPS)
     assert other.steps() == 9 * half
     other.close()
     room.close()
@@ -194,7 +194,7 @@ def own(file: str, heartbeat: str) -> None:
 
 def check(file: str, seconds: str) -> None:
     """An engine, in a process of its own."""
-    engine = postroom.open(file).compensator(float(seconds))
+    engine = postroom.open(file).spheres.compensator(float(seconds))
     print("ready", flush=True)
     engine.run()
 
@@ -246,7 +246,7 @@ def _look(filled: tuple[Postroom, list[Heart]], count: int) -> float:
     """Seconds a sphere of one check; all owners live, and have just said so."""
     room, hearts = filled
     room.store.transact("bench", lambda tx: beat(tx, hearts))
-    engine = room.compensator(CHECK_SECONDS)
+    engine = room.spheres.compensator(CHECK_SECONDS)
     engine.announce()
     gc.collect()
     start = perf_counter()
@@ -262,7 +262,7 @@ def _look(filled: tuple[Postroom, list[Heart]], count: int) -> float:
 def _room(place: Path) -> Postroom:
     room = postroom.open(place / "room.db")
     for queue in STEPS:
-        room.create_queue(queue)
+        room.queues.create(queue)
     return room
 
 

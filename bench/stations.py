@@ -117,7 +117,7 @@ class StationBench(Bench):
         tell(f"{sizes.messages:,} messages on {NODES} nodes, and as many at one station")
         room, stations = self._room("network", FORM, ".form"), list[Station]()
         for node, file in enumerate(_files(room)[1:]):
-            room.add_node(f"node{node}", str(file))
+            room.stations.add_node(f"node{node}", str(file))
             stations += [self._station(room, f"s{node}.{at}", f"node{node}") for at in range(sizes.stations)]
         self._fill("a network", stations, sizes.messages)
         return room
@@ -173,7 +173,7 @@ class StationBench(Bench):
         count, times = self._sizes.messages, self._sizes.locals
         tell(f"a query at one station with {count:,} messages")
         room = postroom.open(url, create=False)
-        station = Station(room._network, ALONE, lambda: rooms.session(self._master), room._owner)
+        station = Station(room._parts.network, ALONE, lambda: rooms.session(self._master), room._parts.owner)
         some = random.Random(1).choices(range(customers(count)), k=times + WARM)
         seconds = [self._local(station, "Customer", each) for each in some][WARM:]
         among = (median(seconds) * 1e3, min(seconds) * 1e3, max(seconds) * 1e3)
@@ -225,8 +225,8 @@ class StationBench(Bench):
 
     def _station(self, room: Postroom, name: str, node: str) -> Station:
         """Without a password: hashing a thousand is no part of what is measured."""
-        room._network.add_station(name, node, None)
-        return Station(room._network, name, lambda: rooms.session(self._master), room._owner)
+        room._parts.network.add_station(name, node, None)
+        return Station(room._parts.network, name, lambda: rooms.session(self._master), room._parts.owner)
 
     def _fill(self, what: str, stations: Sequence[Station], messages: int) -> None:
         """Orders for all stations in turn: so a customer's are everywhere."""
@@ -268,7 +268,7 @@ class Post:
     def __post_init__(self) -> None:
         room = self.room = self.bench._room(f"mail-{self.size}", FORM, ".form")
         for node in ("even", "odd"):
-            room.add_node(node, str(Path(room.url).with_name(f"{node}.db")))
+            room.stations.add_node(node, str(Path(room.url).with_name(f"{node}.db")))
         nodes = ("even", "odd")
         self.stations = [self.bench._station(room, f"s{at}", nodes[at % 2]) for at in range(self.size)]
         self._places = {

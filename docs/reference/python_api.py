@@ -12,10 +12,24 @@ from typing import Any
 
 import postroom
 from postroom import errors, spark
+from postroom.room.parts import RoomPart
+
+PARTS = {
+    "RoomDefinitions": "definitions",
+    "RoomEngine": "engine",
+    "RoomFlows": "flows",
+    "RoomJournal": "journal",
+    "RoomOperations": "operations",
+    "RoomQueues": "queues",
+    "RoomSpheres": "spheres",
+    "RoomStations": "stations",
+}
 
 INTRODUCTION = """\
-`import postroom` gives the names of this page; names that are not here may change. A result with more than one part has
-`as_dict()`: the document that the command prints with `--json`. The guides show them in use:
+`import postroom` gives the names of this page; names that are not here may change. `postroom.open` gives a
+`Postroom`. Each capability is a part of it (`room.queues`, `room.spheres`, …). The common verbs can be called on the
+room itself: `room.send` is `room.queues.send`. A result with more than one part has `as_dict()`: the document that the
+command prints with `--json`. The guides show them in use:
 [queues](../guide/queues.md#from-python), [rules](../guide/rules.md#json-and-forms-from-python),
 [flows](../guide/flows.md#from-python), [stations](../guide/stations.md#from-python),
 [procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#from-python)."""
@@ -27,6 +41,8 @@ def page(made: str) -> str:
         thing = getattr(postroom, name)
         if inspect.isclass(thing):
             parts += [*_class(thing, name), *_members(thing)]
+            if thing is postroom.Postroom:
+                parts += [text for part in room_parts() for text in _part(part)]
         elif inspect.isfunction(thing):
             parts += [f"## {name}", _code(f"postroom.{name}{signature(thing)}"), _doc(thing)]
     parts += ["## __version__", "The version of Postroom, as text."]
@@ -36,23 +52,25 @@ def page(made: str) -> str:
     for name in spark.__all__:
         thing = getattr(spark, name)
         parts += [f"### spark.{name}", _code(f"{name}{signature(thing)}"), _doc(thing)]
-    parts += ["## Result types", "The room creates them. You can read their attributes."]
-    for kind in answers():
-        parts += [*_class(kind, kind.__name__, "###"), *_members(kind, "####")]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def public_classes() -> list[type]:
-    return [thing for name in postroom.__all__ if inspect.isclass(thing := getattr(postroom, name))]
+    return [thing for name in postroom.__all__ if inspect.isclass(thing := getattr(postroom, name))] + room_parts()
+
+
+def room_parts() -> list[type]:
+    """The classes of the parts of a room."""
+    return sorted(RoomPart.__subclasses__(), key=lambda kind: kind.__name__)
 
 
 def answers() -> list[type]:
-    """The classes of what public methods answer with, that are not public names themselves."""
+    """The classes of what public methods answer with."""
     found: set[type] = set()
     for kind in public_classes():
         for _, member in members(kind):
             found |= set(_classes(_answer(_function(member))))
-    return sorted(found - set(public_classes()), key=lambda kind: (kind.__name__, kind.__module__))
+    return sorted(found - set(room_parts()), key=lambda kind: (kind.__name__, kind.__module__))
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -146,6 +164,18 @@ def _properties(kind: type) -> Iterator[str]:
         if isinstance(member, property):
             said = _annotation(inspect.signature(_function(member)).return_annotation)
             yield f"`{name}: {said}`. {_doc(_function(member))}"
+
+
+def _part(kind: type) -> Iterator[str]:
+    """A part of a room, under the name that it has there."""
+    name = PARTS[kind.__name__]
+    yield from (f"### room.{name}", _doc(kind))
+    for method, member in members(kind):
+        yield from (
+            f"#### room.{name}.{method}",
+            _code(f"{method}{signature(_function(member))}"),
+            _doc(_function(member)),
+        )
 
 
 def _members(kind: type, mark: str = "###") -> Iterator[str]:

@@ -59,9 +59,9 @@ class Office:
         self.room = room
         self.master = master
         if south is not None:
-            room.add_node("south", south)
+            room.stations.add_node("south", south)
         for name in (*DESKS, "Cashier", "Archive"):
-            room.add_station(name, LOGIN, "south" if name == "South" and south is not None else "control")
+            room.stations.add(name, LOGIN, "south" if name == "South" and south is not None else "control")
         room.load(*(HERE / name for name in FILES))
         self.keys: dict[int, str] = {}  # of the lines that came, by the number of the claim
 
@@ -89,7 +89,7 @@ class Office:
     def route(self) -> None:
         """Rules ask three departments, arcs find the desks, counters make forms of what comes to them."""
         for name in PROCEDURES:
-            self.room.disable_procedure(name)
+            self.room.stations.disable_procedure(name)
         self.run()
         waiting = {name: len(self.station(name).mail()) for name in DESKS}
         assert sum(waiting.values()) == 3 * len(self.keys), waiting
@@ -100,7 +100,7 @@ class Office:
     def settle(self) -> None:
         """A procedure joins claim, report and approval, and makes a payment of them."""
         for name in PROCEDURES:
-            self.room.enable_procedure(name)
+            self.room.stations.enable_procedure(name)
         self.run()
         self.find_all("at the desks, approved", State="approved")
         assert sorted(map(self.number, self.messages("payments"))) == self.numbers
@@ -114,8 +114,8 @@ class Office:
             order = self.take("bank")
             program.send_signal(signal.SIGKILL)
         say(f"the bank has taken order {order.key}, and the program is killed")
-        while self.room.spheres("ACTIVE"):
-            self.room.compensate(check=CHECK)
+        while self.room.spheres.all("ACTIVE"):
+            self.room.spheres.compensate(check=CHECK)
         back = self.take("returns")
         assert self.number(back) == self.number(order), "the order is compensated"
         assert sorted(map(self.number, self.messages("payments"))) == self.numbers, "and the payment is to be made"
@@ -157,7 +157,7 @@ class Office:
     # --- looking ---
 
     def number(self, message: Message) -> int:
-        found = self.room.fields(message)["No"]
+        found = self.room.journal.fields(message)["No"]
         assert isinstance(found, int)
         return found
 
@@ -194,7 +194,7 @@ class Office:
         assert not self.messages("payments")
         assert not self.messages("claimErrors")
         assert not self.messages("postroom-errors")
-        states = Counter(sphere.state for sphere in room.spheres())
+        states = Counter(sphere.state for sphere in room.spheres.all())
         assert states["COMMITTED"] == len(self.keys), states
         assert states["ACTIVE"] == states["COMMITTING"] == states["ABORTING"] == 0, states
         counts = {
@@ -208,10 +208,10 @@ class Office:
         return counts
 
     def history(self, queue: str) -> list[Message]:
-        return list(self.room.history(queue))
+        return list(self.room.queues.history(queue))
 
     def amount(self, message: Message) -> Decimal:
-        found = self.room.fields(message)["Amount"]
+        found = self.room.journal.fields(message)["Amount"]
         assert isinstance(found, Decimal)
         return found
 

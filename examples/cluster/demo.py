@@ -102,7 +102,7 @@ def volume(cluster: Cluster, killing: Killing, count: int) -> Mapping[str, int]:
                 killing.begin()
 
         began = monotonic()
-        totals = room.engine_run(
+        totals = room.engine.run_totals(
             until_idle=True, master=cluster.master, conf=cluster.conf, progress=progress, step_messages=STEP
         )
         rate = totals.messages / (monotonic() - began)

@@ -30,5 +30,5 @@ def book(trip: str, room: postroom.Postroom) -> None:
 if __name__ == "__main__":
     with postroom.open("postroom.db") as room:
         for queue in ("flights", "hotels", "cars", "letters", "answers"):
-            room.create_queue(queue, exist_ok=True)
+            room.queues.create(queue, exist_ok=True)
         book(sys.argv[1], room)

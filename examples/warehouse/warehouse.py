@@ -110,8 +110,8 @@ class Manager:
 def main(master: str = "local[*]") -> None:
     with tempfile.TemporaryDirectory() as folder, postroom.open(Path(folder) / "room.db") as room:
         room.load(HERE / "market.flow")
-        token = room.add_principal("warehouse")
-        room.add_principal("manager", "a long password")
+        token = room.flows.add_principal("warehouse")
+        room.flows.add_principal("manager", "a long password")
         warehouse = Warehouse(room.client("warehouse", token))
         manager = Manager(room.client("manager", "a long password"), distrusted=frozenset({"mallory"}))
 
@@ -135,7 +135,7 @@ def main(master: str = "local[*]") -> None:
         for name in ("anna", "mallory"):
             letters = [json.loads(message.body)["text"] for message in room.peek(name)]
             print(f"{name} has {letters or 'nothing'}")
-        print(f"the warehouse keeps {len(room.history('Warehouse').messages)} letters")
+        print(f"the warehouse keeps {len(room.queues.history('Warehouse').messages)} letters")
         print(f"requests: {sum(manager.answers.values())} granted, {len(manager.answers)} answered")
 
 

@@ -12,31 +12,109 @@ from postroom.version import __version__
 
 if TYPE_CHECKING:
     from postroom import errors
+    from postroom.diagnosis.finding import Finding
+    from postroom.engine.language import TrialResult
+    from postroom.engine.runner import Totals
     from postroom.errors import PostroomError
+    from postroom.flows.clients import Subscription
+    from postroom.flows.graph.inspection import ArcExplained, GraphShown
     from postroom.model.body import Format
-    from postroom.model.message import Message
+    from postroom.model.definitions import Loaded
+    from postroom.model.message import Membership, Message
     from postroom.model.types import Field, Kind, MessageType
+    from postroom.queues.hierarchy import Level
+    from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
     from postroom.room import Postroom, QueueHandle, open
-    from postroom.spheres.sending import Compensation
+    from postroom.room.catalog import CatalogEntry
+    from postroom.room.client import Client
+    from postroom.room.overview import Overview
+    from postroom.rules.inspection import Explanation
+    from postroom.rules.retention import Retained
+    from postroom.spheres.compensation import Checked, Compensator
+    from postroom.spheres.machine import MachineHandle
+    from postroom.spheres.monitor import SphereShown, SphereTold
+    from postroom.spheres.sending import Compensation, SphereSent
     from postroom.spheres.sphere import Sphere
+    from postroom.stations.counters.exchange import CounterShown
+    from postroom.stations.forms.catalog import Edition, Forms
+    from postroom.stations.forms.editions import Valued
     from postroom.stations.forms.functions import function
+    from postroom.stations.mail.mail import Shipped
+    from postroom.stations.mail.story import Story
+    from postroom.stations.places.network import NodeShown
+    from postroom.stations.procedures.catalog import KeptProcedure
+    from postroom.stations.procedures.inspection import ProcedureExplained, WaitingSets
     from postroom.stations.queries.images import Answer, Image
-    from postroom.stations.station import Station
+    from postroom.stations.station import Station, WaitingMail
+    from postroom.store.kernel.journal import Event
+    from postroom.store.kernel.outbox import Effect
+    from postroom.store.proof.mending import Mended
+    from postroom.store.proof.verification import Verified
+    from postroom.store.tables.images import Album
+    from postroom.store.upkeep.archive_folder import ArchiveFolder
+    from postroom.store.upkeep.archives import Archive
+    from postroom.store.upkeep.backup import BackedUp
 
 __all__ = [
+    "Accepted",
+    "Album",
     "Answer",
+    "ArcExplained",
+    "Archive",
+    "ArchiveFolder",
+    "BackedUp",
+    "CatalogEntry",
+    "Checked",
+    "Client",
     "Compensation",
+    "Compensator",
+    "CounterShown",
+    "Distributed",
+    "Edition",
+    "Effect",
+    "Event",
+    "Explanation",
     "Field",
+    "Finding",
     "Format",
+    "Forms",
+    "GraphShown",
+    "Held",
     "Image",
+    "KeptProcedure",
     "Kind",
+    "Level",
+    "Listing",
+    "Loaded",
+    "MachineHandle",
+    "Membership",
+    "Mended",
     "Message",
     "MessageType",
+    "NodeShown",
+    "Overview",
     "Postroom",
     "PostroomError",
+    "ProcedureExplained",
     "QueueHandle",
+    "Received",
+    "Retained",
+    "Sent",
+    "SentMany",
+    "Shipped",
     "Sphere",
+    "SphereSent",
+    "SphereShown",
+    "SphereTold",
     "Station",
+    "Story",
+    "Subscription",
+    "Totals",
+    "TrialResult",
+    "Valued",
+    "Verified",
+    "WaitingMail",
+    "WaitingSets",
     "__version__",
     "errors",
     "function",
@@ -45,19 +123,65 @@ __all__ = [
 
 #: Where each name is. It is imported when it is first asked for: ``postroom --help`` needs none of them.
 _HOME = {
+    "Accepted": "queues.results",
+    "Album": "store.tables.images",
     "Answer": "stations.queries.images",
+    "ArcExplained": "flows.graph.inspection",
+    "Archive": "store.upkeep.archives",
+    "ArchiveFolder": "store.upkeep.archive_folder",
+    "BackedUp": "store.upkeep.backup",
+    "CatalogEntry": "room.catalog",
+    "Checked": "spheres.compensation",
+    "Client": "room.client",
     "Compensation": "spheres.sending",
+    "Compensator": "spheres.compensation",
+    "CounterShown": "stations.counters.exchange",
+    "Distributed": "queues.results",
+    "Edition": "stations.forms.catalog",
+    "Effect": "store.kernel.outbox",
+    "Event": "store.kernel.journal",
+    "Explanation": "rules.inspection",
     "Field": "model.types",
+    "Finding": "diagnosis.finding",
     "Format": "model.body",
+    "Forms": "stations.forms.catalog",
+    "GraphShown": "flows.graph.inspection",
+    "Held": "queues.results",
     "Image": "stations.queries.images",
+    "KeptProcedure": "stations.procedures.catalog",
     "Kind": "model.types",
+    "Level": "queues.hierarchy",
+    "Listing": "queues.results",
+    "Loaded": "model.definitions",
+    "MachineHandle": "spheres.machine",
+    "Membership": "model.message",
+    "Mended": "store.proof.mending",
     "Message": "model.message",
     "MessageType": "model.types",
+    "NodeShown": "stations.places.network",
+    "Overview": "room.overview",
     "Postroom": "room",
     "PostroomError": "errors",
+    "ProcedureExplained": "stations.procedures.inspection",
     "QueueHandle": "room",
+    "Received": "queues.results",
+    "Retained": "rules.retention",
+    "Sent": "queues.results",
+    "SentMany": "queues.results",
+    "Shipped": "stations.mail.mail",
     "Sphere": "spheres.sphere",
+    "SphereSent": "spheres.sending",
+    "SphereShown": "spheres.monitor",
+    "SphereTold": "spheres.monitor",
     "Station": "stations.station",
+    "Story": "stations.mail.story",
+    "Subscription": "flows.clients",
+    "Totals": "engine.runner",
+    "TrialResult": "engine.language",
+    "Valued": "stations.forms.editions",
+    "Verified": "store.proof.verification",
+    "WaitingMail": "stations.station",
+    "WaitingSets": "stations.procedures.inspection",
     "function": "stations.forms.functions",
     "open": "room",
 }

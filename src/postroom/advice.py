@@ -60,7 +60,7 @@ ADVICE: Final[dict[str, str]] = {
     "not-in-sphere": "Acknowledge only messages that have the property `sphere`.",
     "outbox-unknown": "Look up the number with `postroom outbox list`; completed effects are not in it.",
     "output-failed": "Repair the output, and receive again: the message is back in its queue.",
-    "participant-in-doubt": "Call `room.settle(participant)` as soon as it answers: it then commits, too.",
+    "participant-in-doubt": "Call `room.spheres.settle(participant)` as soon as it answers: it then commits, too.",
     "password-missing": "Name a level that has a password, or give this one a password with `postroom queue password`.",
     "password-needed": "Give the current password, or the named option, if you are the operator.",
     "password-wrong": "Give the password of the level that you name, not of one above or below it.",

@@ -44,7 +44,7 @@ def expected(name: str, many: int) -> list[str]:
 def test_many_senders_and_receivers_lose_double_and_reorder_nothing(url: str) -> None:
     many = 150
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
     receivers = [start(RECEIVER, url) for _ in range(2)]
     senders = [start(SENDER, url, name, str(many)) for name in "abc"]
     for process in senders:
@@ -59,16 +59,18 @@ def test_many_senders_and_receivers_lose_double_and_reorder_nothing(url: str) ->
             mine = [body for body in bodies if body.startswith(f"{name} ")]
             assert mine == [body for body in expected(name, many) if body in set(mine)]
     with postroom.open(url) as room:
-        (count,) = room.accept("q").queues
+        (count,) = room.queues.accept("q").queues
         assert (count.unprocessed, count.processed) == (0, len(wanted))
-        assert [message.body for message in room.history("q") if message.body.startswith("a ")] == expected("a", many)
+        assert [message.body for message in room.queues.history("q") if message.body.startswith("a ")] == expected(
+            "a", many
+        )
 
 
 def test_counts_follow_departures_from_the_middle_and_the_end(url: str) -> None:
     """Counts come from the newest number: they must hold when the newest message is the first to leave."""
     with postroom.open(url) as room:
         for name in ("q", "other"):
-            room.create_queue(name)
+            room.queues.create(name)
         keys = [room.send("q", str(number)).number for number in range(4)]
 
         def move(key: int) -> None:
@@ -84,15 +86,15 @@ def test_counts_follow_departures_from_the_middle_and_the_end(url: str) -> None:
 
         for key, left in ((keys[3], 3), (keys[1], 2), (keys[2], 1)):
             move(key)
-            assert room.accept("q").queues[0].unprocessed == left == len(room.info("q").messages)
+            assert room.queues.accept("q").queues[0].unprocessed == left == len(room.queues.info("q").messages)
         room.send("q", "4")
-        assert [message.body for message in room.info("q")] == ["0", "4"]
-        assert room.accept("q").queues[0].unprocessed == 2
-        assert [message.body for message in room.info("other")] == ["3", "1", "2"]
-        assert room.accept("other").queues[0].unprocessed == 3
+        assert [message.body for message in room.queues.info("q")] == ["0", "4"]
+        assert room.queues.accept("q").queues[0].unprocessed == 2
+        assert [message.body for message in room.queues.info("other")] == ["3", "1", "2"]
+        assert room.queues.accept("other").queues[0].unprocessed == 3
         while room.receive("q"):
             pass
-        assert room.accept("q").queues[0].unprocessed == 0
+        assert room.queues.accept("q").queues[0].unprocessed == 0
         move_back = room.send("q", "5")
-        assert room.accept("q").queues[0].unprocessed == 1
-        assert room.locate(move_back.key) == "q"
+        assert room.queues.accept("q").queues[0].unprocessed == 1
+        assert room.journal.locate(move_back.key) == "q"

@@ -34,7 +34,7 @@ def wait_in_thread(url: str, seconds: float) -> tuple[threading.Thread, list[Rec
 
 def test_a_send_wakes_a_waiting_receiver(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         thread, answers, ready = wait_in_thread(url, 30)
         ready.wait()
         started = monotonic()
@@ -47,7 +47,7 @@ def test_a_send_wakes_a_waiting_receiver(url: str) -> None:
 
 def test_a_send_from_another_process_wakes(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
     thread, answers, ready = wait_in_thread(url, 60)
     ready.wait()
     subprocess.run(
@@ -67,7 +67,7 @@ def test_enable_wakes_a_receiver_that_waits_below_a_level(url: str, tmp_path: Pa
     with postroom.open(url) as room:
         room.load(description)
         room.send("INP_0000", "held back")
-        room.disable("INP_0000", password="A")
+        room.queues.disable("INP_0000", password="A")
         answers: list[Received] = []
 
         def receive() -> None:
@@ -76,14 +76,14 @@ def test_enable_wakes_a_receiver_that_waits_below_a_level(url: str, tmp_path: Pa
 
         thread = threading.Thread(target=receive)
         thread.start()
-        room.enable("INP_0000", password="A")
+        room.queues.enable("INP_0000", password="A")
         thread.join(20)
     assert answers[0].message is not None
     assert answers[0].message.body == "held back"
 
 
 def test_the_wait_ends_when_its_time_is_up(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     started = monotonic()
     received = room.receive("q", wait=0.3)
     assert not received
@@ -104,7 +104,7 @@ def test_another_thread_ends_a_wait(room: Postroom) -> None:
 
 def test_one_message_wakes_many_and_one_gets_it(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         waiters = [wait_in_thread(url, 2) for _ in range(4)]
         for _, _, ready in waiters:
             ready.wait()
@@ -117,14 +117,14 @@ def test_one_message_wakes_many_and_one_gets_it(url: str) -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf"), 1e9])
 def test_a_wait_that_is_no_time_is_refused(room: Postroom, seconds: float) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     with pytest.raises(ArgumentInvalid):
         room.receive("q", wait=seconds)
 
 
 def test_pipes_of_the_dead_are_cleared_away(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         folder = Path(sqlite_url + "-wake")
         folder.mkdir()
         os.mkfifo(folder / "999999-dead")

@@ -44,7 +44,7 @@ def told() -> Told:
 
     def told(room: Postroom, check: str, *others: str, deep: bool = False) -> list[Finding]:
         before = _events(room)
-        found = room.diagnose(deep=deep)
+        found = room.operations.diagnose(deep=deep)
         assert _events(room) == before, "it changes nothing"
         strange = [each for each in found if each.level.is_problem and each.check not in (check, *others)]
         assert strange == []
@@ -54,7 +54,7 @@ def told() -> Told:
 
 
 def _events(room: Postroom) -> list[int]:
-    return [event.seq for event in room.journal(50) if event.verb != "beat"]
+    return [event.seq for event in room.journal.last(50) if event.verb != "beat"]
 
 
 def fine(findings: list[Finding]) -> bool:

@@ -31,7 +31,7 @@ def test_a_room_that_did_everything_is_sound(name: str, url: str, tmp_path: Path
     for each in urls:
         if each == url or Path(each).exists():
             with postroom.open(each, create=False) as room:
-                found = [finding for finding in room.diagnose(deep=True) if finding.check in STORED]
+                found = [finding for finding in room.operations.diagnose(deep=True) if finding.check in STORED]
             assert [finding for finding in found if finding.level is not Level.OK] == []
             looked += sum(int(finding.what.split()[0]) for finding in found if finding.check == "messages")
     assert looked > 0

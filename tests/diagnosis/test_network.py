@@ -19,9 +19,9 @@ from .conftest import HandClock, Told, fine
 def office(timed: Postroom, tmp_path: Path) -> Postroom:
     (tmp_path / "note.form").write_text(NOTE)
     timed.load(tmp_path / "note.form")
-    timed.add_node("north", str(tmp_path / "north.db"))
-    timed.add_station("ann", "pw", "north")
-    timed.add_station("bob", "pw")
+    timed.stations.add_node("north", str(tmp_path / "north.db"))
+    timed.stations.add("ann", "pw", "north")
+    timed.stations.add("bob", "pw")
     return timed
 
 
@@ -34,7 +34,7 @@ def test_a_node_that_does_not_answer(office: Postroom, url: str, clock: HandCloc
         assert (found.level, found.where) == (Level.WRONG, "north")
         assert found.what.endswith("; 1 station(s) are on it")
         assert found.do == "let its store answer; if it has moved: postroom node move north URL"
-        room.move_node("north", str(tmp_path / "away.db"))
+        room.stations.move_node("north", str(tmp_path / "away.db"))
         assert fine(told(room, "nodes"))
 
 

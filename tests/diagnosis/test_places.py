@@ -25,25 +25,25 @@ create rule failtoo for plain if (error()) then do enqueue . into plain
 
 def test_holds_are_notes_until_something_waits(room: Postroom, told: Told) -> None:
     for name in ("in only", "all"):
-        room.create_queue(name, password="pw").send("x")
+        room.queues.create(name, password="pw").send("x")
     assert fine(told(room, "holds"))
-    room.disable("in only", password="pw", input_only=True)
+    room.queues.disable("in only", password="pw", input_only=True)
     (held,) = told(room, "holds")
     assert (held.level, held.where, held.what) == (Level.NOTE, "in only", "on hold (input only)")
     assert held.do == "postroom enable 'in only'"
-    room.disable("all", password="pw")
+    room.queues.disable("all", password="pw")
     full = next(each for each in told(room, "holds") if each.where == "all")
     assert (full.level, full.what) == (Level.WARNING, "on hold (full), and 1 message(s) wait in it")
 
 
 def test_a_room_with_many_holds_is_not_a_long_list(room: Postroom, told: Told) -> None:
     for number in range(12):
-        room.create_queue(f"q{number:02}", password="pw")
-        room.disable(f"q{number:02}", password="pw")
+        room.queues.create(f"q{number:02}", password="pw")
+        room.queues.disable(f"q{number:02}", password="pw")
     assert told(room, "holds")[0].where == "q00"
-    room.enable("q11", password="pw")
+    room.queues.enable("q11", password="pw")
     room.send("q11", "x")
-    room.disable("q11", password="pw")
+    room.queues.disable("q11", password="pw")
     assert told(room, "holds")[0].where == "q11", "the worst is not left out"
     found = told(room, "holds")
     assert len(found) == 11
@@ -71,7 +71,7 @@ def test_errors_of_rules_grow(timed: Postroom, clock: HandClock, tmp_path: Path,
 def test_errors_of_procedures(url: str, tmp_path: Path, told: Told) -> None:
     broken = "procedure p at ann\n  precondition a : ORDER\n  destination d on a copy 0 ship ?a.Item\n"
     with office(url, tmp_path, broken) as room:
-        room._station("ann").create("ORDER", No=1, Item="nobody")
+        room.stations._station("ann").create("ORDER", No=1, Item="nobody")
         room.run_until_idle()
         (found,) = told(room, "errors")
     assert (found.level, found.where) == (Level.WARNING, "station ann")
@@ -81,8 +81,8 @@ def test_errors_of_procedures(url: str, tmp_path: Path, told: Told) -> None:
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_locks_that_were_left(timed: Postroom, url: str, clock: HandClock, told: Told, ended: bool) -> None:
-    timed.create_queue("q").send("one\ntwo")
-    machine = timed._owner.split("/")[0]
+    timed.queues.create("q").send("one\ntwo")
+    machine = timed._parts.owner.split("/")[0]
     who = f"{machine}/999999999/1" if ended else "elsewhere/1/1"
     with postroom.open(url, clock=clock, owner=who, actor="Ann") as other:
         assert other.receive("q", segment=True)

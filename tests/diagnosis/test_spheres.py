@@ -18,7 +18,7 @@ from .conftest import HandClock, Told, fine
 
 
 def test_a_killed_owner(room: Postroom, url: str, told: Told) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     with Owner(url, "s", 0.5) as owner:
         assert owner.tell("work") == "done"
         assert fine(told(room, "owners"))
@@ -30,12 +30,12 @@ def test_a_killed_owner(room: Postroom, url: str, told: Told) -> None:
     (soon,) = told(room, "owners")
     assert soon.level is Level.NOTE
     assert soon.what.endswith("has ended; the engine that runs will undo it")
-    room.compensate()
+    room.spheres.compensate()
     assert fine(told(room, "owners"))
 
 
 def test_an_owner_that_lives_and_is_not_heard_of(room: Postroom, url: str, told: Told) -> None:
-    room.compensator(0.2).announce()
+    room.spheres.compensator(0.2).announce()
     with Owner(url, "s", 0.1) as owner:
         assert fine(told(room, "owners"))
         owner.signal(signal.SIGSTOP)
@@ -46,7 +46,7 @@ def test_an_owner_that_lives_and_is_not_heard_of(room: Postroom, url: str, told:
 
 
 def test_an_owner_in_a_long_call_is_told_from_one_that_is_gone(room: Postroom, url: str, told: Told) -> None:
-    room.compensator(0.2).announce()
+    room.spheres.compensator(0.2).announce()
     script = """
 import sys, time, postroom
 room = postroom.open(sys.argv[1])
@@ -79,14 +79,14 @@ sum(range(10**11))  # one call of C, which lets no other thread run
 def test_an_end_that_does_not_come(
     room: Postroom, url: str, clock: HandClock, told: Told, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     verb, label = ("commit", "sphere-committed") if state == "COMMITTING" else ("abort", "compensate")
     monkeypatch.setenv("POSTROOM_FAULT", f"{label}.begun:kill")
     with Owner(url, "s", 0.5) as owner:
         owner.tell("work")
         owner.tell(verb)
     monkeypatch.delenv("POSTROOM_FAULT")
-    assert room.show_sphere("s").sphere.state == state
+    assert room.spheres.show("s").sphere.state == state
     assert fine(told(room, "ends", "owners")), "it may still be under way"
     clock.now = room.store.session.clock() + 200_000_000
     with postroom.open(url, clock=clock) as later:
@@ -94,21 +94,21 @@ def test_an_end_that_does_not_come(
     assert found.level is Level.WARNING
     assert found.what.startswith(f"it is {state} since 2")
     assert found.do == "postroom sphere show s; then: postroom compensate --once"
-    room.compensate()
+    room.spheres.compensate()
     assert fine(told(room, "ends"))
 
 
 def test_a_parked_compensation(room: Postroom, told: Told) -> None:
-    room.create_queue("work", password="pw")
+    room.queues.create("work", password="pw")
     sphere = room.sphere("s")
     sphere.send("work", "do", compensation="undo")
     room.receive("work")
-    room.disable("work", password="pw")
+    room.queues.disable("work", password="pw")
     sphere.abort("as planned")
     (found,) = told(room, "parked")
     assert (found.level, found.where) == (Level.WARNING, "sphere s")
     assert found.what.startswith("a compensation is parked: work is on hold")
     assert found.do == "let work take messages again; then: postroom compensate --once"
-    room.enable("work", password="pw")
-    room.compensate()
+    room.queues.enable("work", password="pw")
+    room.spheres.compensate()
     assert fine(told(room, "parked"))

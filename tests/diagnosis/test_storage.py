@@ -25,8 +25,8 @@ def change(room: Postroom, statement: str, *values: object) -> None:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_sound_room_is_fine(room: Postroom, told: Told, deep: bool) -> None:
-    room.create_queue("q").send("x")
-    room.create_queue("kept", keep_processed=False).send("y")
+    room.queues.create("q").send("x")
+    room.queues.create("kept", keep_processed=False).send("y")
     room.receive("kept")
     room.receive("q")
     room.send("q", "z")
@@ -36,7 +36,7 @@ def test_a_sound_room_is_fine(room: Postroom, told: Told, deep: bool) -> None:
 
 
 def test_a_damaged_message_is_found_and_later_told_as_set_aside(room: Postroom, told: Told) -> None:
-    room.create_queue("q").send("pay 100")
+    room.queues.create("q").send("pay 100")
     room.send("q", "pay 200")
     change(room, "UPDATE messages SET body = 'pay 900' WHERE body = ?", "pay 100")
     (found,) = told(room, "messages")
@@ -51,7 +51,7 @@ def test_a_damaged_message_is_found_and_later_told_as_set_aside(room: Postroom, 
 
 def test_old_messages_are_read_if_it_looks_deep(room: Postroom, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("postroom.diagnosis.storage.SAMPLE_MESSAGES", 5)
-    room.create_queue("q")
+    room.queues.create("q")
     room.send_many("q", [str(number) for number in range(20)])
     change(room, "UPDATE messages SET properties = '{\"x\":1}' WHERE body = ?", "3")
     (sampled,) = told(room, "messages")
@@ -62,7 +62,7 @@ def test_old_messages_are_read_if_it_looks_deep(room: Postroom, told: Told, monk
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("where", ["verb = 'put'", "verb = 'take'"])
 def test_a_gap_in_the_journal(room: Postroom, told: Told, where: str, deep: bool) -> None:
-    room.create_queue("q", keep_processed=False).send("x")
+    room.queues.create("q", keep_processed=False).send("x")
     room.receive("q")
     change(room, f"DELETE FROM journal WHERE message = 100001 AND {where}")
     (found,) = told(room, "journal", deep=deep)
@@ -70,7 +70,7 @@ def test_a_gap_in_the_journal(room: Postroom, told: Told, where: str, deep: bool
 
 
 def test_a_line_that_no_longer_says_which_message_it_is_about(room: Postroom, told: Told) -> None:
-    room.create_queue("q").send("x")
+    room.queues.create("q").send("x")
     room.receive("q")
     change(room, "UPDATE journal SET message = NULL WHERE verb = 'take'")
     found = told(room, "journal", deep=True)
@@ -78,7 +78,7 @@ def test_a_line_that_no_longer_says_which_message_it_is_about(room: Postroom, to
 
 
 def test_counts_that_are_off(room: Postroom, told: Told) -> None:
-    room.create_queue("q").send("x")
+    room.queues.create("q").send("x")
     room.receive("q")
     change(room, "UPDATE queues SET processed = 3 WHERE name = ?", "q")
     assert fine(told(room, "counts"))
@@ -88,7 +88,7 @@ def test_counts_that_are_off(room: Postroom, told: Told) -> None:
 
 def test_a_damaged_file(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q").send("x")
+        room.queues.create("q").send("x")
     with_wrong_index = apsw.Connection(sqlite_url)
     with_wrong_index.execute("PRAGMA writable_schema = ON")
     with_wrong_index.execute(
@@ -96,15 +96,15 @@ def test_a_damaged_file(sqlite_url: str) -> None:
     )
     with_wrong_index.close()
     with postroom.open(sqlite_url) as room:
-        assert fine([each for each in room.diagnose() if each.check == "files"])
-        found = [each for each in room.diagnose(deep=True) if each.check == "files"]
+        assert fine([each for each in room.operations.diagnose() if each.check == "files"])
+        found = [each for each in room.operations.diagnose(deep=True) if each.check == "files"]
     assert {each.level for each in found} == {Level.WRONG}
     assert "queues_path" in found[0].what
 
 
 def test_a_check_that_cannot_look_is_a_finding_and_stops_no_other(room: Postroom) -> None:
     room.store.transact("send", lambda tx: tx.session.run("DROP TABLE outbox"))
-    found = room.diagnose()
+    found = room.operations.diagnose()
     (outbox,) = [each for each in found if each.check == "outbox"]
     assert (outbox.level, outbox.what[:26]) == (Level.WRONG, "it could not be looked at:")
     assert next(each for each in found if each.check == "parked").level is Level.OK
@@ -126,11 +126,11 @@ def test_a_server_that_does_not_write_whole_pages(postgres_url: str, postgres_se
             connection.execute("SELECT pg_reload_conf()")
 
     with postroom.open(postgres_url) as room:
-        assert "password" not in room.diagnose()[5].where
+        assert "password" not in room.operations.diagnose()[5].where
         try:
             set_to("ALTER SYSTEM SET full_page_writes = off")
             for _ in range(100):
-                found = [each for each in room.diagnose() if each.check == "store"]
+                found = [each for each in room.operations.diagnose() if each.check == "store"]
                 if found[0].level is Level.WRONG:
                     break
             assert found[0].what.startswith("full_page_writes is off")

@@ -41,7 +41,7 @@ def engine(url: str, room: Postroom) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([PROGRAM, "run", "--room", url], stderr=subprocess.DEVNULL)
     try:
         end = monotonic() + 30
-        while not [event for event in room.journal(5) if event.verb == "lease"]:
+        while not [event for event in room.journal.last(5) if event.verb == "lease"]:
             assert monotonic() < end
             sleep(0.05)
         yield process
@@ -90,7 +90,7 @@ def test_messages_that_wait_with_no_engine(timed: Postroom, clock: HandClock, tm
     (found,) = told(timed, "waiting")
     assert (found.level, found.do) == (Level.WARNING, "postroom run")
     assert found.what == "1 message(s) wait, and no engine runs: 1 for rules"
-    assert timed.lags() == {"rules": 1, "flows": 0, "counters": 0, "procedures": 0}
+    assert timed.operations.lags() == {"rules": 1, "flows": 0, "counters": 0, "procedures": 0}
     timed.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 3_600))
     (behind,) = told(timed, "waiting")
     assert (behind.level, behind.what) == (Level.OK, "1 message(s) wait for the engine: 1 for rules")
@@ -132,5 +132,5 @@ def test_effects_that_fail_or_that_nobody_does(
     (failed,) = told(timed, "outbox")
     assert (failed.level, failed.do) == (Level.WARNING, "postroom outbox retry 1, or: postroom outbox drop 1")
     assert failed.what.startswith("effect 1 (false for INP_0000) failed 3 time(s): ")
-    timed.drop_effect(1)
+    timed.engine.drop_effect(1)
     assert fine(told(timed, "outbox"))

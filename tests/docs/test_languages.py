@@ -86,19 +86,19 @@ def test_the_examples_load(sqlite_url: str, tmp_path: Path) -> None:
     (tmp_path / "before.demaq").write_text("create collection ranks")
     with postroom.open(sqlite_url) as room:
         room.load(tmp_path / "before.demaq")
-        room.load_collection("ranks", tmp_path / "ranks.xml")
+        room.definitions.load_collection("ranks", tmp_path / "ranks.xml")
         for station, queue in (("Simon", "incoming"), ("Oscar", "settled")):  # of the counters
-            room.add_station(station, "secret")
-            room.create_queue(queue)
-        room.add_station("sales", "secret")  # that the procedure ships to
+            room.stations.add(station, "secret")
+            room.queues.create(queue)
+        room.stations.add("sales", "secret")  # that the procedure ships to
         for suffix in PAGES:
             file = tmp_path / f"page.{suffix}"
             file.write_text(Language.of(suffix).example)
             assert room.load(file).added, suffix
-        assert len(room.levels()) == 7
-        assert len(room.graph().arcs) == 7
-        assert [kept.procedure.name for kept in room.procedures()] == ["settle", "refuse"]
-        assert [str(counter) for counter in room.counters()] == [
+        assert len(room.definitions.levels()) == 7
+        assert len(room.flows.graph().arcs) == 7
+        assert [kept.procedure.name for kept in room.stations.procedures()] == ["settle", "refuse"]
+        assert [str(counter) for counter in room.stations.counters()] == [
             "counter front at Simon takes ORDER from incoming",
             "counter back at Oscar gives to settled",
         ]

@@ -13,6 +13,7 @@ import pytest
 import postroom
 from postroom import errors
 from postroom.advice import ADVICE
+from postroom.room.journal import RoomJournal
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -40,16 +41,24 @@ def test_every_public_name_and_method_is_described(api: ModuleType) -> None:
 
 
 def test_signatures_are_those_of_the_code(api: ModuleType) -> None:
-    assert api.signature(postroom.Postroom.locate) == "(key: str) -> str | None"
+    assert api.signature(RoomJournal.locate) == "(key: str) -> str | None"
     assert "\nlocate(key: str) -> str | None\n" in PAGE
     given = api.signature(postroom.open)
     assert given.startswith("(url: str | os.PathLike[str] | None = None, *, actor: str | None = None,")
     assert "0x" not in PAGE, "an address of memory is nobody's signature"
 
 
-def test_every_answer_is_told() -> None:
-    for name in ("Sent", "Received", "Listing", "Event", "Client", "SphereTold"):
-        assert f"\n### {name}\n" in PAGE, name
+def test_what_public_methods_answer_with_is_public(api: ModuleType) -> None:
+    answers = {kind.__name__ for kind in api.answers()}
+    assert answers >= {"Sent", "Received", "Listing", "Event", "Client", "Membership", "SphereTold"}
+    assert answers <= set(postroom.__all__)
+
+
+def test_every_method_of_a_part_is_told_under_the_name_of_the_part(api: ModuleType) -> None:
+    assert {kind.__name__ for kind in api.room_parts()} == set(api.PARTS)
+    for kind in api.room_parts():
+        for name, _ in api.members(kind):
+            assert f"\n#### room.{api.PARTS[kind.__name__]}.{name}\n" in PAGE
 
 
 def test_every_error_says_what_to_do() -> None:
@@ -87,6 +96,6 @@ def test_every_limit_says_what_for() -> None:
 
 def test_a_name_is_one_thing() -> None:
     """Two classes of one name cannot be told apart where a signature names one of them."""
-    told = re.findall(r"^### (\w+)$", PAGE, re.MULTILINE)
+    told = re.findall(r"^## (\w+)$", PAGE, re.MULTILINE)
     assert sorted(told) == sorted(set(told))
     assert {"Held", "Retained", "Sent", "SphereSent"} <= set(told)

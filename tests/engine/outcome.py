@@ -16,16 +16,16 @@ def told(room: Postroom) -> dict[str, list[tuple[Any, ...]]]:
     return {
         count.queue: [
             (each.key, each.body, each.format, dict(each.properties), each.cause, each.processed is not None)
-            for listing in (room.history, room.info)
+            for listing in (room.queues.history, room.queues.info)
             for each in listing(count.queue)
         ]
-        for count in room.accept().queues
+        for count in room.queues.accept().queues
     }
 
 
 def verbs(room: Postroom) -> list[tuple[Any, ...]]:
     return [
         (each.verb, each.key, each.source, each.target, each.by)
-        for each in room.journal(5_000)
+        for each in room.journal.last(5_000)
         if each.verb not in ("lease", "release-lease")
     ]

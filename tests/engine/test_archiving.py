@@ -20,9 +20,9 @@ def test_spark_writes_what_is_read_back_line_by_line(
     room: Postroom, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archiving, "ARCHIVE_LINES", 400)
-    room.create_queue("q")
-    room.create_queue("short")
-    room.set_mode("short", keep_processed=False)
+    room.queues.create("q")
+    room.queues.create("short")
+    room.queues.set_mode("short", keep_processed=False)
     sent = [room.send("q", "é\n\t\u2028", properties={"a": 1}).key for _ in range(3)]
     room.send_many("q", [str(number) for number in range(900)])
     gone = room.send("short", "x").key
@@ -30,7 +30,7 @@ def test_spark_writes_what_is_read_back_line_by_line(
     room.receive("q")
     before = [room.trace(key) for key in (*sent, gone)]
     seen: list[tuple[int, int]] = []
-    (made,) = room.archive(
+    (made,) = room.journal.archive(
         timedelta(0), tmp_path / "old", master="local[2]", progress=lambda done, total: seen.append((done, total))
     )
     assert seen[-1] == (2 * (made.lines + made.departed),) * 2
@@ -38,7 +38,7 @@ def test_spark_writes_what_is_read_back_line_by_line(
     assert [file.name.partition("-")[0] for file in files] == ["departed", "lines", "lines", "lines", "manifest.json"]
     assert "parquet-mr" in pyarrow.parquet.ParquetFile(files[1]).metadata.created_by, "it was Spark that wrote it"
     assert [room.trace(key) for key in (*sent, gone)] == before
-    assert room.verify(archives=True).differences == ()
+    assert room.journal.verify(archives=True).differences == ()
 
 
 def test_a_stream_that_is_behind_the_archive_is_told_so(room: Postroom, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_stream_that_is_behind_the_archive_is_told_so(room: Postroom, tmp_path
     from postroom.errors import JournalArchived
 
     for name in ("q", "quiet"):
-        room.create_queue(name)
+        room.queues.create(name)
     first = room.store.read(lambda tx: tx.journal.newest())
     room.send("q", "x")
     archiving.archive(room.store, 2**62, tmp_path / "old", write_here)

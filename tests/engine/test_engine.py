@@ -72,7 +72,7 @@ Load = Callable[..., None]
 
 
 def work_off(room: Postroom, **options: Any) -> Totals:
-    return room.engine_run(until_idle=True, master=MASTER, **options)
+    return room.engine.run_totals(until_idle=True, master=MASTER, **options)
 
 
 def send(room: Postroom, *texts: object, queue: str = "in") -> list[str]:
@@ -80,7 +80,7 @@ def send(room: Postroom, *texts: object, queue: str = "in") -> list[str]:
 
 
 def bodies(room: Postroom, queue: str = "out") -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 def answers(room: Postroom) -> list[str]:
@@ -112,7 +112,7 @@ def running(room: Postroom, **options: Any) -> Iterator[list[BaseException]]:
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        wait_until(lambda: not thread.is_alive() or any(event.verb == "lease" for event in room.journal(1000)))
+        wait_until(lambda: not thread.is_alive() or any(event.verb == "lease" for event in room.journal.last(1000)))
         yield raised
     finally:
         room.stop()
@@ -137,7 +137,7 @@ class Interrupted(WatchingStage):
     """The rules' stage; something happens in the world after the first claim and before its commit."""
 
     def __init__(self, room: Postroom, *acts: Act) -> None:
-        self._programs = room._programs
+        self._programs = room._parts.programs
         self._acts = list(acts)
 
     def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
@@ -145,7 +145,7 @@ class Interrupted(WatchingStage):
 
 
 def interrupt(room: Postroom, *acts: Act) -> None:
-    room._runner._stages = (Interrupted(room, *acts),)
+    room._parts.runner._stages = (Interrupted(room, *acts),)
 
 
 # --- running ---
@@ -232,10 +232,10 @@ def test_steps_grow_while_they_are_short_and_shrink_when_they_are_long(
 
     monkeypatch.setattr(runner, "STEP_SECONDS", 1000.0)
     one_room.send_many("in", ["<m/>"] * 3000, format="xml")
-    one_room._runner._size = 20
+    one_room._parts.runner._size = 20
     assert work_off(one_room, progress=progress).messages == 3000
     assert claimed == [20, 20, 20, 320, 2620], "two steps were claimed before the first was done"
-    assert one_room._runner._size == STEP_MESSAGES_MAX // 4, "the last two were too long"
+    assert one_room._parts.runner._size == STEP_MESSAGES_MAX // 4, "the last two were too long"
 
 
 def test_an_engine_idle_for_a_while_sweeps_what_nothing_holds(
@@ -249,9 +249,9 @@ def test_an_engine_idle_for_a_while_sweeps_what_nothing_holds(
     load(room, ECHO, held)
     (key,) = send(room, "a")
     with running(room):
-        wait_until(lambda: len(room.history("out").messages) == 1)
-        wait_until(lambda: not room.history("in").messages)
-    assert [message.body for message in room.history("out")] == ["<r>a</r>"], "a slice holds it"
+        wait_until(lambda: len(room.queues.history("out").messages) == 1)
+        wait_until(lambda: not room.queues.history("in").messages)
+    assert [message.body for message in room.queues.history("out")] == ["<r>a</r>"], "a slice holds it"
     assert verbs(room, key)[:2] == ["put", "take"]
 
 
@@ -339,7 +339,7 @@ def test_the_clock_may_jump_in_the_middle_of_a_step(sqlite_url: str, load: Load)
 
 
 def test_json_and_typed_forms_pass_through_rules(one_room: Postroom, load: Load) -> None:
-    one_room.define_type(MessageType("Claim", (Field("Name"), Field("Amount"))))
+    one_room.definitions.define_type(MessageType("Claim", (Field("Name"), Field("Amount"))))
     load(
         one_room,
         """create rule json for in if (. instance of map(*)) then
@@ -351,7 +351,7 @@ def test_json_and_typed_forms_pass_through_rules(one_room: Postroom, load: Load)
     one_room.send("other", {"Name": "Smith", "Amount": "12"}, type="Claim")
     one_room.send("other", "plain <text> & more")
     assert work_off(one_room).failures == 0, bodies(one_room, "errors")
-    found = [(message.format, message.body) for message in one_room.info("out")]
+    found = [(message.format, message.body) for message in one_room.queues.info("out")]
     assert found[1:] == [("xml", "<r>Smith</r>"), ("text", "plain <text> & more!")]
     assert found[0][0] == "json"
     assert '"double":42' in found[0][1].replace(" ", "")
@@ -362,8 +362,8 @@ def test_json_and_typed_forms_pass_through_rules(one_room: Postroom, load: Load)
 
 def test_a_target_on_hold_blocks_its_source_and_the_others_go_on(room: Postroom, load: Load) -> None:
     load(room, ECHO, "create rule side for other if (/m) then do enqueue <e/> into errors")
-    room.set_password("out", password="pw")
-    room.disable("out", password="pw")
+    room.queues.set_password("out", password="pw")
+    room.queues.disable("out", password="pw")
     send(room, "a", "b")
     send(room, "x", queue="other")
     totals = work_off(room)
@@ -372,7 +372,7 @@ def test_a_target_on_hold_blocks_its_source_and_the_others_go_on(room: Postroom,
     with running(room):
         sleep(0.5)
         assert len(bodies(room, "in")) == 2
-        room.enable("out", password="pw")
+        room.queues.enable("out", password="pw")
         wait_until(lambda: answers(room) == ["a", "b"])
 
 
@@ -380,36 +380,36 @@ def test_a_message_before_the_blocked_one_is_done_and_one_behind_it_waits(one_ro
     load(
         one_room, "create rule sort for in if (/m = 'b') then do enqueue <r/> into out else do enqueue <r/> into other"
     )
-    one_room.set_password("out", password="pw")
-    one_room.disable("out", password="pw")
+    one_room.queues.set_password("out", password="pw")
+    one_room.queues.disable("out", password="pw")
     send(one_room, *"abc")
     assert work_off(one_room).messages == 1
     assert bodies(one_room, "in") == ["<m>b</m>", "<m>c</m>"]
-    one_room.enable("out", password="pw")
+    one_room.queues.enable("out", password="pw")
     assert work_off(one_room).messages == 2
     assert (bodies(one_room, "other"), bodies(one_room)) == (["<r/>"] * 2, ["<r/>"])
 
 
 def test_a_watched_queue_on_hold_waits(room: Postroom, load: Load) -> None:
     load(room, ECHO)
-    room.set_password("in", password="pw")
+    room.queues.set_password("in", password="pw")
     send(room, "a")
-    room.disable("in", password="pw")
+    room.queues.disable("in", password="pw")
     with running(room):
         sleep(0.5)
         assert bodies(room) == []
-        room.enable("in", password="pw")
+        room.queues.enable("in", password="pw")
         wait_until(lambda: answers(room) == ["a"])
 
 
 def test_a_queue_put_on_hold_in_the_middle_of_a_step_releases_nothing_more(room: Postroom, load: Load) -> None:
     load(room, ECHO)
-    room.set_password("in", password="pw")
+    room.queues.set_password("in", password="pw")
     send(room, *"ab")
-    interrupt(room, lambda: room.disable("in", password="pw"))
+    interrupt(room, lambda: room.queues.disable("in", password="pw"))
     work_off(room)
     assert (answers(room), len(bodies(room, "in"))) == ([], 2)
-    room.enable("in", password="pw")
+    room.queues.enable("in", password="pw")
     work_off(room)
     assert answers(room) == ["a", "b"]
 
@@ -420,8 +420,8 @@ def test_an_echo_whose_target_is_on_hold_waits_and_stops_nobody_else(room: Postr
         """create rule wait for in if (/m) then
             do enqueue <late/> into later with target value "other" with timeout value 0""",
     )
-    room.set_password("other", password="pw")
-    room.disable("other", password="pw")
+    room.queues.set_password("other", password="pw")
+    room.queues.disable("other", password="pw")
     send(room, "a")
     steps: list[int] = []
 
@@ -433,7 +433,7 @@ def test_an_echo_whose_target_is_on_hold_waits_and_stops_nobody_else(room: Postr
     totals = work_off(room, progress=progress)
     assert totals.waiting == {"later": "other"}
     assert len(steps) <= 3, "it must not try the same step again and again"
-    room.enable("other", password="pw")
+    room.queues.enable("other", password="pw")
     work_off(room)
     assert bodies(room, "other") == ["<late/>"]
 
@@ -446,16 +446,16 @@ def test_due_echoes_of_a_queue_on_hold_do_not_hide_those_of_another(one_room: Po
               do enqueue <late/> into later with target value "out" with timeout value 0
            else do enqueue <free/> into second with target value "out" with timeout value 0""",
     )
-    one_room.set_password("later", password="pw")
+    one_room.queues.set_password("later", password="pw")
     send(one_room, *["held"] * 4, "free")
     interrupt(one_room, lambda: None)
-    one_room._runner._size = 16
+    one_room._parts.runner._size = 16
     done = work_off(one_room, step_messages=5, progress=lambda totals: one_room.stop())
     assert done.steps == 1
-    one_room.disable("later", password="pw")
+    one_room.queues.disable("later", password="pw")
     work_off(one_room, step_messages=2)
     assert bodies(one_room) == ["<free/>"]
-    one_room.enable("later", password="pw")
+    one_room.queues.enable("later", password="pw")
     work_off(one_room)
     assert bodies(one_room) == ["<free/>"] + ["<late/>"] * 4
 
@@ -607,7 +607,7 @@ def test_a_damaged_message_in_an_echo_queue_is_set_aside_and_the_others_go_on(ro
     load(room, rule)
     send(room, *"abc")
     work_off(room, step_messages=3, progress=lambda totals: room.stop())
-    first = room.info("later").messages[0].key
+    first = room.queues.info("later").messages[0].key
     damage(room, first)
     work_off(room)
     assert bodies(room) == ["<m>b</m>", "<m>c</m>"]

@@ -73,9 +73,9 @@ def send(room: Postroom, *kinds: str) -> dict[str, str]:
 
 def check(room: Postroom, bad: dict[str, str], code: str) -> None:
     """The good ones were answered once and in order; each bad one led to one error message of class system."""
-    assert [message.body for message in room.info("out")] == [f"<r>{number}</r>" for number in range(50)]
+    assert [message.body for message in room.queues.info("out")] == [f"<r>{number}</r>" for number in range(50)]
     told = {}
-    for message in room.info("errors"):
+    for message in room.queues.info("errors"):
         assert "<class>system</class>" in message.body, message.body[:500]
         assert f"{code}</code>" in message.body, message.body[:500]
         (key,) = re.findall(r'<initialMessage key="([0-9.]+)"', message.body)
@@ -84,11 +84,11 @@ def check(room: Postroom, bad: dict[str, str], code: str) -> None:
     assert told == {key: key for key in bad.values()}
     for key in bad.values():
         assert [event.verb for event in room.trace(key)] == ["put", "take"]
-    assert room.info("in").messages == room.info("postroom-errors").messages == []
+    assert room.queues.info("in").messages == room.queues.info("postroom-errors").messages == []
 
 
 def work_off(room: Postroom) -> tuple[int, int]:
-    totals = room.engine_run(until_idle=True, master=MASTER)
+    totals = room.engine.run_totals(until_idle=True, master=MASTER)
     return totals.messages, totals.failures
 
 
@@ -166,7 +166,7 @@ def test_a_lone_message_whose_worker_died_by_another_hand_is_not_blamed(
     done = work_off(room)
     thread.join()
     assert (len(killed), done) == (1, (1, 0))
-    assert [message.body for message in room.info("out")] == ["<r>first</r>", "<r>slow</r>"]
+    assert [message.body for message in room.queues.info("out")] == ["<r>first</r>", "<r>slow</r>"]
 
 
 def test_while_a_message_loops_those_of_other_queues_go_on(
@@ -182,16 +182,16 @@ def test_while_a_message_loops_those_of_other_queues_go_on(
     room.send("other", "<m>first</m>", format="xml")
     work_off(room)  # whatever has to start has started
     room.send("in", '<m kind="loop">bad</m>', format="xml")
-    engine = threading.Thread(target=lambda: room.engine_run(until_idle=True, master=MASTER))
+    engine = threading.Thread(target=lambda: room.engine.run_totals(until_idle=True, master=MASTER))
     engine.start()
     with postroom.open(room.url) as office:
         sleep(1.0)  # the engine has taken the message that loops
         office.send("other", "<m>second</m>", format="xml")
         received = [office.receive("answers", wait=30.0).message for _ in range(2)]
         assert [message and message.body for message in received] == ["<a>first</a>", "<a>second</a>"]
-        assert [message.body for message in office.info("in")] == ['<m kind="loop">bad</m>']  # it is not over
-        assert office.info("errors").messages == []
+        assert [message.body for message in office.queues.info("in")] == ['<m kind="loop">bad</m>']  # it is not over
+        assert office.queues.info("errors").messages == []
     engine.join()
-    assert [re.findall("PR[0-9]+", message.body)[:1] for message in room.info("errors")] == [["PR0005"]]
-    assert room.info("in").messages == []
-    assert room.verify().differences == ()
+    assert [re.findall("PR[0-9]+", message.body)[:1] for message in room.queues.info("errors")] == [["PR0005"]]
+    assert room.queues.info("in").messages == []
+    assert room.journal.verify().differences == ()

@@ -77,11 +77,11 @@ def test_what_the_command_printed_is_in_the_journal(room: Postroom, tmp_path: Pa
     room.load(file)
     room.send("M", "x")
     room.run_until_idle()
-    (done,) = [event for event in room.journal(50) if event.verb == "done"]
+    (done,) = [event for event in room.journal.last(50) if event.verb == "done"]
     assert done.detail is not None
     assert done.detail["output"] == "all done -arg INP_0000\n"
     assert done.detail["argv"] == ["echo", "all", "done", "-arg", "INP_0000"]
-    assert room.outbox() == []
+    assert room.engine.outbox() == []
 
 
 def test_a_failing_command_is_tried_again_then_kept_and_can_be_revived(
@@ -99,13 +99,13 @@ def test_a_failing_command_is_tried_again_then_kept_and_can_be_revived(
 
     assert room.run_until_idle(report) == OUTBOX_ATTEMPTS_MAX
     assert reports == [True] * (OUTBOX_ATTEMPTS_MAX - 1) + [False]
-    (kept,) = room.outbox()
+    (kept,) = room.engine.outbox()
     assert (kept.state, kept.attempts, kept.note) == ("failed", OUTBOX_ATTEMPTS_MAX, "exit 1")
     assert room.run_until_idle() == 0
-    room.retry(kept.id)
+    room.engine.retry(kept.id)
     assert room.run_until_idle() == OUTBOX_ATTEMPTS_MAX
     with pytest.raises(OutboxUnknown):
-        room.retry(999)
+        room.engine.retry(999)
 
 
 def test_an_engine_that_died_after_the_act_leaves_a_row_that_is_tried_again(triggered: Postroom, marks: Path) -> None:
@@ -114,11 +114,11 @@ def test_an_engine_that_died_after_the_act_leaves_a_row_that_is_tried_again(trig
     with pytest.raises(faults.FaultInjected):
         triggered.run_until_idle()
     faults.disarm()
-    (left,) = triggered.outbox()
+    (left,) = triggered.engine.outbox()
     assert (left.state, left.attempts) == ("pending", 1)
     assert triggered.run_until_idle() == 1
     assert lines(marks) == ["hello -arg INP_0000"] * 2  # at least once, with the same effect number
-    assert triggered.outbox() == []
+    assert triggered.engine.outbox() == []
 
 
 def test_two_engines_on_one_room_are_impossible(triggered: Postroom, url: str) -> None:
@@ -127,7 +127,7 @@ def test_two_engines_on_one_room_are_impossible(triggered: Postroom, url: str) -
     try:
         with postroom.open(url) as other:
             deadline = monotonic() + 10
-            while monotonic() < deadline and "lease" not in [event.verb for event in other.journal(3)]:
+            while monotonic() < deadline and "lease" not in [event.verb for event in other.journal.last(3)]:
                 sleep(0.01)
             with pytest.raises(LeaseHeld):
                 other.run_until_idle()
@@ -144,7 +144,7 @@ def test_a_stop_that_comes_before_the_first_step_stops(triggered: Postroom) -> N
         yield
 
     def run() -> None:
-        triggered._runner.run(spark=lambda: cast("SparkSession", None), beside=beginning())
+        triggered._parts.runner.run(spark=lambda: cast("SparkSession", None), beside=beginning())
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -155,7 +155,7 @@ def test_a_stop_that_comes_before_the_first_step_stops(triggered: Postroom) -> N
 def test_two_threads_of_one_room_are_two_engines(triggered: Postroom) -> None:
     thread = threading.Thread(target=triggered.run)
     thread.start()
-    wait_until(lambda: any(event.verb == "lease" for event in triggered.journal(5)))
+    wait_until(lambda: any(event.verb == "lease" for event in triggered.journal.last(5)))
     with pytest.raises(LeaseHeld, match="another thread"):
         triggered.run_until_idle()
     triggered.stop()
@@ -178,7 +178,7 @@ def test_an_idle_engine_that_lost_its_lease_says_so(
 
     thread = threading.Thread(target=run)
     thread.start()
-    wait_until(lambda: any(event.verb == "lease" for event in triggered.journal(5)))
+    wait_until(lambda: any(event.verb == "lease" for event in triggered.journal.last(5)))
     with postroom.open(url, clock=lambda: 10**18) as other:
         other.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 10))
     thread.join(20)
@@ -197,10 +197,10 @@ def test_an_engine_that_lost_its_lease_cannot_record_a_result(triggered: Postroo
                 other.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 10))
             return Outcome(True, {"outcome": "done too late"})
 
-    triggered._runner._gateways = (Thief(),)
+    triggered._parts.runner._gateways = (Thief(),)
     with pytest.raises(LeaseLost):
         triggered.run_until_idle()
-    (left,) = triggered.outbox()
+    (left,) = triggered.engine.outbox()
     assert left.state == "pending"
 
 
@@ -208,7 +208,7 @@ def test_an_effect_that_nobody_can_do_is_kept(room: Postroom, monkeypatch: pytes
     monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.01)
     room.store.transact("send", lambda tx: tx.outbox.add("pigeon", {"to": "Rome"}, "Rome"))
     room.run_until_idle()
-    (kept,) = room.outbox()
+    (kept,) = room.engine.outbox()
     assert kept.state == "failed"
     assert "no gateway" in (kept.note or "")
 
@@ -219,7 +219,7 @@ def test_attempts_that_ended_without_a_result_are_bounded(room: Postroom) -> Non
     for _ in range(OUTBOX_ATTEMPTS_MAX):
         room.store.transact("outbox-attempt", lambda tx: tx.outbox.attempt(tx.outbox.all()[0]))
     room.run_until_idle()
-    (kept,) = room.outbox()
+    (kept,) = room.engine.outbox()
     assert kept.state == "failed"
     assert "given up" in (kept.note or "")
 
@@ -232,10 +232,10 @@ def test_a_running_engine_wakes_at_once_and_stops_on_a_signal(
         [sys.executable, "-m", "postroom", "--room", url, "run"], stderr=subprocess.PIPE, env={**os.environ}
     )
     try:
-        wait_until(lambda: any(event.verb == "lease" for event in triggered.journal(5)))
+        wait_until(lambda: any(event.verb == "lease" for event in triggered.journal.last(5)))
         triggered.send("INP_0000", "x")
         wait_until(lambda: lines(marks) == ["hello -arg INP_0000"])
-        wait_until(lambda: triggered.outbox() == [])
+        wait_until(lambda: triggered.engine.outbox() == [])
         engine.send_signal(number)
         _, stderr = engine.communicate(timeout=20)
     finally:
@@ -295,7 +295,7 @@ def test_a_slow_command_delays_no_step(room: Postroom, tmp_path: Path, marks: Pa
     forms.write_text(
         "type MEMO\n| To: ____________ |\nfield To string required\n\ncounter desk at Desk takes MEMO from INP_0001\n"
     )
-    room.add_station("Desk", "secret")
+    room.stations.add("Desk", "secret")
     room.load(forms)
     room.send("SLOW", "x")
     room.send("IN", "To: Jane", type="MEMO")
@@ -304,7 +304,7 @@ def test_a_slow_command_delays_no_step(room: Postroom, tmp_path: Path, marks: Pa
         marks.touch()  # the step is committed: now the command may end
 
     assert room.run_until_idle(progress=told) == 2  # a message and an effect
-    assert room.outbox() == []
+    assert room.engine.outbox() == []
 
 
 def test_effects_of_one_destination_keep_their_order(
@@ -321,7 +321,7 @@ def test_effects_of_one_destination_keep_their_order(
             tried.append((effect.payload["queue"], effect.payload["turn"]))
             return Outcome(effect.payload["turn"] != 1 or effect.attempts > 0, {"outcome": "as told"})
 
-    slow_and_quick._runner._gateways = (Gate(),)
+    slow_and_quick._parts.runner._gateways = (Gate(),)
     for turn in (1, 2, 3):
         for queue in ("a", "b"):
             payload = {"command": "true", "queue": queue, "path": queue, "turn": turn}
@@ -352,12 +352,12 @@ def test_a_timeout_of_the_description_bounds_its_command(room: Postroom, tmp_pat
     room.run(report=told)
     assert outcomes[0].result["outcome"] == "killed after its time limit of 1 s"
     assert monotonic() - begun < 20
-    assert "TIMEOUT IS 1 SECONDS" in room.hierarchy()
-    assert room.verify().differences == ()
+    assert "TIMEOUT IS 1 SECONDS" in room.definitions.hierarchy()
+    assert room.journal.verify().differences == ()
     file.write_text('01 INPUT-QUEUE (SLOW) COMMAND LINE IS "true" TIMEOUT IS 200 SECONDS\n99\n')
     room.load(file)
-    room.retry(room.outbox()[0].id)
-    assert room.outbox()[0].payload["seconds"] == 200
+    room.engine.retry(room.engine.outbox()[0].id)
+    assert room.engine.outbox()[0].payload["seconds"] == 200
 
 
 def test_an_engine_without_effects_has_no_thread_for_them(

@@ -26,7 +26,7 @@ def test_nobody_else_sets_what_a_sphere_sets(name: str) -> None:
 
 
 def test_a_message_belongs_to_the_sphere_that_it_names(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", "plain")
     (stored,) = room.store.read(lambda tx: list(tx.slices.queue("q")))
     assert sphere_of(stored) is None

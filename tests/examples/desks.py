@@ -38,9 +38,9 @@ class Office:
         self.clock = Clock()
         self.room: Postroom = postroom.open(url, clock=self.clock)
         if master is None:
-            self.room._interpreter.evaluate = evaluate_here
+            self.room._parts.interpreter.evaluate = evaluate_here
         self._master = master or "local[2]"
-        self.at: dict[str, Station] = {name: self.room.add_station(name, "pw") for name in STATIONS}
+        self.at: dict[str, Station] = {name: self.room.stations.add(name, "pw") for name in STATIONS}
         self.room.load(*(EXAMPLES / name for name in FILES))
 
     def run(self) -> None:
@@ -53,11 +53,11 @@ class Office:
         return key
 
     def waits(self, procedure: str) -> list[Waiting]:
-        return self.room.waiting(procedure)
+        return self.room.stations.waiting(procedure)
 
     def fields(self, station: str, key: str) -> dict[str, object]:
         """What a message says that has come to a station."""
-        assert self.room.locate(key) == f"mailbox:{station}"
+        assert self.room.journal.locate(key) == f"mailbox:{station}"
         self.at[station].get()
         return dict(self.at[station].show(key).fields)
 
@@ -76,7 +76,7 @@ def holiday(office: Office) -> None:
     (copy,) = office.at["John"].dossier("missed")
     assert copy.key != key
     assert {**copy.fields, "KEY": key} == said
-    assert office.room.locate(other) == "mailbox:John", "what fits no sketch is left alone"
+    assert office.room.journal.locate(other) == "mailbox:John", "what fits no sketch is left alone"
     office.nothing_failed()
 
 
@@ -100,7 +100,7 @@ def purchase(office: Office) -> None:
     assert sets[order].wants == {"invoice": "INVOICE with Order No = 17, Amount = 12.50"}
     right = office.sent("Oscar", "purchasing", "INVOICE", Order_No="17", Amount="12.5")
     office.run()
-    assert [office.room.locate(key) for key in (order, note, right)] == ["mailbox:accounts"] * 3
+    assert [office.room.journal.locate(key) for key in (order, note, right)] == ["mailbox:accounts"] * 3
     said = office.fields("accounts", right)
     assert (said["Decision"], said["Reason"]) == ("approved", None)
     assert office.at["accounts"].show(order).fields["State"] == "delivered"
@@ -151,7 +151,7 @@ def conference(office: Office) -> None:
     assert office.fields("John", paper)["Decision"] == "rejected"
     assert counted(office, paper) == {("Fausto", "reject"), ("Mary", "no answer"), ("Oscar", "reject")}
     (late,) = reviewed(office, paper, Mary="accept")
-    assert office.room.locate(late) == "mailbox:archive", "it is decided"
+    assert office.room.journal.locate(late) == "mailbox:archive", "it is decided"
 
     paper = submitted(office, "Given up too soon")
     reminder = next(
@@ -162,11 +162,11 @@ def conference(office: Office) -> None:
     office.at["calendar"].ship(reminder, "chair")  # by hand: then nothing is shipped when its time has come
     office.run()
     late, *_ = reviewed(office, paper, Mary="accept", Oscar="accept")
-    assert office.room.locate(paper) == "chair", "two reviews of one reviewer are not reviews of two"
+    assert office.room.journal.locate(paper) == "chair", "two reviews of one reviewer are not reviews of two"
     reviewed(office, paper, Fausto="reject")
     assert office.fields("John", paper)["Decision"] == "undecided"
     assert counted(office, paper) == {("Fausto", "reject"), ("Mary", "no answer"), ("Oscar", "accept")}
-    assert office.room.locate(late) == "mailbox:archive", "of two reviews of one reviewer the older one counts"
+    assert office.room.journal.locate(late) == "mailbox:archive", "of two reviews of one reviewer the older one counts"
     office.clock.now += 14 * DAY
     office.run()
     assert list(office.at["calendar"].messages()) == []

@@ -30,7 +30,7 @@ def module(name: str) -> ModuleType:
 
 
 def said(room: Postroom, queue: str) -> list[Any]:
-    return [json.loads(message.body) for message in room.info(queue)]
+    return [json.loads(message.body) for message in room.queues.info(queue)]
 
 
 def test_the_location_monitor_is_made_of_arcs_alone(room: Postroom, spark: SparkSession) -> None:
@@ -54,8 +54,8 @@ def test_the_location_monitor_is_made_of_arcs_alone(room: Postroom, spark: Spark
 def test_the_warehouse_asks_and_a_security_manager_decides(room: Postroom, spark: SparkSession) -> None:
     warehouse = module("warehouse")
     room.load(EXAMPLES / "warehouse" / "market.flow")
-    token = room.add_principal("warehouse")
-    room.add_principal("manager", "pw")
+    token = room.flows.add_principal("warehouse")
+    room.flows.add_principal("manager", "pw")
     service = warehouse.Warehouse(room.client("warehouse", token))
     manager = warehouse.Manager(room.client("manager", "pw"), distrusted=frozenset({"mallory"}))
 
@@ -76,11 +76,11 @@ def test_the_warehouse_asks_and_a_security_manager_decides(room: Postroom, spark
     settle()
     assert said(room, "anna") == [{"text": "for anna"}, {"text": "for anna"}]
     assert said(room, "mallory") == []
-    assert len(room.history("Warehouse").messages) == 3
-    arcs = {arc.name for arc in room.graph().arcs}
+    assert len(room.queues.history("Warehouse").messages) == 3
+    arcs = {arc.name for arc in room.flows.graph().arcs}
     assert {"store_Letters", "find_anna", "strip_anna", "news_for_anna"} <= arcs
     assert not {name for name in arcs if "mallory" in name}
-    events = [json.loads(message.body) for message in room.history(warehouse.META)]
+    events = [json.loads(message.body) for message in room.queues.history(warehouse.META)]
     processed = [each["action"]["RequestProcessed"] for each in events if "RequestProcessed" in each["action"]]
     assert [each["success"] for each in processed].count(True) == 3
     assert {each["reason"] for each in processed if not each["success"]} == {"this client is not trusted"}
@@ -121,7 +121,7 @@ def bids(count: int) -> list[dict[str, Any]]:
 def test_nexmark_converts_currencies_and_selects(room: Postroom, spark: SparkSession) -> None:
     room.load(EXAMPLES / "nexmark" / "nexmark.flow")
     given = bids(2_000)
-    room.publish_many("Bid", given)
+    room.flows.publish_many("Bid", given)
     room.run_until_idle(master="local[2]")
     euros = [
         (each["auction"], each["bidder"], Decimal(each["price"]), each["time"]) for each in said(room, "BidInEuro")

@@ -272,10 +272,10 @@ def test_rules_arcs_queries_and_procedures_choose_the_same_messages(
         (tmp_path / name).write_text("\n".join(parts))
     with postroom.open(sqlite_url) as room:
         for each in QUESTIONS:
-            room.add_station(each.name, "secret")
+            room.stations.add(each.name, "secret")
         room.load(tmp_path / "l.form", tmp_path / "l.flow", tmp_path / "l.demaq")
         desks = {each.name: room.station(each.name, "secret") for each in QUESTIONS}
-        type = room.form("T").form.type
+        type = room.stations.form("T").form.type
         for number, values in enumerate(sent):
             format, body = list(written(type, values).items())[number % 3]
             room.send("incoming", body, format=format, type="T")
@@ -288,12 +288,12 @@ def test_rules_arcs_queries_and_procedures_choose_the_same_messages(
             desk = desks[each.name]
             truth = {values["No"] for values in sent if each.truth(values)}
             seen = {
-                "rule": {int(message.body[3:-4]) for message in room.info(each.name)},
-                "arc": {message.value["No"] for message in room.info(f"S_{each.name}")},
+                "rule": {int(message.body[3:-4]) for message in room.queues.info(each.name)},
+                "arc": {message.value["No"] for message in room.queues.info(f"S_{each.name}")},
                 "query": {image.fields["No"] for image in desk.query("T", {field: condition})},
                 "procedure": {image.fields["No"] for image in desk.query("HIT")},
             }
             assert truth, "a question that nothing answers shows nothing"
             assert len(truth) < len(sent)
             assert seen == dict.fromkeys(seen, truth), each.name
-        assert list(room.info("postroom-errors")) == []
+        assert list(room.queues.info("postroom-errors")) == []

@@ -13,11 +13,11 @@ TYPE = "MEETING ANNOUNCEMENT"
 def test_the_figures_work_as_drawn(url: str) -> None:
     with postroom.open(url) as room:
         room.load(OFFICE / "meeting.form")
-        form = room.form(TYPE).form
+        form = room.stations.form(TYPE).form
         empty = form.shown()
         drawn = [line for line in (OFFICE / "meeting.form").read_text().splitlines() if line.startswith("|")]
         assert empty.splitlines()[3:-1] == drawn
-        dennis, fausto = room.add_station("Dennis", "pw"), room.add_station("Fausto", "pw")
+        dennis, fausto = room.stations.add("Dennis", "pw"), room.stations.add("Fausto", "pw")
         key = dennis.create(TYPE, form.read((OFFICE / "figure-3.txt").read_text()))
         filled = dennis.show(key).shown().splitlines()
         assert filled[3] == f"| To: Simon___________________  KEY: {key}__ |"

@@ -73,17 +73,19 @@ class Office:
 
     def messages(self, queue: str) -> list[Message]:
         """Every message of a queue, in the order of arrival."""
-        return sorted(chain(self.room.history(queue), self.room.info(queue)), key=lambda message: message.key)
+        return sorted(
+            chain(self.room.queues.history(queue), self.room.queues.info(queue)), key=lambda message: message.key
+        )
 
     def bodies(self, queue: str) -> list[str]:
         return [message.body for message in self.messages(queue)]
 
     def held(self, key: str) -> set[tuple[str, str]]:
-        return set(self.room.why(key).held_by)
+        return set(self.room.journal.why(key).held_by)
 
     def sweep(self) -> dict[str, int]:
         """What is left in each queue that is not empty."""
-        self.room.sweep()
+        self.room.engine.sweep()
         return {queue: len(found) for queue in QUEUES if (found := self.messages(queue))}
 
 
@@ -91,7 +93,7 @@ def opened(url: str | Path, program: Path = FOLDER / "procurement.demaq") -> Off
     clock = Clock()
     room = postroom.open(url, clock=clock)
     room.load(program)
-    room.load_collection("crm", FOLDER / "pricelist.xml")
+    room.definitions.load_collection("crm", FOLDER / "pricelist.xml")
     return Office(room, clock)
 
 
@@ -113,8 +115,8 @@ def test_an_offer_is_made_once_and_the_request_may_go(office: Office) -> None:
     """Figs. 5 to 8: fork, checks, join, reset; prices from a collection. D-47, D-55 to D-57."""
     [key] = office.send("crm", people.offer_request("r1", "c1", ITEMS))
     assert office.held(key) == {("requestMsgs", "r1")}
-    assert [message.key for message in office.room.slice("requestMsgs", "r1")] == [key]
-    assert not office.room.why(key).removable
+    assert [message.key for message in office.room.journal.slice("requestMsgs", "r1")] == [key]
+    assert not office.room.journal.why(key).removable
 
     assert office.run() == 8  # the request, three questions, three answers, the offer
     assert office.bodies("customer") == [OFFER]
@@ -124,13 +126,13 @@ def test_an_offer_is_made_once_and_the_request_may_go(office: Office) -> None:
     assert question.properties["Sender"] == "http://ws.chem.invalid/"
     assert question.cause == key
 
-    assert office.room.slice("requestMsgs", "r1") == []
-    assert office.room.why(key).as_dict() == {"key": key, "held_by": [], "removable": True}
+    assert office.room.journal.slice("requestMsgs", "r1") == []
+    assert office.room.journal.why(key).as_dict() == {"key": key, "held_by": [], "removable": True}
     assert office.room.show(key).body.startswith("<offerRequest>"), "a reset removes nothing"
     assert office.sweep() == {}
     assert [event.verb for event in office.room.trace(key)] == ["put", "take"]
     with pytest.raises(MessageGone):
-        office.room.why(key)
+        office.room.journal.why(key)
 
 
 def test_a_refusal_names_its_reason(office: Office) -> None:
@@ -170,8 +172,8 @@ def test_an_order_that_is_paid_in_time_leaves_nothing_behind(office: Office) -> 
     office.clock.now += 3 * DAY
     [payment] = office.send("finance", people.payment("r1", "c1"))
     office.run()
-    assert office.room.why(order).removable, "paid, so the order may go"
-    assert [message.key for message in office.room.slice("invoiceRetention", "r1")] == [invoice.key, payment]
+    assert office.room.journal.why(order).removable, "paid, so the order may go"
+    assert [message.key for message in office.room.journal.slice("invoiceRetention", "r1")] == [invoice.key, payment]
     assert office.sweep() == {"finance": 1, "invoices": 1, "echoQueue": 1}
 
     office.clock.now += 10 * DAY
@@ -179,7 +181,7 @@ def test_an_order_that_is_paid_in_time_leaves_nothing_behind(office: Office) -> 
     office.clock.now += 2 * DAY
     assert office.run() == 2  # the echo message, and the notification in finance
     assert office.messages("customer") == []
-    assert office.room.slice("invoiceRetention", "r1") == []
+    assert office.room.journal.slice("invoiceRetention", "r1") == []
     assert office.sweep() == {}
     assert [event.verb for event in office.room.trace(invoice.key)] == ["put", "take"]
 
@@ -188,11 +190,11 @@ def test_a_reminder_is_sent_when_the_time_is_over(office: Office) -> None:
     """Fig. 9 without a payment; D-12, D-58. Until it comes the customer gets no offer."""
     office.send("crm", people.customer_order(17, "r1", "c1", ITEMS))
     office.run()
-    office.room.sweep()
+    office.room.engine.sweep()
     office.clock.now += 15 * DAY
     office.run()
     assert office.bodies("customer") == ["<reminder><requestID>r1</requestID><total>29.9</total></reminder>"]
-    assert [message.body.split(">")[0] for message in office.room.slice("invoiceRetention", "r1")] == [
+    assert [message.body.split(">")[0] for message in office.room.journal.slice("invoiceRetention", "r1")] == [
         "<invoice",
         "<timeoutNotification",
     ]
@@ -227,7 +229,7 @@ def test_a_message_that_breaks_a_rule_becomes_an_error_message(office: Office) -
     assert office.room.show(question.key).processed is not None
     assert office.held(error.key) == {("openErrors", question.key)}
     # The other two answers wait in the slice for a third that does not come.
-    assert len(office.room.slice("requestMsgs", "r1")) == 3
+    assert len(office.room.journal.slice("requestMsgs", "r1")) == 3
     assert office.sweep() == {"crm": 3, "crmErrors": 1}
 
     office.send("crmErrors", f'<handled key="{question.key}"/>')
@@ -270,10 +272,10 @@ def test_a_dead_link_is_answered_by_mail(office: Office) -> None:
         f"<queue>customer</queue><disconnectedTransport/>{initial}</error>",
     )
     office.run()
-    [mail] = office.room.info("postalService")
+    [mail] = office.room.queues.info("postalService")
     assert mail.body == f"<sendMessage><address>c1, 1 Harbour Street</address>{initial}</sendMessage>"
     assert (mail.cause, mail.properties["rule"]) == (error, "deadLink")
-    assert office.room.why(error).removable
+    assert office.room.journal.why(error).removable
     received = office.room.receive("postalService").message
     assert received is not None
     assert received.key == mail.key
@@ -323,7 +325,7 @@ def state(office: Office) -> dict[str, object]:
     values = {str(each.properties.get(name)) for queue in QUEUES for each in office.messages(queue) for name in _KEYS}
     for slicing in SLICINGS:
         for value in values:
-            held = [number[each.key] for each in office.room.slice(slicing, value)]
+            held = [number[each.key] for each in office.room.journal.slice(slicing, value)]
             if held:
                 found[f"{slicing} {said(value)}"] = held
     return found
@@ -346,7 +348,7 @@ def business(office: Office, run: Any, count: int) -> dict[str, object]:
     office.send("finance", *(each.payment for each in some if each.kind == "late"))
     office.send("crm", *(each.request.replace("<requestID>r", "<requestID>s") for each in some[: count // 4]))
     run(office)
-    assert list(office.room.info("postroom-errors")) == []
+    assert list(office.room.queues.info("postroom-errors")) == []
     return state(office)
 
 

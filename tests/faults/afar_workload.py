@@ -15,8 +15,8 @@ from postroom.stations.procedures.evaluation import evaluate_here
 @contextmanager
 def working(url: str) -> Iterator[Postroom]:
     with postroom.open(url) as opened:
-        opened._interpreter.evaluate = evaluate_here
-        opened._runner._stages = (opened._interpreter, opened._counter_stage)
+        opened._parts.interpreter.evaluate = evaluate_here
+        opened._parts.runner._stages = (opened._parts.interpreter, opened._parts.counter_stage)
         yield opened
 
 

@@ -33,17 +33,17 @@ def work(folder: Path, urls: list[str]) -> None:
     counters.write_text(COUNTERS)
     with opened(urls[0]) as room:
         room.load(forms)
-        room.add_node("north", urls[1])
-        room._network.add_station("desk", "north", None)
-        room._network.add_station("archive", "control", None)
+        room.stations.add_node("north", urls[1])
+        room._parts.network.add_station("desk", "north", None)
+        room._parts.network.add_station("archive", "control", None)
         for queue in ("claims", "settled"):
-            room.create_queue(queue)
+            room.queues.create(queue)
         room.load(counters)
         say("ok", "ready")
         for number in range(CLAIMS):
             say("ok", "claim", room.send("claims", {"No": number, "Amount": "12.50"}).key)
             say("ok", "misfit", room.send("claims", f"No: {number}th").key)
             room.run_until_idle(step_messages=1)
-        room.remove_counter("back")
+        room.stations.remove_counter("back")
         room.load(counters)
     say("finished")

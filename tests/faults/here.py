@@ -42,7 +42,7 @@ class HereShare(RulesShare):
 
 class HereStage(WatchingStage):
     def __init__(self, room: Postroom) -> None:
-        self._programs = room._programs
+        self._programs = room._parts.programs
 
     def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
         plan = self._programs.plan(tx)
@@ -55,12 +55,12 @@ class HereFlows(FlowStage):
 
 def evaluate_here(room: Postroom) -> Postroom:
     """Let a room's engine do without Spark."""
-    room._runner._stages = (HereStage(room), HereFlows(room._charts))
+    room._parts.runner._stages = (HereStage(room), HereFlows(room._parts.charts))
 
     def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
-        return room._runner.run(spark=lambda: cast("SparkSession", None), **options)
+        return room._parts.runner.run(spark=lambda: cast("SparkSession", None), **options)
 
-    room.engine_run = engine_run  # type: ignore[method-assign]  # for this room alone
+    room.engine.run_totals = engine_run  # type: ignore[method-assign]  # for this room alone
     return room
 
 
@@ -97,10 +97,10 @@ class ThereStage(HereStage):
 
 def executors_here(room: Postroom, *acts: Callable[[], object]) -> Postroom:
     """Let a room's engine hand over keys, to executors that are in this process."""
-    room._runner._stages = (ThereStage(room, *acts),)
+    room._parts.runner._stages = (ThereStage(room, *acts),)
 
     def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
-        return room._runner.run(spark=lambda: cast("SparkSession", None), exchange=room.url, **options)
+        return room._parts.runner.run(spark=lambda: cast("SparkSession", None), exchange=room.url, **options)
 
-    room.engine_run = engine_run  # type: ignore[method-assign]  # for this room alone
+    room.engine.run_totals = engine_run  # type: ignore[method-assign]  # for this room alone
     return room

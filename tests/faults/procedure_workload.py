@@ -72,7 +72,7 @@ def say(*words: object) -> None:
 
 def opened(url: str) -> Postroom:
     room = postroom.open(url)
-    room._interpreter.evaluate = evaluate_here
+    room._parts.interpreter.evaluate = evaluate_here
     return room
 
 
@@ -83,18 +83,18 @@ def work(folder: Path, urls: list[str]) -> None:
     with opened(urls[0]) as room:
         room.load(forms)
         for name, url in (("north", urls[1]), ("south", urls[2])):
-            room.add_node(name, url)
+            room.stations.add_node(name, url)
         for name, node in HOMES.items():
-            room._network.add_station(name, node, None)
+            room._parts.network.add_station(name, node, None)
         room.load(procedures)
         say("ok", "ready")
-        cid, ann = room._station("cid"), room._station("ann")
+        cid, ann = room.stations._station("cid"), room.stations._station("ann")
         for number in range(PAIRS):
             order, bill = cid.create("ORDER", No=number), ann.create("BILL", No=number)
             cid.ship(order, "ann")
             say("ok", "pair", order, bill)
             room.run_until_idle(step_messages=2)
             if number == 1:
-                room.disable_procedure("receipt")
-                room.enable_procedure("receipt")
+                room.stations.disable_procedure("receipt")
+                room.stations.enable_procedure("receipt")
     say("finished")

@@ -94,12 +94,12 @@ def own(url: str, folder: Path) -> None:
     """Spheres with every kind of end, in one process."""
     with postroom.open(url) as room:
         for queue in QUEUES:
-            room.create_queue(queue)
-        orders = room.machine(*ORDERS)
-        room.compensator(CHECK).announce()
+            room.queues.create(queue)
+        orders = room.spheres.machine(*ORDERS)
+        room.spheres.compensator(CHECK).announce()
         commits(room, folder)
         say("begin machine")
-        room.watch_state("PAID", "car")
+        room.spheres.watch_state("PAID", "car")
         orders.start("order")
         orders.move("order", "PAID")
         say("ok moved order")
@@ -170,7 +170,7 @@ def orphan(room: Postroom) -> None:
     in_a_thread(work)
     if not kept:
         raise Planned("the thread failed")
-    while not room.compensate(CHECK).compensated:  # a busy machine may need another look
+    while not room.spheres.compensate(CHECK).compensated:  # a busy machine may need another look
         sleep(CHECK)
     say("ok ABORTED orphan")
 
@@ -179,7 +179,7 @@ def leave(url: str, folder: Path) -> None:
     """Spheres in every state that an owner can leave behind; the process ends without a word."""
     room = postroom.open(url)
     for queue in QUEUES:
-        room.create_queue(queue, password="pw")
+        room.queues.create(queue, password="pw")
     kept = [room.sphere(id, heartbeat=HEARTBEAT) for id in ("one", "two", "three", "parked", "committing")]
     for sphere in kept:
         sphere.send("flight", f"book {sphere.id}", compensation=f"cancel {sphere.id}")
@@ -187,9 +187,9 @@ def leave(url: str, folder: Path) -> None:
         sphere.send("hotel", f"sorry {sphere.id}", when="abort")
     for _ in kept:
         room.receive("flight")
-    room.disable("hotel", password="pw", input_only=True)
+    room.queues.disable("hotel", password="pw", input_only=True)
     kept[3].abort("and a queue is on hold")
-    room.enable("hotel", password="pw")
+    room.queues.enable("hotel", password="pw")
     kept[4].require("car", receipt_within=100)
     threading.Thread(target=kept[4].commit, daemon=True).start()
     while kept[4].state != "COMMITTING":
@@ -200,7 +200,7 @@ def leave(url: str, folder: Path) -> None:
 
 def engine(url: str, folder: Path) -> None:
     with postroom.open(url) as room:
-        room.compensate(CHECK)
+        room.spheres.compensate(CHECK)
     say("finished")
 
 

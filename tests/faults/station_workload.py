@@ -38,11 +38,11 @@ def work(folder: Path, urls: list[str]) -> None:
     with postroom.open(urls[0]) as room:
         room.load(file)
         for name, url in (("north", urls[1]), ("south", urls[2])):
-            room.add_node(name, url)
+            room.stations.add_node(name, url)
         for name, node in HOMES.items():
-            room.add_station(name, "pw", node)
+            room.stations.add(name, "pw", node)
             say("ok", "station", name)
-        desks = [room._station(name) for name in HOMES]
+        desks = [room.stations._station(name) for name in HOMES]
         number = 0
         for around in range(3):
             for desk in desks:
@@ -60,7 +60,7 @@ def work(folder: Path, urls: list[str]) -> None:
             say("ok", "query", *query(room))
         desks[0].query("NOTE", into="kept")
         desks[0].drop_table("kept")
-        room.logout("ann", room.login("ann", "pw"))
+        room.stations.logout("ann", room.stations.login("ann", "pw"))
     say("finished")
 
 
@@ -89,7 +89,7 @@ def mail(desks: list[Station]) -> None:
 
 def nearly_out_of_keys(room: postroom.Postroom) -> None:
     """The next copies at north need a new block."""
-    store = room._network.store("north")
+    store = room._parts.network.store("north")
 
     def spend(tx: object) -> None:
         head = tx.keys.take(1)[0] // 100_000  # type: ignore[attr-defined]
@@ -101,8 +101,8 @@ def nearly_out_of_keys(room: postroom.Postroom) -> None:
 
 def query(room: postroom.Postroom, type: str = "NOTE") -> list[str]:
     """A global query, read here and not on Spark."""
-    network = room._network
-    asked = _Query(network, Plan(type, ()), Scope(tuple(network.nodes()), None), room._owner, 30)
+    network = room._parts.network
+    asked = _Query(network, Plan(type, ()), Scope(tuple(network.nodes()), None), room._parts.owner, 30)
     try:
         asked.open()
         parts = [Part(node, url, STATIONS) for node, url in network.ways().items()]

@@ -26,8 +26,8 @@ Workload = Callable[[Path, list[str]], object]
 def queues(folder: Path, urls: list[str]) -> None:
     """Sends and receives of every kind; the log is copied into the file every few commits, and begun anew."""
     with opened(urls[0]) as room:
-        room.create_queue("q")
-        room.create_queue("drop", keep_processed=False)
+        room.queues.create("q")
+        room.queues.create("drop", keep_processed=False)
         for number in range(12):
             room.send("q", f"{number}\n" + "x" * (number * 40))
             room.send("drop", f"{number}", idempotency_key=f"k{number}")

@@ -81,8 +81,8 @@ class History:
 
 class Seen:
     def __init__(self, room: Postroom) -> None:
-        self.waiting = [message.body for message in room.info("q")]
-        self.done = [message.body for message in room.history("q")]
+        self.waiting = [message.body for message in room.queues.info("q")]
+        self.done = [message.body for message in room.queues.history("q")]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Seen) and (self.waiting, self.done) == (other.waiting, other.done)
@@ -97,7 +97,7 @@ def opened(file: Path) -> Postroom:
 
 def prepared(memory: Path) -> Path:
     with postroom.open(memory / "empty.db") as room:
-        room.create_queue("q")
+        room.queues.create("q")
     return memory / "empty.db"
 
 
@@ -147,7 +147,7 @@ def one(memory: Path, nth: int, error: Callable[[], Exception], lasting: bool) -
             for body in [each for each in history.unknown if each.endswith("once")]:
                 again.send("q", body, idempotency_key=f"k{body.split()[0]}")
                 assert Seen(again).waiting.count(body) + Seen(again).done.count(body) == 1
-            assert not again.verify().differences
+            assert not again.journal.verify().differences
     shutil.rmtree(folder)
     return history
 

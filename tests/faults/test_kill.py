@@ -105,23 +105,23 @@ def check(url: str, history: History) -> None:
         evaluate_here(room).run_until_idle()
         check_rules(room, history)
         check_flows(room, history)
-        room.sweep()
+        room.engine.sweep()
         check_counts(room)
-        assert room.outbox() == []
+        assert room.engine.outbox() == []
         if history.effect:
-            assert "done" in [event.verb for event in room.journal(2_000)]
-        room.create_queue("afterwards")
+            assert "done" in [event.verb for event in room.journal.last(2_000)]
+        room.queues.create("afterwards")
         room.send("afterwards", "the room works on")
         assert room.receive("afterwards").message is not None
 
 
 def check_rules(room: Postroom, history: History) -> None:
     """Every request that was acknowledged has led to one end or to one error, and no other has."""
-    if not any(count.queue == "requests" for count in room.accept().queues):
+    if not any(count.queue == "requests" for count in room.queues.accept().queues):
         assert not history.asked
         return
-    ended = Counter(message.body for message in room.info("done"))
-    failed = Counter(re.findall(r"<id>(\w+)</id>", "".join(message.body for message in room.info("broken"))))
+    ended = Counter(message.body for message in room.queues.info("done"))
+    failed = Counter(re.findall(r"<id>(\w+)</id>", "".join(message.body for message in room.queues.info("broken"))))
     finished = {body.removeprefix("<end>").removesuffix("</end>") for body in ended} | set(failed)
     assert set(ended.values()) | set(failed.values()) <= {1}, (ended, failed)
     assert set(history.requests.values()) <= finished <= history.asked, (history.requests, finished)
@@ -131,7 +131,7 @@ def check_rules(room: Postroom, history: History) -> None:
 
 def check_flows(room: Postroom, history: History) -> None:
     """Every event that was acknowledged is where the graph of its moment led it, once and in order."""
-    if not room.graph().domains:
+    if not room.flows.graph().domains:
         assert not history.published
         return
     client = room.client("desk")
@@ -140,8 +140,8 @@ def check_flows(room: Postroom, history: History) -> None:
     room.run_until_idle()
     acknowledged = set(history.events)
     for space, away in (("All", ()), ("Big", ("disabled",)), ("desk", ("early",)), ("Doubled", ())):
-        present = any(count.queue == space for count in room.accept().queues)
-        bodies = [json.loads(message.body)["n"] for message in room.info(space)] if present else []
+        present = any(count.queue == space for count in room.queues.accept().queues)
+        bodies = [json.loads(message.body)["n"] for message in room.queues.info(space)] if present else []
         numbers = [number // 2 for number in bodies] if space == "Doubled" else bodies
         assert len(set(numbers)) == len(numbers), f"{space} has an event twice"
         assert numbers == sorted(numbers), f"{space} is not in the order of its source"
@@ -150,26 +150,26 @@ def check_flows(room: Postroom, history: History) -> None:
         assert not set(numbers) & (acknowledged - wanted), f"{space} got what it must not get"
     told = Counter(
         (action, *said.values())[:2]
-        for message in room.info("meta:trade")
+        for message in room.queues.info("meta:trade")
         for action, said in json.loads(message.body)["action"].items()
     )
     connected = {key: count for key, count in told.items() if key[0] not in ("EnableArc", "DisableArc")}
     assert set(connected.values()) <= {1}, f"a change was told twice: {told}"
-    assert not room.info("In").messages, "an event did not flow"
+    assert not room.queues.info("In").messages, "an event did not flow"
 
 
 def stored(room: Postroom) -> Iterable[tuple[str, str, str, State]]:
-    for count in room.accept().queues:
-        for state, listing in ((State.UNPROCESSED, room.info), (State.PROCESSED, room.history)):
+    for count in room.queues.accept().queues:
+        for state, listing in ((State.UNPROCESSED, room.queues.info), (State.PROCESSED, room.queues.history)):
             for message in listing(count.queue):
                 assert not message.corrupt
                 yield message.key, message.queue, message.body, state
 
 
 def check_counts(room: Postroom) -> None:
-    for count in room.accept().queues:
-        assert count.unprocessed == len(room.info(count.queue).messages)
-        assert count.processed == len(room.history(count.queue).messages)
+    for count in room.queues.accept().queues:
+        assert count.unprocessed == len(room.queues.info(count.queue).messages)
+        assert count.processed == len(room.queues.history(count.queue).messages)
 
 
 def urls_of(kind: str, many: int, tmp_path: Path, server: str) -> list[str]:
@@ -230,7 +230,7 @@ def test_a_migration_that_fails_leaves_the_old_schema(url: str) -> None:
 def test_the_check_itself_can_fail(sqlite_url: str, tmp_path: Path) -> None:
     """A gate that cannot close is no gate: a forged history must be caught."""
     with postroom.open(sqlite_url) as room:
-        room.create_queue("keep")
+        room.queues.create("keep")
         key = room.send("keep", "keep-0").key
     honest = History(begun=Counter(["keep-0"]), sent={key: "keep-0"})
     check(sqlite_url, honest)

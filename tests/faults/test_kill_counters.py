@@ -49,20 +49,20 @@ def check(urls: list[str], said: str, folder: Path) -> None:
     with opened(urls[0]) as room:
         room.load(folder / "counters.form")  # one may have been removed when it ended
         room.run_until_idle()
-        assert room.lag() == 0
+        assert room.operations.lag() == 0
         claims = roots(room, "settled")
         misfits = roots(room, SYSTEM_ERRORS)
         assert set(claims.values()) | set(misfits.values()) <= {1}, f"doubled: {claims} {misfits}"
         assert {words[1] for words in told if words[0] == "claim"} <= set(claims), "a claim is lost"
         assert {words[1] for words in told if words[0] == "misfit"} <= set(misfits), "a misfit is lost"
-        assert room.info("claims").messages == []
-        assert room._station("archive").mail() == [] == room._station("desk").mail()
+        assert room.queues.info("claims").messages == []
+        assert room.stations._station("archive").mail() == [] == room.stations._station("desk").mail()
 
 
 def roots(room: Postroom, queue: str) -> Counter[str]:
     """The messages of ``claims`` that those of a queue go back to, by their causes."""
     found = []
-    for message in room.info(queue).messages:
+    for message in room.queues.info(queue).messages:
         while message.queue != "claims":
             assert message.cause is not None
             message = room.show(message.cause)
@@ -100,7 +100,7 @@ def test_the_check_itself_can_fail(tmp_path: Path) -> None:
     assert done.said.endswith("finished\n"), done.complaints
     check(urls, done.said, tmp_path)
     with opened(urls[0]) as room:
-        key = json.loads(room.info("settled").messages[0].body)["KEY"]
+        key = json.loads(room.queues.info("settled").messages[0].body)["KEY"]
         room.receive("settled")
         assert room.show(key).queue == "mailbox:archive"
     with pytest.raises(AssertionError, match="a claim is lost"):

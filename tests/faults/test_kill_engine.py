@@ -166,22 +166,24 @@ def check(url: str, history: History, engine: Callable[[Postroom], Postroom] = l
         for key in history.acknowledged:
             assert [event.verb for event in room.trace(key)] == ["put", "take"]
         for id in outcomes:
-            assert room.slice("requestMsgs", id) == [], "its slice was not reset"
+            assert room.journal.slice("requestMsgs", id) == [], "its slice was not reset"
         check_retention(room)
 
 
 def check_retention(room: Postroom) -> None:
-    room.sweep()
-    for count in room.accept().queues:
-        assert count.unprocessed == len(room.info(count.queue).messages)
-        assert count.processed == len(room.history(count.queue).messages) == 0, "no slice holds anything any more"
+    room.engine.sweep()
+    for count in room.queues.accept().queues:
+        assert count.unprocessed == len(room.queues.info(count.queue).messages)
+        assert count.processed == len(room.queues.history(count.queue).messages) == 0, (
+            "no slice holds anything any more"
+        )
         if count.queue not in ("book", "reminders", "broken"):
             assert count.unprocessed == 0
 
 
 def bodies(room: Postroom, queue: str) -> list[str]:
     """Those that nobody watches are unprocessed, the others processed."""
-    return [message.body for listing in (room.info, room.history) for message in listing(queue)]
+    return [message.body for listing in (room.queues.info, room.queues.history) for message in listing(queue)]
 
 
 def number_of(id: str) -> int:
@@ -305,14 +307,14 @@ def test_sigterm_in_the_middle_of_a_backlog_leaves_nothing_half_done(
     room = with_backlog(sqlite_url, tmp_path, 3_000)
     engine = postroom_run(sqlite_url, tmp_path, "--master", "local[1]")
     try:
-        wait_until(lambda: bool(room.history("requests", limit=1).messages))
+        wait_until(lambda: bool(room.queues.history("requests", limit=1).messages))
         engine.send_signal(signal.SIGTERM)
         out, err = engine.communicate(timeout=120)
     finally:
         engine.kill()
         engine.wait()
     assert (engine.returncode, out) == (0, ""), err
-    assert room.lag() > 0, "it came too late to be in the middle"
+    assert room.operations.lag() > 0, "it came too late to be in the middle"
     lines = err.splitlines()
     lines.remove("stopping after the current work")
     assert re.fullmatch(r"\d+ message\(s\) processed in \d+ step\(s\)", lines[-2]), err
@@ -320,8 +322,8 @@ def test_sigterm_in_the_middle_of_a_backlog_leaves_nothing_half_done(
     assert lines[:-2], "a line tells of a step"
     assert all(STEP.fullmatch(line) for line in lines[:-2]), err
     for queue in ("finance", "legal", "book"):
-        made = room.accept(queue).queues[0]
-        assert made.unprocessed + made.processed == len(room.history("requests").messages)
+        made = room.queues.accept(queue).queues[0]
+        assert made.unprocessed + made.processed == len(room.queues.history("requests").messages)
     assert room.run_until_idle(master=MASTER, step_messages=10_000) > 0, "the lease was given back"
     assert len(bodies(room, "customer")) == 2_700
 
@@ -359,4 +361,4 @@ def test_a_wrong_setting_is_told_in_one_line(sqlite_url: str, tmp_path: Path, wo
     out, err = engine.communicate(timeout=240)
     assert (engine.returncode, out) == (1, "")
     assert re.fullmatch(said + ".*\n", err), err
-    assert len(room.info("requests").messages) == 3, "nothing was blamed on a message"
+    assert len(room.queues.info("requests").messages) == 3, "nothing was blamed on a message"

@@ -30,23 +30,25 @@ def check(url: str, said: str) -> None:
     begun = {int(number) for number in re.findall(r"^begin event (\d+)$", said, re.M)}
     done = {int(number) for number in re.findall(r"^ok event (\d+)$", said, re.M)}
     with postroom.open(url) as room:
-        if not room.graph().domains:
+        if not room.flows.graph().domains:
             assert not begun
             return
         keeper = room.client("keeper")
         if any(not each.connected for each in keeper.subscriptions()):
             keeper.connect()
         room.run_until_idle(master=MASTER)
-        subscribed = {space.name for space in room.graph().spaces}
+        subscribed = {space.name for space in room.flows.graph().spaces}
         for space in ("All", "keeper"):
-            numbers = [json.loads(message.body)["n"] for message in room.info(space)] if space in subscribed else []
+            numbers = (
+                [json.loads(message.body)["n"] for message in room.queues.info(space)] if space in subscribed else []
+            )
             assert numbers == sorted(set(numbers)), f"{space}: twice, or out of order"
             assert done <= set(numbers) <= begun, f"{space}: lost or invented"
-        passed = [json.loads(message.body)["n"] for message in room.history("Middle")]
-        assert passed == [json.loads(message.body)["n"] for message in room.info("All")]
-        assert not room.info("Middle").messages
-        assert not room.info("In").messages
-        assert not room.info("postroom-errors").messages
+        passed = [json.loads(message.body)["n"] for message in room.queues.history("Middle")]
+        assert passed == [json.loads(message.body)["n"] for message in room.queues.info("All")]
+        assert not room.queues.info("Middle").messages
+        assert not room.queues.info("In").messages
+        assert not room.queues.info("postroom-errors").messages
 
 
 def killed_at(point: str, url: str, folder: Path) -> None:

@@ -49,8 +49,8 @@ def check(urls: list[str], said: str) -> None:
     if "ok ready" not in said:
         return
     with opened(urls[0]) as room:
-        for procedure in room.procedures():
-            room.enable_procedure(procedure.procedure.name)
+        for procedure in room.stations.procedures():
+            room.stations.enable_procedure(procedure.procedure.name)
         room.run_until_idle()
         where = places(room)
         assert set(Counter(key for key, _ in where).values()) <= {1}, f"in two places: {where}"
@@ -58,33 +58,35 @@ def check(urls: list[str], said: str) -> None:
         for order, bill in pairs:
             assert (found[order], found[bill]) == ("bob", "ann"), f"{order} {bill}: {found[order]} {found[bill]}"
             check_pair(room, order, bill)
-        done = {image.key for image in room._station("bob").dossier("done")} if pairs else set()
-        slips: Counter[object] = Counter(image.fields["Note"] for image in room._station("cid").messages("BILL"))
+        done = {image.key for image in room.stations._station("bob").dossier("done")} if pairs else set()
+        slips: Counter[object] = Counter(
+            image.fields["Note"] for image in room.stations._station("cid").messages("BILL")
+        )
         slips.update(_mail(room, "cid", "BILL", "Note"))
-        copies = Counter(image.fields["No"] for image in room._station("dan").messages("ORDER"))
+        copies = Counter(image.fields["No"] for image in room.stations._station("dan").messages("ORDER"))
         if pairs:
             assert set(slips) == done, f"slips of {set(slips)}, done are {done}"
             assert set(slips.values()) == {1}, f"a slip was made twice: {slips}"
             assert set(copies.values()) == {1}, f"a copy was made twice: {copies}"
             assert len(copies) == len(done)
-            told = room._station("cid").dossier("errors")
+            told = room.stations._station("cid").dossier("errors")
             assert len(told) == len(done), f"{len(told)} errors for {len(done)} slips that nobody takes"
-        assert [each for each in room.waiting() if each.procedure == "last"] == []
+        assert [each for each in room.stations.waiting() if each.procedure == "last"] == []
 
 
 def _mail(room: Postroom, station: str, type: str, field: str) -> list[object]:
     """What is said in a field of mail that has not been got: what a procedure could not handle stays there."""
-    keys = [each.key for each in room._station(station).mail() if each.type == type]
+    keys = [each.key for each in room.stations._station(station).mail() if each.type == type]
     return [json.loads(room.show(key).body)[field] for key in keys]
 
 
 def check_pair(room: Postroom, order: str, bill: str) -> None:
-    image = room._station("bob").show(order)
+    image = room.stations._station("bob").show(order)
     assert (image.fields["Status"], image.fields["Seen"]) == ("paid", "bob")
     verbs = Counter((event.verb, event.by) for event in room.trace(order) if event.by.startswith("procedure"))
     assert verbs["modify", "procedure join"] <= 1
     assert verbs["modify", "procedure receipt"] == 1, f"handled more than once: {verbs}"
-    assert bill in [each.key for each in room._station("ann").dossier("joined")]
+    assert bill in [each.key for each in room.stations._station("ann").dossier("joined")]
 
 
 RUNS = [(kinds, action) for kinds in LAYOUTS for action in ("kill", "raise")]
@@ -117,7 +119,7 @@ def test_the_check_itself_can_fail(tmp_path: Path) -> None:
     check(urls, done.said)
     with opened(urls[0]) as room:
         order = done.said.split("ok pair ")[1].split()[0]
-        bob = room._station("bob")
+        bob = room.stations._station("bob")
         (copy,) = bob.copy(order)
         bob.ship(copy, "cid")
     with pytest.raises(AssertionError, match=r"procedure=.last"):

@@ -66,10 +66,10 @@ def stopped(work: Callable[[str, Path], None], url: str, folder: Path, point: st
 def check(url: str, folder: Path, said: str) -> None:
     """A fresh engine brings everything to its end; what was told to the owner is so."""
     with postroom.open(url) as room:
-        room.compensate(CHECK)
-        room.settle(Bank(folder))
+        room.spheres.compensate(CHECK)
+        room.spheres.settle(Bank(folder))
         told = check_invariants(room, over=True)
-        assert [sphere for sphere in room.spheres() if sphere.state not in ("COMMITTED", "ABORTED")] == []
+        assert [sphere for sphere in room.spheres.all() if sphere.state not in ("COMMITTED", "ABORTED")] == []
         for line in said.splitlines():
             word, *rest = line.split()
             assert word != "bad:", line
@@ -80,7 +80,7 @@ def check(url: str, folder: Path, said: str) -> None:
         assert Bank(folder).paid() == committed, "the bank follows the token"
         assert Bank(folder).tpc_recover() == []
         check_machine(room, "ok moved order" in said)
-        again = room.compensate(CHECK)
+        again = room.spheres.compensate(CHECK)
         assert (again.aborted, again.compensated, again.parked) == (0, 0, 0)
         assert check_invariants(room) == told, "nothing is compensated twice"
         check_counts(room)
@@ -89,7 +89,7 @@ def check(url: str, folder: Path, said: str) -> None:
 
 
 def check_machine(room: Postroom, moved: bool) -> None:
-    orders = room.machine(*ORDERS)
+    orders = room.spheres.machine(*ORDERS)
     try:
         state = orders.state("order")
     except EntityUnknown:
@@ -135,11 +135,11 @@ def test_an_engine_that_dies_at_any_point_is_replaced_and_nothing_is_compensated
         stopped(engine, urls[number], folder, point, action, nth)
         check(urls[number], folder, "")
         with postroom.open(urls[number]) as room:
-            assert sorted(message.body for message in room.info("flight")) == [
+            assert sorted(message.body for message in room.queues.info("flight")) == [
                 f"cancel {id}" for id in ("committing", "one", "parked", "three", "two")
             ]
-            assert room.info("car").messages == []
-            assert len(room.info("hotel").messages) == 5
+            assert room.queues.info("car").messages == []
+            assert len(room.queues.info("hotel").messages) == 5
 
     forked.at_each(some, action, one)
 

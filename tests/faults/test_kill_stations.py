@@ -49,11 +49,11 @@ def run(urls: list[str], folder: Path, point: str, action: str, nth: int) -> str
 def places(room: Postroom) -> list[tuple[str, str]]:
     """Every message of the network with its place, as the stores have it."""
     found = []
-    for node in room._network.nodes():
+    for node in room._parts.network.nodes():
         try:
-            store = room._network.store(node)
+            store = room._parts.network.store(node)
         except NodeDown:  # it was being added
-            assert not [name for name, home in room.stations().items() if home == node]
+            assert not [name for name, home in room.stations.all().items() if home == node]
             continue
         for kind in (STATION, MAILBOX, LEAVING):
             for queue, stored in store.read(partial(_contents, kind)):
@@ -73,9 +73,9 @@ def check(urls: list[str], said: str) -> None:
         before = places(room)
         resting = Counter(key for key, place in before if place != LEAVING)
         assert set(resting.values()) <= {1}, f"in two places: {resting}"
-        for node in room._network.nodes():
-            if node == "control" or node in room.stations().values():
-                mail.recover(room._network, node)
+        for node in room._parts.network.nodes():
+            if node == "control" or node in room.stations.all().values():
+                mail.recover(room._parts.network, node)
         after = dict(places(room))
         assert len(after) == len(places(room)), "a message is in two places"
         assert set(after) == {key for key, _ in before}, "one came or went by the recovery"
@@ -105,19 +105,19 @@ def check_history(lines: list[list[str]], after: dict[str, str]) -> None:
 
 def check_works(room: Postroom, after: dict[str, str]) -> None:
     """The network goes on: every station has what the stores say, mail moves, a query finds all."""
-    stations = room.stations()
+    stations = room.stations.all()
     for name in stations:
-        desk = room._station(name)
+        desk = room.stations._station(name)
         assert {image.key for image in desk.messages()} == {key for key, place in after.items() if place == name}
         desk.get()
         for dossier in desk.dossiers():
             assert {image.place for image in desk.dossier(dossier)} == {name}
     if len(stations) == len(HOMES):
-        key = room._station("ann").create("NOTE", To="bob")
-        room._station("ann").ship(key, "bob")
-        assert key in room._station("bob").get()
+        key = room.stations._station("ann").create("NOTE", To="bob")
+        room.stations._station("ann").ship(key, "bob")
+        assert key in room.stations._station("bob").get()
         assert sorted(query(room)) == sorted([*after, key])
-        assert [image.key for image in room._station("bob").query("NOTE", To="bob")] == [key]
+        assert [image.key for image in room.stations._station("bob").query("NOTE", To="bob")] == [key]
 
 
 def layout(kinds: str, many: int, tmp_path: Path, server: str) -> list[list[str]]:

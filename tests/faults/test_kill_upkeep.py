@@ -40,7 +40,7 @@ def test_every_label_is_walked() -> None:
 
 
 def bodies(room: Postroom) -> list[str]:
-    return [message.body for message in room.info("q").messages]
+    return [message.body for message in room.queues.info("q").messages]
 
 
 def traced(room: Postroom) -> int:
@@ -63,16 +63,16 @@ def test_killed_while_looking_after_a_room(url: str, tmp_path: Path, point: str,
     with postroom.open(url) as room:
         assert bodies(room) in (before, [*before, "more"])
         assert traced(room) == lines
-        assert room.verify(archives=True).differences == ()
+        assert room.journal.verify(archives=True).differences == ()
     again = forked.run(upkeep_workload.work, url, str(tmp_path), folder=tmp_path)
     assert again.said == "done\n", again
     with postroom.open(url) as room:
         assert [body for body in bodies(room) if body != "more"] == before
         assert traced(room) == lines
-        assert room.verify(archives=True).differences == ()
+        assert room.journal.verify(archives=True).differences == ()
         assert room.store.read(lambda tx: tx.session.rows("SELECT count(*) FROM receipts")) == [(0,)]
     with postroom.open(tmp_path / "restored.db") as copy:
-        assert copy.verify().differences == ()
+        assert copy.journal.verify().differences == ()
         assert bodies(copy)[: len(before)] == before
     assert [
         file.name for file in [*tmp_path.iterdir(), *(tmp_path / "old").iterdir()] if file.name.startswith(".")

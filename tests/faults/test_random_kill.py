@@ -55,7 +55,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(url: str, tmp_path: Path, round
     sent: list[str] = []
     received: list[tuple[str, str]] = []
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         for number in range(rounds):
             for words in run_and_kill(url, f"r{number}", chance.uniform(0.001, 0.15), tmp_path / "said"):
                 if words[0] == "begin":
@@ -65,7 +65,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(url: str, tmp_path: Path, round
                 else:
                     received.append((words[1], words[2]))
         assert len(sent) > rounds
-        waiting, history = room.info("q").messages, room.history("q").messages
+        waiting, history = room.queues.info("q").messages, room.queues.history("q").messages
         stored = Counter(message.body for message in [*waiting, *history])
         assert set(stored.values()) == {1}, "a message was doubled"
         assert set(stored) <= begun, "a message was invented"
@@ -76,5 +76,5 @@ def test_nothing_acknowledged_is_lost_or_doubled(url: str, tmp_path: Path, round
         assert {key for key, _ in received} <= {message.key for message in history}
         order = [key_number(message.key) for message in history]
         assert order == sorted(order), "not first in, first out"
-        (count,) = room.accept().queues
+        (count,) = room.queues.accept().queues
         assert (count.unprocessed, count.processed) == (len(waiting), len(history))

@@ -50,7 +50,7 @@ ONCE = (
     + """
 url, meddle = sys.argv[1], globals()[sys.argv[2]]
 room = postroom.open(url)
-room.create_queue("q")
+room.queues.create("q")
 for number in range(3): print(room.send("q", f"before {number}").key, f"before {number}")
 meddle(url)
 for number in range(3): print(room.send("q", f"after {number}").key, f"after {number}")
@@ -80,7 +80,7 @@ while True:
         received = room.receive("q")
         if received.message: print("received", received.message.key, flush=True)
     if number % 5 == 0:
-        counted = room.accept("q").queues[0]
+        counted = room.queues.accept("q").queues[0]
         assert counted.unprocessed >= 0
 """
 )
@@ -99,7 +99,7 @@ def test_what_was_sent_after_another_sqlite_closed_the_file_is_there_after_a_kil
     with postroom.open(sqlite_url) as room:
         for key, body in told:
             assert room.show(key).body == body
-        assert not room.verify().differences
+        assert not room.journal.verify().differences
         assert room.send("q", "next").key not in dict(told)
 
 
@@ -112,7 +112,7 @@ def kept(url: str, said: list[Path]) -> int:
     assert len(sent) == sum(words[0] == "sent" for words in told), "two messages got one key"
     assert len(set(received)) == len(received), "a message was received twice"
     with postroom.open(url) as room:
-        waiting, history = list(room.info("q")), list(room.history("q"))
+        waiting, history = list(room.queues.info("q")), list(room.queues.history("q"))
         stored = {message.key: message.body for message in [*waiting, *history]}
         assert max(Counter(stored.values()).values()) == 1, "a message was doubled"
         assert sent.items() <= stored.items(), "an acknowledged message was lost"
@@ -120,7 +120,7 @@ def kept(url: str, said: list[Path]) -> int:
         assert set(received) <= {message.key for message in history}
         order = [key_number(message.key) for message in history]
         assert len(set(order)) == len(order)
-        assert not room.verify().differences
+        assert not room.journal.verify().differences
     return len(sent)
 
 
@@ -132,7 +132,7 @@ def test_writers_beside_each_other_lose_nothing_while_another_sqlite_opens_and_c
     sqlite_url: str, tmp_path: Path, meddle: str, rounds: int
 ) -> None:
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
     said: list[Path] = []
     for number in range(rounds):
         children = []
@@ -153,7 +153,7 @@ def test_writers_beside_each_other_lose_nothing_while_another_sqlite_opens_and_c
 @pytest.fixture
 def room(sqlite_url: str) -> Postroom:
     opened = postroom.open(sqlite_url)
-    opened.create_queue("q")
+    opened.queues.create("q")
     return opened
 
 
@@ -162,7 +162,7 @@ def test_without_such_locks_the_answer_says_that_the_log_is_gone(
 ) -> None:
     monkeypatch.setattr(guard, "_SET", None)
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", "before")
         for act in ("send", "receive"):
             other = sqlite3.connect(sqlite_url)
@@ -179,13 +179,13 @@ def test_without_such_locks_the_answer_says_that_the_log_is_gone(
                 with pytest.raises(StoreReplaced):
                     room.receive("q")
     with postroom.open(sqlite_url) as again:
-        assert [message.body for message in again.info("q")] == ["before"]
-        assert not again.verify().differences
+        assert [message.body for message in again.queues.info("q")] == ["before"]
+        assert not again.journal.verify().differences
 
 
 def test_a_room_is_opened_again_while_another_connection_of_the_process_keeps_its_handles(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         kept_open = apsw.Connection(sqlite_url)
         kept_open.execute("SELECT count(*) FROM messages").fetchall()
     for number in range(2):
@@ -194,7 +194,7 @@ def test_a_room_is_opened_again_while_another_connection_of_the_process_keeps_it
         if number == 0:
             kept_open.close()  # the last one, which removes the log
     with postroom.open(sqlite_url) as room:
-        assert [message.body for message in room.info("q")] == ["0", "1"]
+        assert [message.body for message in room.queues.info("q")] == ["0", "1"]
     assert not [name for name in open_files() if name.startswith(sqlite_url)]
 
 
@@ -210,7 +210,7 @@ def test_files_that_were_moved_away_are_noticed_before_the_answer(room: Postroom
     with pytest.raises(StoreReplaced):
         room.send_many("q", ["y"])
     with pytest.raises(StoreStopped):
-        room.accept()
+        room.queues.accept()
 
 
 def test_a_change_by_another_sqlite_of_the_process_is_waited_for(
@@ -226,7 +226,7 @@ def test_a_change_by_another_sqlite_of_the_process_is_waited_for(
     other.execute("COMMIT")
     assert room.send("q", "z").status == "00"
     other.close()
-    assert [message.body for message in room.info("q")] == ["z"]
+    assert [message.body for message in room.queues.info("q")] == ["z"]
     room.close()
 
 
@@ -298,7 +298,7 @@ def test_a_reader_of_the_file_alone_is_not_overtaken_by_a_log_that_begins_anew_t
     room.store.read(work)
     assert counts[-1][0] == counts[-1][1], "what one reader sees changes under it"
     assert len(counts) == 1, "and it need not read again"
-    assert len(room.info("q", limit=500).messages) == 150
+    assert len(room.queues.info("q", limit=500).messages) == 150
     room.close()
 
 
@@ -307,7 +307,7 @@ def test_a_child_that_opens_the_room_again_keeps_its_log_when_the_parent_ends(sq
 import os, subprocess, sys, postroom
 url = sys.argv[1]
 room = postroom.open(url)
-room.create_queue("q")
+room.queues.create("q")
 ready, go = os.pipe(), os.pipe()
 if os.fork() == 0:
     mine = postroom.open(url)
@@ -327,16 +327,16 @@ os.wait()
     key = out.stdout.strip()
     assert key, out.stderr
     with postroom.open(sqlite_url) as room:
-        assert [message.body for message in room.info("q")] == ["early", "parent", "late"]
+        assert [message.body for message in room.queues.info("q")] == ["early", "parent", "late"]
         assert room.show(key).body == "late"
-        assert not room.verify().differences
+        assert not room.journal.verify().differences
 
 
 def test_a_process_that_was_forked_and_lives_on_keeps_no_turn_of_a_killed_parent(sqlite_url: str) -> None:
     script = """
 import os, sys, time, postroom
 room = postroom.open(sys.argv[1])
-room.create_queue("q")
+room.queues.create("q")
 def work(tx):
     if os.fork() == 0:
         print(os.getpid(), flush=True)

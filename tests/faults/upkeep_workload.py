@@ -27,9 +27,9 @@ def without_spark(spark: Any) -> archiving.Write:
 def begin(url: str) -> None:
     """A room with something of all that goes."""
     with postroom.open(url) as room:
-        room.create_queue("q")
-        room.create_queue("short")
-        room.set_mode("short", keep_processed=False)
+        room.queues.create("q")
+        room.queues.create("short")
+        room.queues.set_mode("short", keep_processed=False)
         room.send_many("q", [str(number) for number in range(20)])
         room.send_many("short", ["a", "b"])
         room.receive("q")
@@ -38,19 +38,19 @@ def begin(url: str) -> None:
         with room.sphere("good") as good:
             good.send("q", "book", compensation="cancel")
         for kind in ("spheres", "receipts", "heartbeats"):
-            room.set_retention(kind, timedelta(0))
+            room.engine.set_retention(kind, timedelta(0))
 
 
 def work(url: str, folder: str) -> None:
     archiving.spark_writer = without_spark  # in this process alone
     at = Path(folder)
     with postroom.open(url) as room:
-        room.set_retention("receipts", timedelta(0))
-        room.archive(timedelta(0), at / "old")
-        room.sweep()
+        room.engine.set_retention("receipts", timedelta(0))
+        room.journal.archive(timedelta(0), at / "old")
+        room.engine.sweep()
         room.send("q", "more")
-        room.archive(timedelta(0), at / "old")
+        room.journal.archive(timedelta(0), at / "old")
         room.backup(at / "backup.db", replace=True)
     with postroom.open(at / "restored.db") as copy:
-        copy.restore(at / "backup.db", replace=True)
+        copy.operations.restore(at / "backup.db", replace=True)
     print("done", flush=True)

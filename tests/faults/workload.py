@@ -54,24 +54,24 @@ def work(url: str, folder: Path) -> None:
     with postroom.open(url) as room:
         room.load(description)
         for name in ("keep", "spare"):
-            room.create_queue(name)
-        room.create_queue("drop", keep_processed=False, password="pw")
-        room.set_password("keep", password="pw")
-        room.define_type(MessageType("Note", (Field("Text"),)))
+            room.queues.create(name)
+        room.queues.create("drop", keep_processed=False, password="pw")
+        room.queues.set_password("keep", password="pw")
+        room.definitions.define_type(MessageType("Note", (Field("Text"),)))
         for queue in ("keep", "drop"):
             sends(room, queue)
             receives(room, queue)
-        room.disable("drop", password="pw")
-        room.enable("drop", password="pw")
-        room.set_mode("spare", keep_processed=False)
-        room.remove_queue("spare")
+        room.queues.disable("drop", password="pw")
+        room.queues.enable("drop", password="pw")
+        room.queues.set_mode("spare", keep_processed=False)
+        room.queues.remove("spare")
         effects(room)
         rules(room, folder)
         flows(room, folder)
         deliveries(room)
         hand_outs(room)
         leave_a_lock(room)
-        room.mend()
+        room.journal.mend()
     say("finished")
 
 
@@ -84,7 +84,7 @@ def sends(room: postroom.Postroom, queue: str) -> None:
     say("begin", "send", queue, *bodies)
     say("ok", "send-many", *room.send_many(queue, bodies).keys)
     say("begin", "send", queue, f"{queue}-shared")
-    shared = room.distribute([queue, "OUT"], f"{queue}-shared")
+    shared = room.queues.distribute([queue, "OUT"], f"{queue}-shared")
     say("ok", "send", str(shared.deliveries[0].key), f"{queue}-shared")
 
 
@@ -105,11 +105,11 @@ def receives(room: postroom.Postroom, queue: str) -> None:
 def effects(room: postroom.Postroom) -> None:
     room.send("INP_0000", "wakes the command")
     say("ok", "effect")
-    (effect,) = room.outbox()
-    room.retry(effect.id)
+    (effect,) = room.engine.outbox()
+    room.engine.retry(effect.id)
     payload = {"command": "true", "queue": "INP_0001", "path": "M/B"}
     unwanted = room.store.transact("send", lambda tx: tx.outbox.add("command", payload, "q"))
-    room.drop_effect(unwanted)
+    room.engine.drop_effect(unwanted)
     room.run_until_idle()
 
 
@@ -118,14 +118,14 @@ def rules(room: postroom.Postroom, folder: Path) -> None:
     program.write_text(PROGRAM)
     prices.write_text("<prices/>")
     room.load(program)
-    room.load_collection("prices", prices)
+    room.definitions.load_collection("prices", prices)
     for number in range(6):
         say("begin", "request", f"r{number}")
         n = "x" if number == 3 else str(number)  # one of them breaks its rule
         sent = room.send("requests", f"<request><id>r{number}</id><n>{n}</n></request>", format="xml")
         say("ok", "request", sent.key, f"r{number}")
     evaluate_here(room).run_until_idle(step_messages=4)
-    room.sweep()
+    room.engine.sweep()
 
 
 FLOW = """
@@ -146,7 +146,7 @@ def flows(room: postroom.Postroom, folder: Path) -> None:
     graph = folder / "trade.flow"
     graph.write_text(FLOW)
     room.load(graph)
-    room.add_principal("operator", "pw")
+    room.flows.add_principal("operator", "pw")
     operator, desk, guest = room.client("operator", "pw"), room.client("desk"), room.client("guest")
     numbers = iter(range(100))
 
@@ -160,7 +160,7 @@ def flows(room: postroom.Postroom, folder: Path) -> None:
         some = [next(numbers) for _ in range(count)]
         for number in some:
             say("begin", "event", str(number), phase)
-        room.publish_many("In", [{"n": number} for number in some])
+        room.flows.publish_many("In", [{"n": number} for number in some])
         for number in some:
             say("ok", "event", str(number), phase)
 
@@ -181,8 +181,8 @@ def flows(room: postroom.Postroom, folder: Path) -> None:
     publish("disabled")
     operator.publish("meta:trade", {"EnableArc": {"arcName": "big"}})
     publish("enabled")
-    room.add_principal("leaver", "pw")
-    room.remove_principal("leaver")
+    room.flows.add_principal("leaver", "pw")
+    room.flows.remove_principal("leaver")
     run(step_messages=2)
 
 
@@ -195,10 +195,10 @@ def deliveries(room: postroom.Postroom) -> None:
             room.store,
             "keep",
             Draft.many(bodies),
-            lambda tx, queue, drafts: room._verbs.enter(tx, (queue,), drafts),
+            lambda tx, queue, drafts: room._parts.verbs.enter(tx, (queue,), drafts),
             Receipt("query", 0),
         )
-    say("ok", "send-many", *(message.key for message in room.info("keep") if message.body in bodies))
+    say("ok", "send-many", *(message.key for message in room.queues.info("keep") if message.body in bodies))
     assert Tail(room.store, "keep").last(0) > 0
 
 

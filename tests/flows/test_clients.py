@@ -43,31 +43,31 @@ def test_a_client_receives_what_it_has_subscribed_to(room: Postroom, run: Callab
         "durable": False,
         "connected": True,
     }
-    room.publish_many("NYSE", ['["IBM", 80]', '["HP", 20]'])
+    room.flows.publish_many("NYSE", ['["IBM", 80]', '["HP", 20]'])
     run()
     received = desk.receive().message
     assert received is not None
     assert received.body == '{"issue":"IBM","price":80}'
     assert desk.receive().message is None
-    assert {event.by for event in room.trace(received.key)} == {"arc desk_NYSE", room._by.principal}
+    assert {event.by for event in room.trace(received.key)} == {"arc desk_NYSE", room._parts.by.principal}
 
 
 def test_the_same_subscription_again_changes_nothing_but_connects(room: Postroom) -> None:
     desk = room.client("desk")
     desk.subscribe("NYSE", "[price: p > 75]")
-    version = room.graph().version
+    version = room.flows.graph().version
     assert desk.subscribe("NYSE", "[price:p>75]").arc == "desk_NYSE"
-    assert room.graph().version == version
+    assert room.flows.graph().version == version
     desk.disconnect()
     assert desk.subscribe("NYSE", "[price: p > 75]").connected
-    assert [each.connected for each in room.subscriptions()] == [True]
+    assert [each.connected for each in room.flows.subscriptions()] == [True]
 
 
 def test_the_same_subscription_may_become_durable(room: Postroom) -> None:
     desk = room.client("desk")
     desk.subscribe("NYSE", "[price: p > 75]")
     assert desk.subscribe("NYSE", "[price: p > 75]", durable=True).durable
-    assert [(each.arc, each.durable) for each in room.subscriptions()] == [("desk_NYSE", True)]
+    assert [(each.arc, each.durable) for each in room.flows.subscriptions()] == [("desk_NYSE", True)]
     assert not desk.subscribe("NYSE", "[price: p > 75]").durable
 
 
@@ -79,11 +79,11 @@ def test_a_client_may_have_several_subscriptions_to_spaces_of_one_type(room: Pos
     room.publish("NYSE", '["HP", 80]')
     room.publish("Rain", '["wet", 1]')
     run()
-    assert len(room.info("desk").messages) == 3
-    assert {arc.name: arc.state for arc in room.graph().arcs}["desk_Rain"] == "enabled", "both domains have it"
+    assert len(room.queues.info("desk").messages) == 3
+    assert {arc.name: arc.state for arc in room.flows.graph().arcs}["desk_Rain"] == "enabled", "both domains have it"
     desk.unsubscribe("NYSE")
     assert [each.arc for each in desk.subscriptions()] == ["desk_Rain"]
-    assert len(room.info("desk").messages) == 3
+    assert len(room.queues.info("desk").messages) == 3
 
 
 def test_a_space_of_another_type_needs_another_client(room: Postroom) -> None:
@@ -119,7 +119,7 @@ def test_a_domain_may_say_who_reads(room: Postroom, load: Load) -> None:
     with pytest.raises(NotAllowed, match="desk may not subscribe in the domain trading; allowed to: auditor"):
         room.client("desk").subscribe("NYSE")
     room.client("desk").subscribe("Rain")
-    room.add_principal("auditor", "pw")
+    room.flows.add_principal("auditor", "pw")
     room.client("auditor", "pw").subscribe("NYSE")
 
 
@@ -133,7 +133,7 @@ def test_a_clients_space_is_its_own(room: Postroom, load: Load, run: Callable[..
 
 def test_what_someone_else_has_disabled_or_added_is_not_the_clients(room: Postroom, load: Load) -> None:
     load(GRAPH.replace("domain trading", "domain trading allow operator : addArc, disableArc, enableArc"))
-    room.add_principal("operator", "pw")
+    room.flows.add_principal("operator", "pw")
     operator, eve = room.client("operator", "pw"), room.client("eve")
     eve.subscribe("NYSE")
     operator.publish("meta:trading", 'DisableArc: ["eve_NYSE"]')
@@ -144,8 +144,8 @@ def test_what_someone_else_has_disabled_or_added_is_not_the_clients(room: Postro
     operator.publish("meta:trading", 'AddArc: ["feed", "NYSE", "eve", Merge: []]')
     assert [each.arc for each in eve.subscriptions()] == ["eve_NYSE"]
     eve.unsubscribe()
-    assert {arc.name for arc in room.graph().arcs} == {"feed"}
-    assert "eve" in {space.name for space in room.graph().spaces}, "the operator's arc still leads there"
+    assert {arc.name for arc in room.flows.graph().arcs} == {"feed"}
+    assert "eve" in {space.name for space in room.flows.graph().spaces}, "the operator's arc still leads there"
 
 
 def test_a_durable_subscription_may_end_and_begin_again(room: Postroom, run: Callable[..., int]) -> None:
@@ -158,7 +158,7 @@ def test_a_durable_subscription_may_end_and_begin_again(room: Postroom, run: Cal
     desk.subscribe("NYSE", durable=True)
     room.publish("NYSE", '["new", 1]')
     run()
-    assert [message.body for message in room.info("desk")] == ['{"issue":"new","price":1}']
+    assert [message.body for message in room.queues.info("desk")] == ['{"issue":"new","price":1}']
 
 
 def test_only_an_arc_puts_events_aside(room: Postroom) -> None:
@@ -178,6 +178,6 @@ def test_what_is_not_a_name_is_refused(room: Postroom, name: str) -> None:
 def test_connecting_twice_is_harmless(room: Postroom) -> None:
     desk = room.client("desk")
     desk.subscribe("NYSE")
-    version = room.graph().version
+    version = room.flows.graph().version
     assert desk.connect()[0].connected
-    assert room.graph().version == version
+    assert room.flows.graph().version == version

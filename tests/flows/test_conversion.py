@@ -80,15 +80,15 @@ LENSES: list[tuple[Any, dict[str, str]]] = [
 
 
 def test_every_lens_shows_the_same_event(room: Postroom, load: Load, run: Callable[..., int]) -> None:
-    room.define_type(CLAIM)
+    room.definitions.define_type(CLAIM)
     load(GRAPH)
     for body, options in LENSES:
         room.send("Intake", body, **options)  # type: ignore[arg-type]
-    bodies = [json.loads(message.body) for message in room.info("Intake")]
+    bodies = [json.loads(message.body) for message in room.queues.info("Intake")]
     assert bodies == [EVENT] * len(LENSES)
-    assert {(message.type, message.format) for message in room.info("Intake")} == {(None, "json")}
+    assert {(message.type, message.format) for message in room.queues.info("Intake")} == {(None, "json")}
     run()
-    assert [json.loads(message.body) for message in room.info("Large")] == bodies
+    assert [json.loads(message.body) for message in room.queues.info("Large")] == bodies
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_every_lens_shows_the_same_event(room: Postroom, load: Load, run: Callab
 def test_what_does_not_fit_is_refused(
     room: Postroom, load: Load, body: str, options: dict[str, str], what: str
 ) -> None:
-    room.define_type(CLAIM)
+    room.definitions.define_type(CLAIM)
     load(GRAPH)
     with pytest.raises((EventInvalid, BodyMismatch), match=what):
         room.send("Intake", body, **options)  # type: ignore[arg-type]
-    assert list(room.info("Intake")) == []
+    assert list(room.queues.info("Intake")) == []
 
 
 def test_only_a_tuple_has_fields(room: Postroom, load: Load) -> None:
@@ -123,7 +123,7 @@ def test_only_a_tuple_has_fields(room: Postroom, load: Load) -> None:
 def test_a_rule_sends_xml_into_a_space_and_what_does_not_fit_is_an_error(
     room: Postroom, load: Load, run: Callable[..., int]
 ) -> None:
-    room.define_type(CLAIM)
+    room.definitions.define_type(CLAIM)
     load(GRAPH)
     load(
         "create queue raw kind basic mode persistent\n"
@@ -133,8 +133,8 @@ def test_a_rule_sends_xml_into_a_space_and_what_does_not_fit_is_an_error(
     room.send("raw", LINES, type="CLAIM")
     room.send("raw", "Claimant: Bob", type="CLAIM")
     run()
-    assert [json.loads(message.body) for message in room.info("Large")] == [EVENT]
-    (error,) = room.info("postroom-errors")
+    assert [json.loads(message.body) for message in room.queues.info("Large")] == [EVENT]
+    (error,) = room.queues.info("postroom-errors")
     assert "the field Amount is missing" in error.body
 
 

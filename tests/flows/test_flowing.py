@@ -31,7 +31,7 @@ arc out : Hot -> Out merge
 
 
 def said(room: Postroom, queue: str) -> list[Any]:
-    return [json.loads(message.body) for message in room.info(queue)]
+    return [json.loads(message.body) for message in room.queues.info(queue)]
 
 
 def issues(room: Postroom, queue: str) -> list[str]:
@@ -41,7 +41,7 @@ def issues(room: Postroom, queue: str) -> list[str]:
 @pytest.fixture
 def operator(room: Postroom, load: Load) -> Any:
     load(GRAPH)
-    room.add_principal("operator", "pw")
+    room.flows.add_principal("operator", "pw")
     return room.client("operator", "pw")
 
 
@@ -49,8 +49,8 @@ def test_one_step_takes_an_event_from_its_source_to_all_its_consumers(
     room: Postroom, load: Load, run: Callable[..., int]
 ) -> None:
     load(GRAPH)
-    room.publish_many("NYSE", ['["IBM", 80]', '["HP", 20]', '["SUN", 120]'])
-    totals = room.engine_run(until_idle=True)
+    room.flows.publish_many("NYSE", ['["IBM", 80]', '["HP", 20]', '["SUN", 120]'])
+    totals = room.engine.run_totals(until_idle=True)
     assert (totals.steps, totals.messages, totals.failures) == (1, 3, 0)
     assert issues(room, "Big") == ["IBM", "SUN"]
     assert issues(room, "Out") == ["SUN"]
@@ -63,15 +63,15 @@ def test_a_space_in_the_middle_keeps_what_passes_only_if_it_retains(
     load(GRAPH.replace(" retain", ""))
     room.publish("NYSE", '["SUN", 120]')
     run()
-    assert [room.info("Hot").messages, room.history("Hot").messages] == [[], []]
+    assert [room.queues.info("Hot").messages, room.queues.history("Hot").messages] == [[], []]
     load(GRAPH)
     room.publish("NYSE", '["IBM", 130]')
     run()
-    (kept,) = room.history("Hot")
+    (kept,) = room.queues.history("Hot")
     assert json.loads(kept.body)["issue"] == "IBM"
     assert [event.verb for event in room.trace(kept.key)] == ["put", "take"]
     assert {event.by for event in room.trace(kept.key)} == {"arc hot"}
-    assert room.info("Hot").messages == []
+    assert room.queues.info("Hot").messages == []
     assert issues(room, "Out") == ["SUN", "IBM"]
 
 
@@ -82,7 +82,7 @@ def test_an_event_reaches_a_target_once_per_arc_that_passes_it_in_the_order_of_i
         f"""domain d space A : {TRADES} space B : {TRADES}
         arc one : A -> B select [price: p > 10] arc two : A -> B select [price: p > 20] arc three : A -> B merge"""
     )
-    room.publish_many("A", [f'["{name}", {price}]' for name, price in (("x", 30), ("y", 5), ("z", 15))])
+    room.flows.publish_many("A", [f'["{name}", {price}]' for name, price in (("x", 30), ("y", 5), ("z", 15))])
     run(step_messages=2)
     assert issues(room, "B") == ["x", "x", "x", "y", "z", "z"]
 
@@ -136,13 +136,13 @@ def test_a_durable_arc_delivers_what_it_missed_before_anything_new(
     load(GRAPH)
     desk = room.client("desk")
     desk.subscribe("NYSE", "[price: p > 75]", durable=True)
-    room.publish_many("NYSE", ['["1", 80]', '["-", 5]'])
+    room.flows.publish_many("NYSE", ['["1", 80]', '["-", 5]'])
     desk.disconnect()
     for number in (2, 3):
         room.publish("NYSE", f'["{number}", 80]')
         if work_between:
             run()
-    assert room.graph().arcs[-1].kept == (2 if work_between else 0)
+    assert room.flows.graph().arcs[-1].kept == (2 if work_between else 0)
     desk.connect()
     room.publish("NYSE", '["4", 80]')
     desk.disconnect()
@@ -152,7 +152,7 @@ def test_a_durable_arc_delivers_what_it_missed_before_anything_new(
     run(step_messages=2)
     assert issues(room, "desk") == ["1", "2", "3", "4", "5", "6"]
     assert issues(room, "Big") == ["1", "2", "3", "4", "5", "6"]
-    assert room.graph().arcs[-1].kept == 0
+    assert room.flows.graph().arcs[-1].kept == 0
 
 
 def test_a_durable_transform_in_the_middle_of_a_chain_catches_up_through_the_rest_of_it(
@@ -166,7 +166,7 @@ def test_a_durable_transform_in_the_middle_of_a_chain_catches_up_through_the_res
         arc last : C -> D select [n: n < 100]"""
     )
     room.publish("meta:d", 'DisableArc: ["twice"]')
-    room.publish_many("A", [{"n": n} for n in (1, -1, 2, 70)])
+    room.flows.publish_many("A", [{"n": n} for n in (1, -1, 2, 70)])
     run()
     assert said(room, "D") == []
     room.publish("meta:d", 'EnableArc: ["twice"]')
@@ -204,12 +204,12 @@ def test_nothing_overtakes_what_a_durable_arc_has_missed_even_if_that_is_held(
     room.publish("NYSE", '["1", 80]')
     run()
     desk.connect()
-    room.set_password("arc:desk_NYSE", password="pw")
-    room.disable("arc:desk_NYSE", password="pw")
+    room.queues.set_password("arc:desk_NYSE", password="pw")
+    room.queues.disable("arc:desk_NYSE", password="pw")
     room.publish("NYSE", '["2", 80]')
     run()
     assert issues(room, "desk") == []
-    room.enable("arc:desk_NYSE", password="pw")
+    room.queues.enable("arc:desk_NYSE", password="pw")
     run()
     assert issues(room, "desk") == ["1", "2"]
 
@@ -281,9 +281,9 @@ def test_an_event_that_does_not_fit_is_refused_and_changes_nothing(room: Postroo
         with pytest.raises(EventInvalid, match=what):
             room.publish("NYSE", event)
     with pytest.raises(EventInvalid, match="event 2: price"):
-        room.publish_many("NYSE", ['["IBM", 1]', '["IBM", 1.5]'])
+        room.flows.publish_many("NYSE", ['["IBM", 1]', '["IBM", 1.5]'])
     with pytest.raises(EventInvalid, match="event 2: "):
-        room.publish_many("NYSE", ['["IBM", 1]', '["IBM" 1]'])
+        room.flows.publish_many("NYSE", ['["IBM", 1]', '["IBM" 1]'])
     with pytest.raises(EventInvalid, match="the field issue is missing"):
         room.send("NYSE", "<trade/>", format="xml")
     with pytest.raises(EventInvalid, match="price: a value of type int is wanted"):
@@ -297,7 +297,7 @@ def test_a_send_to_a_space_is_checked_like_a_publication(room: Postroom, load: L
     load(GRAPH)
     room.send("NYSE", '["IBM", 80]')
     room.send_many("NYSE", [{"price": 1, "issue": "HP"}])
-    assert [message.body for message in room.info("NYSE")] == [
+    assert [message.body for message in room.queues.info("NYSE")] == [
         '{"issue":"IBM","price":80}',
         '{"issue":"HP","price":1}',
     ]
@@ -314,7 +314,7 @@ def test_a_space_with_messages_goes_only_if_that_is_said(room: Postroom, load: L
     )
     with pytest.raises(QueueInUse, match="Big"):
         load(smaller)
-    assert {arc.name for arc in room.graph().arcs} == {"big", "hot", "out"}
+    assert {arc.name for arc in room.flows.graph().arcs} == {"big", "hot", "out"}
     loaded = load(smaller, drop=True)
     assert loaded.removed == ("space Big", "arc big in trading")
     assert issues(room, "Big") == ["IBM"], "still readable under its name"
@@ -336,11 +336,11 @@ def test_what_waits_in_a_space_that_is_deleted_keeps_nobody_from_flowing(
 
 def test_a_space_may_be_told_to_keep_nothing(room: Postroom, load: Load, run: Callable[..., int]) -> None:
     load(GRAPH)
-    room.set_mode("Hot", keep_processed=False)
+    room.queues.set_mode("Hot", keep_processed=False)
     room.publish("NYSE", '["SUN", 120]')
     run()
     assert issues(room, "Out") == ["SUN"]
-    assert room.history("Hot").messages == []
+    assert room.queues.history("Hot").messages == []
 
 
 def test_a_change_waits_for_whoever_is_publishing(
@@ -354,7 +354,7 @@ def test_a_change_waits_for_whoever_is_publishing(
         with postroom.open(url) as other:
 
             def work(tx: Transaction) -> None:
-                other._verbs.enter(tx, ("A",), Draft.many(['["slow", 1]']))
+                other._parts.verbs.enter(tx, ("A",), Draft.many(['["slow", 1]']))
                 entered.set()
                 go_on.wait(20)
 
@@ -386,21 +386,21 @@ def test_a_space_on_hold_does_not_keep_events_of_later_epochs_from_flowing(
         arc a : A -> X merge arc b : B -> Y merge"""
     )
     for held in ("A", "X"):
-        room.set_password(held, password="pw")
-        room.disable(held, password="pw") if held == "X" else None
+        room.queues.set_password(held, password="pw")
+        room.queues.disable(held, password="pw") if held == "X" else None
     room.publish("A", '["waits", 1]')
     room.client("c").subscribe("B")
     room.publish("B", '["flows", 1]')
     run()
     assert issues(room, "Y") == issues(room, "c") == ["flows"], "A waits for X"
-    room.enable("X", password="pw")
-    room.disable("A", password="pw")
+    room.queues.enable("X", password="pw")
+    room.queues.disable("A", password="pw")
     room.client("c2").subscribe("B")
     room.publish("B", '["on", 1]')
     run()
     assert issues(room, "Y") == ["flows", "on"]
     assert issues(room, "X") == []
-    room.enable("A", password="pw")
+    room.queues.enable("A", password="pw")
     run()
     assert issues(room, "X") == ["waits"]
 
@@ -409,13 +409,13 @@ def test_events_flow_on_when_a_space_that_was_held_is_free_again(
     room: Postroom, load: Load, run: Callable[..., int]
 ) -> None:
     load(GRAPH)
-    room.set_password("Big", password="pw")
-    room.disable("Big", password="pw")
-    room.publish_many("NYSE", ['["small", 1]', '["IBM", 80]', '["SUN", 120]'])
+    room.queues.set_password("Big", password="pw")
+    room.queues.disable("Big", password="pw")
+    room.flows.publish_many("NYSE", ['["small", 1]', '["IBM", 80]', '["SUN", 120]'])
     run()
     assert said(room, "Out") == [], "the second event waits, and those behind it"
     assert issues(room, "NYSE") == ["IBM", "SUN"]
-    room.enable("Big", password="pw")
+    room.queues.enable("Big", password="pw")
     run()
     assert issues(room, "Big") == ["IBM", "SUN"]
     assert issues(room, "Out") == ["SUN"]

@@ -19,7 +19,7 @@ Passes = Callable[[int], bool]
 
 
 def numbers(room: Postroom, space: str) -> list[int]:
-    return [json.loads(message.body)["n"] for message in room.info(space)]
+    return [json.loads(message.body)["n"] for message in room.queues.info(space)]
 
 
 def test_what_was_published_before_a_subscription_stays_where_it_was_for(
@@ -27,7 +27,7 @@ def test_what_was_published_before_a_subscription_stays_where_it_was_for(
 ) -> None:
     """It lies in the space that its arc led to, however late the engine brings it there; nothing overtakes it."""
     load("domain d space A : [n: int] space B : [n: int] arc m : A -> B merge")
-    room.publish_many("A", ["[1]", "[2]"])
+    room.flows.publish_many("A", ["[1]", "[2]"])
     room.client("desk").subscribe("B")
     room.publish("A", "[3]")
     room.publish("B", "[4]")
@@ -42,10 +42,10 @@ def test_what_was_published_before_a_subscription_stays_where_it_was_for(
 
 def test_what_stays_is_passed_over_in_steps_of_one_message(room: Postroom, load: Load, run: Callable[..., int]) -> None:
     load("domain d space A : [n: int] space B : [n: int] arc m : A -> B merge")
-    room.publish_many("A", [f"[{n}]" for n in range(4)])
+    room.flows.publish_many("A", [f"[{n}]" for n in range(4)])
     room.client("desk").subscribe("B")
-    room.publish_many("B", ["[10]", "[11]"])
-    room.publish_many("A", ["[12]", "[13]"])
+    room.flows.publish_many("B", ["[10]", "[11]"])
+    room.flows.publish_many("A", ["[12]", "[13]"])
     run(step_messages=1)
     assert (numbers(room, "B"), numbers(room, "desk")) == ([0, 1, 2, 3], [10, 11, 12, 13])
 
@@ -185,7 +185,7 @@ class Play:
             direct, found = self.model.direct.get(place, []), numbers(self.room, place)
             assert [n for n in found if n in direct] == direct, place
             assert [n for n in found if n not in direct] == self.model.contents.get(place, []), place
-        assert list(self.room.info("postroom-errors")) == []
+        assert list(self.room.queues.info("postroom-errors")) == []
 
 
 SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))]

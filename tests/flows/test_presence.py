@@ -26,11 +26,11 @@ with postroom.open(sys.argv[1]) as room, room.client("desk").present():
 
 
 def actions(room: Postroom) -> list[str]:
-    return [next(iter(json.loads(each.body)["action"])) for each in room.info("meta:d")]
+    return [next(iter(json.loads(each.body)["action"])) for each in room.queues.info("meta:d")]
 
 
 def connected(room: Postroom) -> list[bool]:
-    return [each.connected for each in room.subscriptions()]
+    return [each.connected for each in room.flows.subscriptions()]
 
 
 @pytest.fixture
@@ -58,11 +58,11 @@ def test_a_client_that_is_killed_becomes_disconnected(
     assert actions(room)[-2:] == ["EnableArc", "DisableArc"], "and everyone is told"
     room.publish("A", "[1]")
     run()
-    assert [each.body for each in room.info("desk")] == []
+    assert [each.body for each in room.queues.info("desk")] == []
     with room.client("desk").present():
         assert connected(room) == [True]
         run()
-    assert [each.body for each in room.info("desk")] == ['{"n":1}'], "it was durable"
+    assert [each.body for each in room.queues.info("desk")] == ['{"n":1}'], "it was durable"
     assert connected(room) == [False]
 
 
@@ -81,7 +81,7 @@ def test_a_client_that_has_unsubscribed_meanwhile_may_go(room: Postroom, load: L
     desk.subscribe("A")
     with desk.present():
         desk.unsubscribe()
-    assert room.subscriptions() == []
+    assert room.flows.subscriptions() == []
 
 
 def test_a_client_without_subscriptions_cannot_be_present(room: Postroom, load: Load) -> None:

@@ -61,54 +61,54 @@ def test_a_room_of_an_earlier_version_goes_on(
     url = on_sqlite(schema, tmp_path) if kind == "sqlite" else on_postgres(schema, tmp_path, urls(), monkeypatch)
     assert schema_of(url) == (schema, len(MIGRATIONS))
     with postroom.open(url) as room:
-        found = room.verify()
+        found = room.journal.verify()
         assert (found.differences, found.older > 0) == ((), schema < WHOLE)
-        assert [each for each in room.diagnose(deep=True) if each.level == "wrong"] == []
+        assert [each for each in room.operations.diagnose(deep=True) if each.level == "wrong"] == []
         works(room, schema, tmp_path)
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
         room.backup(tmp_path / "copy")
         monkeypatch.setattr(archiving, "spark_writer", lambda spark: write_here)
-        room.archive(timedelta(0), tmp_path / "old")
-        assert room.verify(archives=True).differences == ()
+        room.journal.archive(timedelta(0), tmp_path / "old")
+        assert room.journal.verify(archives=True).differences == ()
     assert schema_of(url) == (len(MIGRATIONS), len(MIGRATIONS))
 
 
 def works(room: Postroom, schema: int, folder: Path) -> None:
     """Something of every capability that was there."""
-    old = {queue.queue: queue.unprocessed for queue in room.accept().queues}
+    old = {queue.queue: queue.unprocessed for queue in room.queues.accept().queues}
     first = room.receive("plain").message
     assert first is not None
     assert first.body == "2"
     assert [event.verb for event in room.trace(first.key)] == ["put", "take"]
     again = room.send("plain", {"n": 4}, properties={"who": "Ann"}, idempotency_key="once")
-    assert room.accept("plain").queues[0].unprocessed == old["plain"] - 1, "its receipt is known"
+    assert room.queues.accept("plain").queues[0].unprocessed == old["plain"] - 1, "its receipt is known"
     assert room.show(again.key).value == {"n": 4}
-    room.enable("CLAIMS", password="CLAIMS")
+    room.queues.enable("CLAIMS", password="CLAIMS")
     received = room.receive("CLAIMS").message
     assert received is not None
     assert received.body == "roof"
-    room.create_queue("new").send("x", cause=first.key)
+    room.queues.create("new").send("x", cause=first.key)
     if schema >= 2:
         engine = evaluate_here(room)
         engine.run_until_idle()
-        assert room.accept("outgoing").queues[0].unprocessed == 2
-        assert room.sweep() >= 0
+        assert room.queues.accept("outgoing").queues[0].unprocessed == 2
+        assert room.engine.sweep() >= 0
     if schema >= 3:
-        assert room.accept("Out").queues[0].unprocessed == 2
+        assert room.queues.accept("Out").queues[0].unprocessed == 2
         room.publish("In", {"n": 3})
     if schema >= 4:
         jane = room.station("Jane", "pw")
         (key,) = jane.get()
         jane.modify(key, Text="read")
-        assert room.locate(key) == "Jane"
+        assert room.journal.locate(key) == "Jane"
         assert len(room.trace(key)) >= 4
     if schema >= 5:
-        assert len(room.procedures()) == 1
+        assert len(room.stations.procedures()) == 1
     if schema >= 6:
-        assert {each.id: each.state for each in room.spheres()} == {"good": "COMMITTED", "bad": "ABORTED"}
-        room.machine(["NEW", "PAID"], [("NEW", "PAID")]).move("order", "PAID")
-        room.set_retention("spheres", timedelta(0))
-        assert room.sweep() == 2
+        assert {each.id: each.state for each in room.spheres.all()} == {"good": "COMMITTED", "bad": "ABORTED"}
+        room.spheres.machine(["NEW", "PAID"], [("NEW", "PAID")]).move("order", "PAID")
+        room.engine.set_retention("spheres", timedelta(0))
+        assert room.engine.sweep() == 2
     if schema >= 7:
-        second = room.info("plain").messages
+        second = room.queues.info("plain").messages
         assert room.trace([*second][-1].key, causes=True).messages

@@ -35,7 +35,7 @@ def test_a_history_of_eight_processes_has_an_order_and_loses_nothing(
     assert found.overlapped > operations / 3, "they did work at the same time"  # 380 of 400 were measured
     assert all(found.kept.values())
     with postroom.open(url) as room:
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 # --- the record ---

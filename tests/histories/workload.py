@@ -63,7 +63,7 @@ def run(url: str, folder: Path, seed: int, *, operations: int, processes: int = 
         share = operations // processes
         lists_ = [name for number in range(0, share, EPOCH) for name in kept(number)]
         for name in (*TAKEN, *lists_):
-            room.create_queue(name)
+            room.queues.create(name)
     numbers = iter(range(100_000))
     working = [_started(url, folder, next(numbers), seed, share) for _ in range(processes)]
     while not all(file.exists() for _, file, _ in working):
@@ -124,7 +124,9 @@ def _call(room: Postroom, record: Recorder, chance: random.Random, names: Sequen
     elif kind < 6:
         record.call("take", queue, lambda: _body(room.receive(queue)))
     elif kind < 8:
-        record.call("send", [(each, value) for each in some], lambda: len(room.distribute(some, value).deliveries))
+        record.call(
+            "send", [(each, value) for each in some], lambda: len(room.queues.distribute(some, value).deliveries)
+        )
     elif kind < 9:
         record.call("read", some, lambda: room.store.read(lambda tx: _seen(tx, some)))
     else:

@@ -97,17 +97,17 @@ def furnish(url: str, folder: Path) -> None:
     """Make the room."""
     with postroom.open(url) as room:
         room.load(written(folder, "tree.qdl", TREE_TEXT.format(more="")))
-        room.create_queue(KEEPING, password=PASSWORD)
-        room.create_queue(DISCARDING, keep_processed=False, password=PASSWORD)
+        room.queues.create(KEEPING, password=PASSWORD)
+        room.queues.create(DISCARDING, keep_processed=False, password=PASSWORD)
         load_rules(room, folder, 1)
-        room.set_password("answered", password=PASSWORD)
+        room.queues.set_password("answered", password=PASSWORD)
         load_flow(room, folder, 0)
         room.load(written(folder, "types.form", FORM))
-        room.add_node("north", str(folder / "north.db"))
+        room.stations.add_node("north", str(folder / "north.db"))
         for name, node in STATIONS.items():
-            room._network.add_station(name, node, None)
+            room._parts.network.add_station(name, node, None)
         load_procedure(room, folder, "paid")
-        room.compensator(CHECK).announce()
+        room.spheres.compensator(CHECK).announce()
 
 
 def opened(url: str, *, here: bool) -> Postroom:
@@ -115,8 +115,8 @@ def opened(url: str, *, here: bool) -> Postroom:
     room = postroom.open(url, create=False)
     if here:
         evaluate_here(room)
-        room._interpreter.evaluate = handle_here
-        room._runner._stages = (HereStage(room), HereFlows(room._charts), room._interpreter)
+        room._parts.interpreter.evaluate = handle_here
+        room._parts.runner._stages = (HereStage(room), HereFlows(room._parts.charts), room._parts.interpreter)
     return room
 
 
@@ -142,11 +142,11 @@ def begin_reading(room: Postroom, queue: str) -> None:
 
 
 def hold(room: Postroom, queue: str, input_only: bool) -> None:
-    room.disable(*path(queue), password=PASSWORD, input_only=input_only)
+    room.queues.disable(*path(queue), password=PASSWORD, input_only=input_only)
 
 
 def release(room: Postroom, queue: str) -> None:
-    room.enable(*path(queue), password=PASSWORD)
+    room.queues.enable(*path(queue), password=PASSWORD)
 
 
 def path(queue: str) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def path(queue: str) -> tuple[str, ...]:
 
 
 def mode(room: Postroom, queue: str, keep: bool) -> None:
-    room.set_mode(queue, keep_processed=keep)
+    room.queues.set_mode(queue, keep_processed=keep)
 
 
 def ask(room: Postroom, *bodies: str) -> None:
@@ -163,7 +163,7 @@ def ask(room: Postroom, *bodies: str) -> None:
 
 
 def publish(room: Postroom, *events: tuple[int, int]) -> None:
-    room.publish_many("In", [{"n": n, "w": w} for n, w in events])
+    room.flows.publish_many("In", [{"n": n, "w": w} for n, w in events])
 
 
 def subscribe(room: Postroom, client: str, durable: bool) -> None:
@@ -175,29 +175,29 @@ def unsubscribe(room: Postroom, client: str) -> None:
 
 
 def create(room: Postroom, station: str, number: int) -> str:
-    return room._station(station).create("NOTE", No=number, Text="first")
+    return room.stations._station(station).create("NOTE", No=number, Text="first")
 
 
 def pair(room: Postroom, type: str, number: int, pair: int) -> None:
     """A message for the procedure, in two commits: if only the first is made, nothing waits for it."""
-    ann = room._station("ann")
+    ann = room.stations._station("ann")
     ann.ship(ann.create(type, No=number, Pair=pair), "dan")
 
 
 def modify(room: Postroom, station: str, key: str, text: str) -> None:
-    room._station(station).modify(key, Text=text)
+    room.stations._station(station).modify(key, Text=text)
 
 
 def ship(room: Postroom, station: str, key: str, to: str) -> None:
-    room._station(station).ship(key, to)
+    room.stations._station(station).ship(key, to)
 
 
 def get(room: Postroom, station: str) -> list[str]:
-    return room._station(station).get()
+    return room.stations._station(station).get()
 
 
 def dossier(room: Postroom, station: str, key: str, into: bool) -> None:
-    desk = room._station(station)
+    desk = room.stations._station(station)
     if into:
         desk.add_to_dossier("kept", key)
     else:
@@ -206,9 +206,9 @@ def dossier(room: Postroom, station: str, key: str, into: bool) -> None:
 
 def switch(room: Postroom, enabled: bool) -> None:
     if enabled:
-        room.enable_procedure("join")
+        room.stations.enable_procedure("join")
     else:
-        room.disable_procedure("join")
+        room.stations.disable_procedure("join")
 
 
 def load_tree(room: Postroom, folder: Path, more: str) -> None:
@@ -232,11 +232,11 @@ def engine(room: Postroom, step_messages: int) -> None:
 
 
 def sweep(room: Postroom) -> None:
-    room.sweep()
+    room.engine.sweep()
 
 
 def compensate(room: Postroom) -> None:
-    room.compensator(CHECK).check()
+    room.spheres.compensator(CHECK).check()
 
 
 #: One send of a sphere: when, to which queue, what, what undoes it and where, and where that goes on commit.

@@ -139,7 +139,7 @@ def test_a_value_that_takes_too_much_refuses_its_message(
     with others(url), pytest.raises(EntryRefused, match=r"queue a refuses .*property p") as refused:
         room.send("a", "<x/>", format="xml")
     assert refused.value.facts["reason"] == code
-    assert not list(room.info("a"))
+    assert not list(room.queues.info("a"))
 
 
 @pytest.mark.parametrize("value", [MEMORY, RECURSION], ids=["memory", "recursion"])
@@ -152,7 +152,7 @@ def test_a_dry_run_tells_what_takes_too_much(
     proposed = tmp_path / "new.demaq"
     proposed.write_text(f"create rule guilty for a if (/x) then do enqueue <y>{{{value}}}</y> into b")
     with others(url):
-        found = list(room.try_out(proposed))
+        found = list(room.definitions.try_out(proposed))
     assert len(found) == 3
     assert all("guilty" in str(each) and ("PR0005" in str(each) or "SXLM0001" in str(each)) for each in found)
 
@@ -185,7 +185,7 @@ def test_while_a_message_takes_too_much_those_of_other_queues_go_on(
         assert error is not None
         assert error.cause == key
         assert "<rule>guilty</rule>" in error.body
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 def answered(office: Postroom) -> float:
@@ -211,9 +211,9 @@ def test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
         for _ in range(2):
             room.publish("S0", f"[{first}]")
         room.run_until_idle(master="local[2]")
-        assert len(list(room.info("T"))) == 2
-        assert not list(room.info(f"S{arcs}"))
-        errors = [message.body for message in room.info("postroom-errors")]
+        assert len(list(room.queues.info("T"))) == 2
+        assert not list(room.queues.info(f"S{arcs}"))
+        errors = [message.body for message in room.queues.info("postroom-errors")]
         assert len(errors) == 2
         guilty = "a22" if type == "string" else "a20"  # 4 MiB have room for so many
         assert all(f"arc {guilty}: " in body for body in errors), errors[0][:500]
@@ -255,9 +255,13 @@ def test_events_that_multiply_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
         assert error.cause == key
         assert "<rule>a2</rule>" in error.body  # 90,000 rows take a tenth of the limit, 27,000,000 thirty times as long
         assert "arc a2: evaluation killed its worker, or exceeded the limit" in error.body
-        assert [message.body for message in office.info("T")] == ['{"n":1}']
-        assert not list(office.info("E")) + list(office.info("S0")) + list(office.info("postroom-errors"))
-        assert room.verify().differences == ()
+        assert [message.body for message in office.queues.info("T")] == ['{"n":1}']
+        assert (
+            not list(office.queues.info("E"))
+            + list(office.queues.info("S0"))
+            + list(office.queues.info("postroom-errors"))
+        )
+        assert room.journal.verify().differences == ()
 
 
 def flowed(office: Postroom) -> float:

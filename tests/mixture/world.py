@@ -284,12 +284,12 @@ class World:
 
     def do_subscribe(self, a: int, b: int, c: int) -> None:
         client = f"client{a % 2}"
-        if client not in {each.client for each in self.room.subscriptions()}:
+        if client not in {each.client for each in self.room.flows.subscriptions()}:
             self.act("subscribe", client, bool(b % 2))
 
     def do_unsubscribe(self, a: int, b: int, c: int) -> None:
         client = f"client{a % 2}"
-        if client in {each.client for each in self.room.subscriptions()}:
+        if client in {each.client for each in self.room.flows.subscriptions()}:
             self.act("unsubscribe", client)
 
     # --- stations ---
@@ -311,7 +311,7 @@ class World:
         desk = self._desk(a)
         self._serial += 1
         if self.act("create", desk, self._serial):
-            found = [each.key for each in self.room._station(desk).query("NOTE", No=str(self._serial))]
+            found = [each.key for each in self.room.stations._station(desk).query("NOTE", No=str(self._serial))]
             assert len(found) == 1
             assert self.answer in (None, found[0])
             self.model.notes[found[0]] = Note(self._serial, desk)
@@ -351,7 +351,7 @@ class World:
 
     def do_query(self, a: int, b: int, c: int) -> None:
         desk, text = self._desk(a), f"t{b}" if c % 2 else "first"
-        found = {image.key for image in self.room._station(desk).query("NOTE", Text=text)}
+        found = {image.key for image in self.room.stations._station(desk).query("NOTE", Text=text)}
         known = self.model.notes
         assert found == {key for key in self.model.keys_at(desk, mail=False) if known[key].text == text}
 
@@ -441,9 +441,9 @@ class World:
         sends = [self._planned(a + number, b + 2 * number, c + number) for number in range(3)]
         open = [each for each in sends if self.model.accepts(each[1]) or each[0] != "now"]
         self.act("orphan", id, open)
-        if id not in {each.id for each in self.room.spheres()}:
+        if id not in {each.id for each in self.room.spheres.all()}:
             return
-        told = self.room.show_sphere(id)
+        told = self.room.spheres.show(id)
         self.model.spheres[id] = Sphere()
         self.model.orphan = id
         for planned in open[: told.sphere.sends]:
@@ -494,7 +494,7 @@ class World:
         for name, place in self.model.queues.items():
             assert found.get((name, 1), []) == place.waiting, name
             assert found.get((name, 0), []) == place.done, name
-        spheres = {each.id: each.state for each in self.room.spheres()}
+        spheres = {each.id: each.state for each in self.room.spheres.all()}
         assert spheres == {id: sphere.state for id, sphere in self.model.spheres.items()}
         remembered = [
             planned for sphere in self.model.spheres.values() for planned in sphere.sends if _remembers(planned)
@@ -504,7 +504,7 @@ class World:
         self._check_stations()
 
     def _check_stations(self) -> None:
-        north = self.room._network.store("north")
+        north = self.room._parts.network.store("north")
         at = {(row[0], key_text(row[3])): row[2] for store in (self.room.store, north) for row in self.stored(store)}
         for to, number in self.model.letters:
             keys = [
@@ -519,11 +519,11 @@ class World:
             assert (body["No"], body.get("Text")) == (note.number, note.text)
         for desk in ("ann", "bob", "cid"):
             kept = {key for key, note in self.model.notes.items() if note.at == desk and note.kept}
-            assert self.room._station(desk).dossiers().get("kept", 0) == len(kept)
+            assert self.room.stations._station(desk).dossiers().get("kept", 0) == len(kept)
 
     def verify(self) -> None:
         """The journals of both nodes come to what is stored; the one of the room tells of sound spheres."""
-        for found in (self.room.verify(), self.room._network.store("north").read(verified)):
+        for found in (self.room.journal.verify(), self.room._parts.network.store("north").read(verified)):
             assert not found.differences, found.differences
         told = invariants.check(self.room)
         assert told.spheres == {id: sphere.state for id, sphere in self.model.spheres.items()}
@@ -537,7 +537,7 @@ class World:
         answers = [id_of(body) for body in bodies.get(("answered", 1), [])]
         assert answers == model.answers[model.answers_taken :], "one answer for each request, in their order"
         assert Counter(map(id_of, bodies.get(("echoed", 1), []))) == Counter(model.answers)
-        assert not self.room.outbox()
+        assert not self.room.engine.outbox()
         assert [id_of(body) for body in bodies.get(("broken", 1), [])] == model.errors
         assert ("asked", 1) not in bodies, "all were processed"
         flowed = [json.loads(body)["n"] for body in bodies.get(("Out", 1), [])]
@@ -547,8 +547,8 @@ class World:
         if model.joins:
             joined = [body for name, state, body, _ in rows if name == mailbox("eve")]
             assert len(joined) == model.joined
-            assert len(self.room._station("dan").dossiers()) <= 1
-            assert self.room._station("dan").dossiers().get("joined", 0) == model.joined
+            assert len(self.room.stations._station("dan").dossiers()) <= 1
+            assert self.room.stations._station("dan").dossiers().get("joined", 0) == model.joined
 
     def finish(self) -> None:
         """Let everything come to its end, and check everything."""
@@ -563,7 +563,7 @@ class World:
         self.do_switch(1, 0, 0)
         self.do_engine(0, 4, 0)
         assert not [id for id, sphere in self.model.spheres.items() if sphere.state not in ("COMMITTED", "ABORTED")]
-        self.room.sweep()
+        self.room.engine.sweep()
         held = {id_of(row[2]) for row in self.stored(self.room.store) if row[0] == "asked"}
         assert held == self.model.retained, "what no slice holds is gone, and what one holds is there"
         self.check()

@@ -157,7 +157,7 @@ class Pair:
 
     def step(self, size: int, random: Random) -> int:
         """One step of the engine, and the same of the oracle."""
-        share = RulesShare(self.room.store.read(self.room._programs.plan))
+        share = RulesShare(self.room.store.read(self.room._parts.programs.plan))
         chosen = HereShare(share, random) if self._spark is None else share
         depot = self._depot if self._spark is None and random.random() < 0.5 else None
         turn = Turn(self.room.store, self._fence, self._spark or no_spark, lambda: size, depot=depot)

@@ -51,14 +51,14 @@ class Pair:
         file = folder / "office.form"
         file.write_text(case.office)
         self.room: Postroom = postroom.open(url, clock=lambda: NOW)
-        self.room._interpreter.evaluate = evaluate_here
+        self.room._parts.interpreter.evaluate = evaluate_here
         for name in case.stations:
-            self.room._network.add_station(name, "control", None)
+            self.room._parts.network.add_station(name, "control", None)
         self.room.load(file)
         self.oracle = Oracle(case.office, case.stations, case.chain_max, to_datetime(NOW).date().isoformat())
         self.stations = case.stations
         self.chain_max = case.chain_max
-        self._desks = {name: self.room._station(name) for name in case.stations}
+        self._desks = {name: self.room.stations._station(name) for name in case.stations}
 
     def do(self, deed: Deed) -> bool:
         """False if it has no end."""
@@ -114,9 +114,11 @@ class Pair:
         return here[deed.which % len(here)] if here else None
 
     def _switch(self, deed: Deed) -> None:
-        kept = self.room.procedures()[deed.which]
-        (self.room.disable_procedure if kept.enabled else self.room.enable_procedure)(kept.procedure.name)
-        self.oracle.enabled = [each.procedure.name for each in self.room.procedures() if each.enabled]
+        kept = self.room.stations.procedures()[deed.which]
+        (self.room.stations.disable_procedure if kept.enabled else self.room.stations.enable_procedure)(
+            kept.procedure.name
+        )
+        self.oracle.enabled = [each.procedure.name for each in self.room.stations.procedures() if each.enabled]
         self.oracle.since[kept.procedure.name] += 1
 
     # --- the engine ---
@@ -153,7 +155,7 @@ class Pair:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(claiming, "CHAIN_MAX", self.chain_max)
             patch.setattr(interpreter._Steps, "_commit", noted)
-            totals = self.room.engine_run(until_idle=True, step_messages=size, progress=stop)
+            totals = self.room.engine.run_totals(until_idle=True, step_messages=size, progress=stop)
         return totals, looks
 
     # --- what is the case ---
@@ -220,7 +222,9 @@ class Pair:
                 kept.append(key)
         oracle = self.oracle.candidates()
         assert engine == oracle, f"candidates:\n  the engine {engine}\n  the oracle {oracle}"
-        shown = {(each.procedure, sketch, key) for each in self.room.waiting() for sketch, key in each.has.items()}
+        shown = {
+            (each.procedure, sketch, key) for each in self.room.stations.waiting() for sketch, key in each.has.items()
+        }
         if self._is_current():
             assert shown <= {(*place, key) for place, kept in oracle.items() for key in kept}
             waiting = {(procedure, key) for (procedure, _), kept in oracle.items() for key in kept}
@@ -393,10 +397,10 @@ def test_a_field_that_a_function_makes_is_made_of_what_is_written_in_the_end() -
 def test_a_procedure_that_is_switched_off_and_on_keeps_its_place() -> None:
     both = "".join(f"procedure pX{number} at X\n  precondition s0 : A\n" for number in range(2))
     with pair(Case(both, ("X",), (), 6)) as made:
-        before = [each.procedure.name for each in made.room.procedures()]
-        made.room.disable_procedure("pX0")
-        made.room.enable_procedure("pX0")
-        assert [each.procedure.name for each in made.room.procedures()] == before
+        before = [each.procedure.name for each in made.room.stations.procedures()]
+        made.room.stations.disable_procedure("pX0")
+        made.room.stations.enable_procedure("pX0")
+        assert [each.procedure.name for each in made.room.stations.procedures()] == before
 
 
 def test_errors_about_errors_come_to_an_end() -> None:
@@ -432,4 +436,4 @@ def _fails_with(strange: Callable[..., Any], rest: str = "  action a on s0\n    
     with pair(Case(text, ("X",), (), 3)) as made:
         made.do(create("A", R="a"))
         made.run_engine(100)
-        assert made.room._station("X").dossiers() == {"errors": 1}
+        assert made.room.stations._station("X").dossiers() == {"errors": 1}

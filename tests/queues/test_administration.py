@@ -13,68 +13,68 @@ from postroom.room import Postroom
 )
 def test_names_that_would_confuse_are_refused(room: Postroom, name: str) -> None:
     with pytest.raises(NameInvalid):
-        room.create_queue(name)
-    assert room.accept().queues == ()
+        room.queues.create(name)
+    assert room.queues.accept().queues == ()
 
 
 def test_a_name_is_given_once(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     with pytest.raises(NameTaken, match="basic"):
-        room.create_queue("q")
+        room.queues.create("q")
 
 
 def test_making_a_queue_that_is_there_can_be_fine(room: Postroom) -> None:
-    room.create_queue("q", exist_ok=True).send("x")
-    assert room.create_queue("q", exist_ok=True).accept().queues[0].unprocessed == 1
+    room.queues.create("q", exist_ok=True).send("x")
+    assert room.queues.create("q", exist_ok=True).accept().queues[0].unprocessed == 1
 
 
 def test_a_queue_that_is_made_again_is_not_on_hold(room: Postroom) -> None:
-    room.create_queue("q", password="pw")
-    room.disable("q", password="pw")
-    room.remove_queue("q")
-    room.create_queue("q")
+    room.queues.create("q", password="pw")
+    room.queues.disable("q", password="pw")
+    room.queues.remove("q")
+    room.queues.create("q")
     assert room.send("q", "x").status == "00"
 
 
 def test_a_queue_with_unprocessed_messages_stays(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", "x")
     with pytest.raises(QueueInUse):
-        room.remove_queue("q")
+        room.queues.remove("q")
     room.receive("q")
-    room.remove_queue("q")
+    room.queues.remove("q")
     with pytest.raises(QueueUnknown):
-        room.remove_queue("q")
+        room.queues.remove("q")
 
 
 def test_a_described_queue_is_removed_by_its_description_only(tree: Postroom) -> None:
     with pytest.raises(ArgumentInvalid, match="description"):
-        tree.remove_queue("INP_0000")
+        tree.queues.remove("INP_0000")
 
 
 def test_a_discarding_queue_keeps_no_processed_messages(room: Postroom) -> None:
-    room.create_queue("q", keep_processed=False)
+    room.queues.create("q", keep_processed=False)
     room.send("q", "a\nb")
     room.receive("q", segment=True)
     assert room.receive("q", segment=True).end_of_message
-    assert list(room.history("q")) == []
-    assert room.accept("q").queues[0].processed == 0
+    assert list(room.queues.history("q")) == []
+    assert room.queues.accept("q").queues[0].processed == 0
 
 
 def test_the_mode_of_a_whole_level_can_be_set_and_set_back(tree: Postroom) -> None:
     for queue in ("INP_0001", "INP_0002"):
         tree.send(queue, "x")
         tree.receive(queue)
-    assert tree.set_mode("MASTER-QUEUE", "SUBQ-3", keep_processed=False) == ["INP_0001", "INP_0002", "INP_0003"]
-    assert list(tree.history("MASTER-QUEUE")) == []
-    assert tree.set_mode("INP_0001", keep_processed=True) == ["INP_0001"]
-    assert tree.set_mode("INP_0001", keep_processed=True) == []
+    assert tree.queues.set_mode("MASTER-QUEUE", "SUBQ-3", keep_processed=False) == ["INP_0001", "INP_0002", "INP_0003"]
+    assert list(tree.queues.history("MASTER-QUEUE")) == []
+    assert tree.queues.set_mode("INP_0001", keep_processed=True) == ["INP_0001"]
+    assert tree.queues.set_mode("INP_0001", keep_processed=True) == []
     tree.send("INP_0001", "y")
     tree.receive("INP_0001")
-    assert [message.body for message in tree.history("INP_0001")] == ["y"]
+    assert [message.body for message in tree.queues.history("INP_0001")] == ["y"]
 
 
 @pytest.mark.parametrize("password", ["", "elevenchars", "with space", "ümlaut", "a\n"])
 def test_passwords_have_the_form_of_the_description_language(room: Postroom, password: str) -> None:
     with pytest.raises(ArgumentInvalid):
-        room.create_queue("q", password=password)
+        room.queues.create("q", password=password)

@@ -32,17 +32,17 @@ def test_the_samples_of_the_text_load_and_print_to_the_same_tree(
         loaded = room.load(EXAMPLES / f"{figure}.qdl")
         names = [f"INP_{n:04d}" for n in range(inputs)] + [f"OUT_{n:04d}" for n in range(outputs)]
         assert list(loaded.added) == names
-        printed = room.hierarchy()
+        printed = room.definitions.hierarchy()
         copy = tmp_path / "copy.qdl"
         copy.write_text(printed)
         with postroom.open(tmp_path / "other.db") as other:
             other.load(copy)
-            assert other.hierarchy() == printed
-            assert other.levels() == room.levels()
-            assert other.accept().as_dict() == room.accept().as_dict()
+            assert other.definitions.hierarchy() == printed
+            assert other.definitions.levels() == room.definitions.levels()
+            assert other.queues.accept().as_dict() == room.queues.accept().as_dict()
             password = "MASTER"
-            top = room.levels()[0].name
-            assert len(other.disable(top, password=password).changed) == inputs
+            top = room.definitions.levels()[0].name
+            assert len(other.queues.disable(top, password=password).changed) == inputs
 
 
 def test_loading_the_same_description_again_changes_nothing(room: Postroom, write: Callable[[str], Path]) -> None:
@@ -58,17 +58,17 @@ def test_a_changed_description_keeps_messages_names_holds_and_modes(
 ) -> None:
     room.load(write('01 INPUT-QUEUE (M)\n02 SUB-QUEUE-1 (A)\n02 SUB-QUEUE-1 (C) PASSWORD IS "C"\n99'))
     room.send("INP_0001", "in C")
-    room.disable("INP_0001", password="C")
-    room.set_mode("INP_0000", keep_processed=False)
+    room.queues.disable("INP_0001", password="C")
+    room.queues.set_mode("INP_0000", keep_processed=False)
     loaded = room.load(
         write('01 INPUT-QUEUE (M)\n02 SUB-QUEUE-1 (A)\n02 SUB-QUEUE-1 (B)\n02 SUB-QUEUE-1 (C) PASSWORD IS "C"\n99')
     )
     assert (loaded.added, loaded.kept, loaded.removed) == (("INP_0002",), ("INP_0000", "INP_0001"), ())
-    counts = room.accept("M").queues
+    counts = room.queues.accept("M").queues
     assert [count.queue for count in counts] == ["INP_0000", "INP_0002", "INP_0001"]  # polled as now defined
     assert counts[2].held
     assert counts[2].unprocessed == 1
-    room.enable("INP_0001", password="C")
+    room.queues.enable("INP_0001", password="C")
     assert room.receive("M", "C").message is not None
 
 
@@ -77,23 +77,23 @@ def test_a_queue_that_disappears_must_be_empty(room: Postroom, write: Callable[[
     room.send("B", "still here")
     with pytest.raises(QueueInUse, match=r"INP_0001 \(B\).*1 unprocessed.*--room other\.db"):
         room.load(write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (NEW)\n99"))
-    assert [count.queue for count in room.accept().queues] == ["INP_0000", "INP_0001"]
+    assert [count.queue for count in room.queues.accept().queues] == ["INP_0000", "INP_0001"]
     room.receive("B")
     loaded = room.load(write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (NEW)\n99"))
     assert (loaded.added, loaded.removed) == (("INP_0002",), ("INP_0001",))
-    assert [message.body for message in room.history("INP_0001")] == ["still here"]
+    assert [message.body for message in room.queues.history("INP_0001")] == ["still here"]
     back = room.load(write("01 INPUT-QUEUE (A)\n01 INPUT-QUEUE (B)\n99"))
     assert back.added == ("INP_0001",)
-    assert room.accept("B").queues[0].processed == 1
+    assert room.queues.accept("B").queues[0].processed == 1
 
 
 def test_a_password_can_be_changed_or_dropped_by_a_load(room: Postroom, write: Callable[[str], Path]) -> None:
     room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n99'))
     loaded = room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99'), old="OLD")
     assert loaded.passwords == ("A",)
-    assert room.disable("A", password="NEW").status == "00"
+    assert room.queues.disable("A", password="NEW").status == "00"
     assert room.load(write("01 INPUT-QUEUE (A)\n99"), change_passwords=True).passwords == ("A",)
-    assert not room.has_password("A")
+    assert not room.queues.has_password("A")
 
 
 HASH = hash_password("OTHER")
@@ -117,13 +117,13 @@ def test_a_load_that_would_change_a_password_needs_the_present_one(
     first = '01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n02 SUB-QUEUE-1 (B)\n99'
     text, level = CHANGES[change]
     room.load(write(first))
-    before = room.hierarchy()
+    before = room.definitions.hierarchy()
     with pytest.raises(PasswordNeeded, match=rf"the password of {level}, .*--change-passwords"):
         room.load(write(text))
     for wrong in ("NEW", "", "old", "MINE"):
         with pytest.raises(PasswordWrong, match=level):
             room.load(write(text), old=wrong)
-    assert room.hierarchy() == before, "what is refused changes nothing"
+    assert room.definitions.hierarchy() == before, "what is refused changes nothing"
     asked: list[str] = []
     loaded = room.load(write(text), old=lambda name: asked.append(name) or "OLD")  # type: ignore[func-returns-value]
     assert asked == [level]
@@ -137,12 +137,12 @@ def test_a_password_set_meanwhile_is_not_replaced_by_a_load(room: Postroom, writ
     room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "OLD"\n99'))
 
     def meanwhile(level: str) -> str:
-        room.set_password("A", password="THIRD", old="OLD")
+        room.queues.set_password("A", password="THIRD", old="OLD")
         return "OLD"
 
     with pytest.raises(StoreBusy, match="someone has set a password"):
         room.load(write('01 INPUT-QUEUE (A) PASSWORD IS "NEW"\n99'), old=meanwhile)
-    assert room.disable("A", password="THIRD").status == "00"
+    assert room.queues.disable("A", password="THIRD").status == "00"
 
 
 def test_a_password_set_by_command_survives_a_load_and_is_printed(
@@ -150,31 +150,31 @@ def test_a_password_set_by_command_survives_a_load_and_is_printed(
 ) -> None:
     file = write("01 INPUT-QUEUE (A)\n99")
     room.load(file)
-    room.set_password("A", password="mine")
+    room.queues.set_password("A", password="mine")
     room.load(file)
-    assert room.disable("A", password="mine").status == "00"
-    (tmp_path / "copy.qdl").write_text(room.hierarchy())
+    assert room.queues.disable("A", password="mine").status == "00"
+    (tmp_path / "copy.qdl").write_text(room.definitions.hierarchy())
     room.load(tmp_path / "copy.qdl")
-    assert room.enable("A", password="mine").status == "00"
+    assert room.queues.enable("A", password="mine").status == "00"
 
 
 def test_a_broken_description_loads_nothing(room: Postroom, write: Callable[[str], Path]) -> None:
     room.load(write("01 INPUT-QUEUE (A)\n99"))
     with pytest.raises(DescriptionInvalid, match=r"tree\.qdl:2:1: .*\[level-skipped\]"):
         room.load(write("01 INPUT-QUEUE (B)\n03 SUB-QUEUE-2 (C)\n99"))
-    assert [count.path for count in room.accept().queues] == [("A",)]
+    assert [count.path for count in room.queues.accept().queues] == [("A",)]
 
 
 def test_a_description_and_queues_made_by_name_do_not_get_in_each_others_way(
     room: Postroom, write: Callable[[str], Path]
 ) -> None:
-    room.create_queue("TAKEN")
+    room.queues.create("TAKEN")
     with pytest.raises(NameTaken, match="TAKEN"):
         room.load(write("01 INPUT-QUEUE (TAKEN)\n99"))
     room.load(write("01 INPUT-QUEUE (M)\n02 SUB-QUEUE-1 (A)\n99"))
     for name in ("M", "TAKEN"):
         with pytest.raises(NameTaken):
-            room.create_queue(name)
+            room.queues.create(name)
     assert room.load(write("01 INPUT-QUEUE (N)\n99")).removed == ("INP_0000",)
     assert room.send("TAKEN", "still there").status == "00"
 
@@ -210,5 +210,5 @@ def test_a_load_tells_how_far_it_is(room: Postroom, write: Callable[[str], Path]
 
 
 def test_an_empty_room_prints_no_hierarchy(room: Postroom) -> None:
-    assert room.hierarchy() == ""
-    assert room.levels() == []
+    assert room.definitions.hierarchy() == ""
+    assert room.definitions.levels() == []

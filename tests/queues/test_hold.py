@@ -18,7 +18,7 @@ def never() -> str:
 
 def test_a_held_queue_neither_accepts_nor_releases_and_can_be_inspected(tree: Postroom) -> None:
     tree.send("INP_0000", "before")
-    held = tree.disable("INP_0000", password="QUE")
+    held = tree.queues.disable("INP_0000", password="QUE")
     assert (held.status, held.changed) == ("00", ("INP_0000",))
     with pytest.raises(QueueHeld) as caught:
         tree.send("INP_0000", "x")
@@ -27,40 +27,40 @@ def test_a_held_queue_neither_accepts_nor_releases_and_can_be_inspected(tree: Po
         tree.receive("INP_0000")
     with pytest.raises(QueueHeld):
         tree.receive("INP_0000", segment=True)
-    assert [message.body for message in tree.info("INP_0000")] == ["before"]
-    assert tree.accept("INP_0000").queues[0].as_dict()["held"] is True
-    assert tree.enable("INP_0000", password="QUE").changed == ("INP_0000",)
+    assert [message.body for message in tree.queues.info("INP_0000")] == ["before"]
+    assert tree.queues.accept("INP_0000").queues[0].as_dict()["held"] is True
+    assert tree.queues.enable("INP_0000", password="QUE").changed == ("INP_0000",)
     assert tree.receive("INP_0000").message is not None
 
 
 def test_already_so_is_said_and_no_password_is_asked(tree: Postroom) -> None:
-    assert tree.enable("INP_0000", password=never).status == "15"
-    tree.disable("INP_0000", password="QUE")
-    again = tree.disable("INP_0000", password=never)
+    assert tree.queues.enable("INP_0000", password=never).status == "15"
+    tree.queues.disable("INP_0000", password="QUE")
+    again = tree.queues.disable("INP_0000", password=never)
     assert (again.status, again.changed) == ("15", ())
 
 
 def test_a_wrong_password_aborts_and_is_noted(tree: Postroom) -> None:
     with pytest.raises(PasswordWrong) as caught:
-        tree.disable("INP_0000", password="nope")
+        tree.queues.disable("INP_0000", password="nope")
     assert caught.value.status == "40"
-    assert not tree.accept("INP_0000").queues[0].held
-    assert tree.journal(1)[0].verb == "denied"
-    assert "nope" not in str(tree.journal(1)[0])
+    assert not tree.queues.accept("INP_0000").queues[0].held
+    assert tree.journal.last(1)[0].verb == "denied"
+    assert "nope" not in str(tree.journal.last(1)[0])
 
 
 def test_blanks_on_the_right_of_a_password_do_not_count(tree: Postroom) -> None:
-    assert tree.disable("INP_0000", password="QUE       ").status == "00"
+    assert tree.queues.disable("INP_0000", password="QUE       ").status == "00"
 
 
 def test_a_group_has_one_password_of_its_own(tree: Postroom) -> None:
     with pytest.raises(PasswordWrong):
-        tree.disable("MASTER-QUEUE", password="QUE")
-    held = tree.disable("MASTER-QUEUE", password="MASTER")
+        tree.queues.disable("MASTER-QUEUE", password="QUE")
+    held = tree.queues.disable("MASTER-QUEUE", password="MASTER")
     assert held.changed == ("INP_0000", "INP_0001", "INP_0002", "INP_0003")
-    assert tree.enable("INP_0000", password="QUE").changed == ("INP_0000",)
-    assert tree.disable("MASTER-QUEUE", password="MASTER").changed == ("INP_0000",)
-    assert len(tree.enable("MASTER-QUEUE", password="MASTER").changed) == 4
+    assert tree.queues.enable("INP_0000", password="QUE").changed == ("INP_0000",)
+    assert tree.queues.disable("MASTER-QUEUE", password="MASTER").changed == ("INP_0000",)
+    assert len(tree.queues.enable("MASTER-QUEUE", password="MASTER").changed) == 4
 
 
 def test_a_level_without_a_password_cannot_be_held(tree: Postroom) -> None:
@@ -70,32 +70,32 @@ def test_a_level_without_a_password_cannot_be_held(tree: Postroom) -> None:
         (("OQ3",), "PASSWORD IS"),
     ):
         with pytest.raises(PasswordMissing, match=advice) as caught:
-            tree.disable(*reference, password=never)
+            tree.queues.disable(*reference, password=never)
         assert caught.value.status == "40"
     with pytest.raises(QueueUnknown):
-        tree.disable("NOBODY", password=never)
+        tree.queues.disable("NOBODY", password=never)
 
 
 def test_input_only_stops_the_inflow_and_still_releases(tree: Postroom) -> None:
     tree.send("INP_0000", "in time")
-    tree.disable("INP_0000", password="QUE", input_only=True)
+    tree.queues.disable("INP_0000", password="QUE", input_only=True)
     with pytest.raises(QueueHeld, match="input only"):
         tree.send("INP_0000", "late")
     assert tree.receive("INP_0000").message is not None
-    assert tree.accept("INP_0000").queues[0].as_dict()["hold"] == "input only"
-    assert tree.disable("INP_0000", password="QUE").changed == ("INP_0000",)
+    assert tree.queues.accept("INP_0000").queues[0].as_dict()["hold"] == "input only"
+    assert tree.queues.disable("INP_0000", password="QUE").changed == ("INP_0000",)
     with pytest.raises(QueueHeld):
         tree.receive("INP_0000")
 
 
 def test_a_hold_survives_restart(url: str, write: Callable[[str], Path]) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q", password="pw")
-        room.disable("q", password="pw")
+        room.queues.create("q", password="pw")
+        room.queues.disable("q", password="pw")
     with postroom.open(url) as again:
         with pytest.raises(QueueHeld):
             again.send("q", "x")
-        again.enable("q", password="pw")
+        again.queues.enable("q", password="pw")
         assert again.send("q", "x").status == "00"
 
 
@@ -108,13 +108,13 @@ def test_no_password_is_stored_in_clear(tree: Postroom) -> None:
 
 
 def test_a_password_can_be_set_and_changed_with_the_old_one(room: Postroom) -> None:
-    room.create_queue("q")
-    assert not room.has_password("q")
-    room.set_password("q", password="first")
-    assert room.has_password("q")
+    room.queues.create("q")
+    assert not room.queues.has_password("q")
+    room.queues.set_password("q", password="first")
+    assert room.queues.has_password("q")
     with pytest.raises(PasswordWrong):
-        room.set_password("q", password="second")
+        room.queues.set_password("q", password="second")
     with pytest.raises(PasswordWrong):
-        room.set_password("q", password="second", old="guess")
-    room.set_password("q", password="second", old="first")
-    assert room.disable("q", password="second").status == "00"
+        room.queues.set_password("q", password="second", old="guess")
+    room.queues.set_password("q", password="second", old="first")
+    assert room.queues.disable("q", password="second").status == "00"

@@ -46,7 +46,7 @@ def url(where: str, request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def room(url: str, where: str) -> Iterator[Postroom]:
     with postroom.open(url) as opened:
-        opened.create_queue("q", keep_processed=where.endswith("keep"))
+        opened.queues.create("q", keep_processed=where.endswith("keep"))
         opened.send_many("q", ["one", "two", "three"])
         yield opened
 
@@ -66,7 +66,7 @@ def shell(url: str) -> Shell:
 
 
 def bodies(room: Postroom) -> list[str]:
-    return [message.body for message in room.info("q")]
+    return [message.body for message in room.queues.info("q")]
 
 
 def verbs(room: Postroom, key: str) -> list[str]:
@@ -75,7 +75,7 @@ def verbs(room: Postroom, key: str) -> list[str]:
 
 def check(room: Postroom) -> None:
     """What the journal comes to is what is stored, and nothing is left in anyone's hand."""
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
     assert room.store.read(lambda tx: tx.handouts.all()) == []
 
 
@@ -88,11 +88,11 @@ def fail(received: Received) -> None:
 
 
 def test_a_message_that_could_not_be_delivered_is_back_in_its_place(room: Postroom) -> None:
-    before = [message.key for message in room.info("q")]
+    before = [message.key for message in room.queues.info("q")]
     with pytest.raises(OSError, match="gone"):
         room.receive("q", deliver=fail)
-    assert [message.key for message in room.info("q")] == before
-    (count,) = room.accept("q").queues
+    assert [message.key for message in room.queues.info("q")] == before
+    (count,) = room.queues.accept("q").queues
     assert (count.unprocessed, count.processed) == (3, 0)
     assert verbs(room, before[0]) == ["put", "take", "return"]
     check(room)
@@ -135,7 +135,7 @@ def test_a_mode_that_changes_meanwhile_loses_nothing(room: Postroom, url: str) -
     with postroom.open(url) as other:
 
         def meanwhile(received: Received) -> None:
-            other.set_mode("q", keep_processed=False)
+            other.queues.set_mode("q", keep_processed=False)
             raise OSError("gone")
 
         with pytest.raises(OSError, match="gone"):
@@ -316,7 +316,7 @@ def test_output_that_is_interrupted_takes_nothing(room: Postroom, url: str) -> N
         child.send_signal(signal.SIGINT)
         assert child.wait(20) == 130
     os.close(read)
-    (message,) = room.info("q")
+    (message,) = room.queues.info("q")
     assert len(message.body) == 500_000
     check(room)
 
@@ -327,7 +327,7 @@ def test_output_that_took_longer_than_its_time_is_told(room: Postroom, monkeypat
     monkeypatch.setattr("postroom.store.tables.handouts.is_alive", lambda owner: None)
 
     def slow(received: Received) -> None:
-        room._verbs.settle()
+        room._parts.verbs.settle()
 
     with pytest.raises(OutputFailed, match="others can receive it again"):
         room.receive("q", deliver=slow)
@@ -360,7 +360,7 @@ def test_a_cancelled_coroutine_has_not_received_what_its_thread_took(room: Postr
 
     asyncio.run(cancelled())
     assert until(lambda: bodies(room) == ["next"])
-    (message,) = room.info("q")
+    (message,) = room.queues.info("q")
     assert verbs(room, message.key) == ["put", "take", "return"]
     check(room)
 
@@ -410,7 +410,7 @@ def test_a_coroutine_that_looks_has_received(room: Postroom) -> None:
 def test_every_way_to_look_at_an_answer_is_to_receive_it(room: Postroom, look: Callable[[Received], object]) -> None:
     with ThreadPoolExecutor(1) as pool:
         look(pool.submit(room.receive, "q").result())
-    room._verbs.close()
+    room._parts.verbs.close()
     assert bodies(room) == ["two", "three"]
     check(room)
 
@@ -443,7 +443,7 @@ def test_segments_that_a_cancelled_caller_did_not_see_come_again(room: Postroom)
     with ThreadPoolExecutor(1) as pool:
         for _ in range(2):
             pool.submit(room.receive, "q", segment=True).result()
-            assert until(lambda: [queue.locked_by for queue in room.accept().queues] == [None])
+            assert until(lambda: [queue.locked_by for queue in room.queues.accept().queues] == [None])
         for expected in ("a", "b"):
             received = pool.submit(room.receive, "q", segment=True).result()
             assert received.message is not None

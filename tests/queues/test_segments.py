@@ -24,7 +24,7 @@ FIVE = "one\ntwo\nthree\nfour\nfive"
 def pair(url: str) -> Iterator[tuple[Postroom, Postroom]]:
     """Two users of one room with a message of five segments."""
     with postroom.open(url, actor="ann") as ann, postroom.open(url, actor="bob") as bob:
-        ann.create_queue("q")
+        ann.queues.create("q")
         ann.send("q", FIVE)
         yield ann, bob
 
@@ -39,7 +39,7 @@ def test_segments_come_one_at_a_time_and_the_last_is_told(pair: tuple[Postroom, 
     ann, _ = pair
     got = [segment(ann) for _ in range(5)]
     assert got == [("one", False), ("two", False), ("three", False), ("four", False), ("five", True)]
-    assert ann.accept("q").queues[0].processed == 1
+    assert ann.queues.accept("q").queues[0].processed == 1
 
 
 def test_the_date_processed_is_set_by_the_last_segment_only(pair: tuple[Postroom, Postroom]) -> None:
@@ -51,14 +51,14 @@ def test_the_date_processed_is_set_by_the_last_segment_only(pair: tuple[Postroom
 
 
 def test_a_message_of_one_segment_never_locks(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     for body in ("single", "single\n", ""):
         room.send("q", body)
         received = room.receive("q", segment=True)
         assert received.end_of_message
         assert received.message is not None
         assert received.message.body == body.removesuffix("\n")
-        assert room.accept("q").queues[0].locked_by is None
+        assert room.queues.accept("q").queues[0].locked_by is None
 
 
 def test_after_three_of_five_a_whole_receive_gives_all_five_and_unlocks(pair: tuple[Postroom, Postroom]) -> None:
@@ -113,22 +113,22 @@ def test_only_receives_may_enter_a_locked_queue_even_for_its_locker(pair: tuple[
     ann, bob = pair
     segment(ann)
     for user in (ann, bob):
-        for verb in (user.accept, user.info, user.history):
+        for verb in (user.queues.accept, user.queues.info, user.queues.history):
             with pytest.raises(QueueLocked):
                 verb("q")
         with pytest.raises(QueueLocked):
             user.send("q", "x")
         with pytest.raises(QueueLocked):
-            user.disable("q", password="pw")
+            user.queues.disable("q", password="pw")
         with pytest.raises(QueueLocked):
-            user.set_mode("q", keep_processed=False)
-    assert ann.accept().queues[0].locked_by == "ann"  # the overview of the room enters no queue
+            user.queues.set_mode("q", keep_processed=False)
+    assert ann.queues.accept().queues[0].locked_by == "ann"  # the overview of the room enters no queue
     assert segment(ann) == ("two", False)
 
 
 def test_closing_a_room_gives_its_locks_back_and_the_message_starts_again(url: str) -> None:
     with postroom.open(url) as ann:
-        ann.create_queue("q")
+        ann.queues.create("q")
         ann.send("q", FIVE)
         segment(ann)
         segment(ann)
@@ -138,7 +138,7 @@ def test_closing_a_room_gives_its_locks_back_and_the_message_starts_again(url: s
 
 def test_a_user_whose_process_ended_loses_the_lock(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", FIVE)
         script = (
             "import os, sys, postroom\n"
@@ -148,14 +148,14 @@ def test_a_user_whose_process_ended_loses_the_lock(url: str) -> None:
         )
         subprocess.run([sys.executable, "-c", script, url], check=True)
         assert segment(room) == ("one", False)
-        verbs = [event.verb for event in room.journal(20)]
+        verbs = [event.verb for event in room.journal.last(20)]
         assert "unlock" in verbs
 
 
 def test_a_lock_ends_with_its_lease(url: str) -> None:
     now = [1_000_000_000_000]
     with postroom.open(url, clock=lambda: now[0]) as ann, postroom.open(url, clock=lambda: now[0]) as bob:
-        ann.create_queue("q")
+        ann.queues.create("q")
         ann.send("q", FIVE)
         segment(ann)
         now[0] += int(LOCK_LEASE_SECONDS * 1_000_000) - 1

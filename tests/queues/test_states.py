@@ -44,9 +44,9 @@ def _other_reader(url: str) -> Postroom:
 Verb = Callable[[Postroom, str], object]
 STATES: dict[str, Verb] = {
     "open": lambda room, q: None,
-    "input held": lambda room, q: room.disable(q, password="pw", input_only=True),
-    "held": lambda room, q: room.disable(q, password="pw"),
-    "output held": lambda room, q: room.disable(q, password="pw", output_only=True),
+    "input held": lambda room, q: room.queues.disable(q, password="pw", input_only=True),
+    "held": lambda room, q: room.queues.disable(q, password="pw"),
+    "output held": lambda room, q: room.queues.disable(q, password="pw", output_only=True),
     "read by me": lambda room, q: room.receive(q, segment=True),
     "read by another": lambda room, q: None,  # another process or user does it
     "its reader died": lambda room, q: None,
@@ -54,18 +54,18 @@ STATES: dict[str, Verb] = {
 VERBS: dict[str, Verb] = {
     "send": lambda room, q: room.send(q, "x"),
     "send_many": lambda room, q: room.send_many(q, ["x", "y"]),
-    "distribute": lambda room, q: room.distribute([q], "x"),
+    "distribute": lambda room, q: room.queues.distribute([q], "x"),
     "receive": lambda room, q: room.receive(q, wait=0.0),
     "receive segment": lambda room, q: room.receive(q, segment=True, wait=0.0),
-    "accept": lambda room, q: room.accept(q),
-    "accept all": lambda room, q: room.accept(),
-    "info": lambda room, q: room.info(q),
-    "history": lambda room, q: room.history(q),
-    "disable": lambda room, q: room.disable(q, password="pw"),
-    "disable, wrong": lambda room, q: room.disable(q, password="no"),
-    "disable, unasked": lambda room, q: room.disable(q, password=_ask),
-    "enable": lambda room, q: room.enable(q, password="pw"),
-    "enable, wrong": lambda room, q: room.enable(q, password="no"),
+    "accept": lambda room, q: room.queues.accept(q),
+    "accept all": lambda room, q: room.queues.accept(),
+    "info": lambda room, q: room.queues.info(q),
+    "history": lambda room, q: room.queues.history(q),
+    "disable": lambda room, q: room.queues.disable(q, password="pw"),
+    "disable, wrong": lambda room, q: room.queues.disable(q, password="no"),
+    "disable, unasked": lambda room, q: room.queues.disable(q, password=_ask),
+    "enable": lambda room, q: room.queues.enable(q, password="pw"),
+    "enable, wrong": lambda room, q: room.queues.enable(q, password="no"),
 }
 
 
@@ -113,7 +113,7 @@ def test_every_verb_answers_by_the_table(url: str, state: str) -> None:
     expected = _expected()[state]
     with postroom.open(url) as room, postroom.open(url, actor="other", owner="elsewhere/1/1") as other:
         for verb in VERBS:
-            room.create_queue(verb, password="pw")
+            room.queues.create(verb, password="pw")
             room.send(verb, BODY)
             STATES[state](room, verb)
         if state == "its reader died":
@@ -127,8 +127,8 @@ def test_every_verb_answers_by_the_table(url: str, state: str) -> None:
                 reader.receive(verb, wait=0.0)  # the rest: what has a lock cannot be looked at
             arrived = {"send": 1, "send_many": 2, "distribute": 1}.get(verb, 0) if key in ("00", "10") else 0
             if "enable" not in verb:
-                room.enable(verb, password="pw")
-            bodies = [message.body for message in [*room.info(verb), *room.history(verb)]]
+                room.queues.enable(verb, password="pw")
+            bodies = [message.body for message in [*room.queues.info(verb), *room.queues.history(verb)]]
             assert sorted(bodies) == sorted([BODY, "x", "y"][: 1 + arrived]), verb
 
 
@@ -143,29 +143,29 @@ def _key(room: Postroom, verb: str) -> str:
 
 def test_what_an_output_hold_has_accepted_comes_in_order_when_it_ends(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("out", password="pw")
+        room.queues.create("out", password="pw")
         room.send("out", "first")
-        room.disable("out", password="pw", output_only=True)
+        room.queues.disable("out", password="pw", output_only=True)
         sent = [room.send("out", "second"), room.send("out", "third", idempotency_key="k")]
         assert [one.status for one in sent] == ["10", "10"]
         assert room.send("out", "third", idempotency_key="k").key == sent[1].key
-        shared = room.distribute(["out"], "fourth")
+        shared = room.queues.distribute(["out"], "fourth")
         assert (shared.status, shared.deliveries[0].error_key) == ("10", "0")
         assert room.send_many("out", ["fifth"]).status == "10"
         with pytest.raises(QueueHeld, match="output only"):
             room.receive("out")
-        shape = room.accept("out").queues[0].as_dict()
+        shape = room.queues.accept("out").queues[0].as_dict()
         assert (shape["unprocessed"], shape["held"], shape["hold"]) == (5, True, "output only")
-        room.enable("out", password="pw")
+        room.queues.enable("out", password="pw")
         got = [room.receive("out").message for _ in range(5)]
         assert [message and message.body for message in got] == ["first", "second", "third", "fourth", "fifth"]
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 def test_a_wait_goes_on_through_a_hold(url: str) -> None:
     with postroom.open(url) as waits, postroom.open(url) as operator:
-        operator.create_queue("q", password="pw")
-        operator.disable("q", password="pw", output_only=True)
+        operator.queues.create("q", password="pw")
+        operator.queues.disable("q", password="pw", output_only=True)
         found: list[Received] = []
         thread = threading.Thread(target=lambda: found.append(waits.receive("q", wait=20)))
         begun = monotonic()
@@ -173,7 +173,7 @@ def test_a_wait_goes_on_through_a_hold(url: str) -> None:
         operator.send("q", "kept")
         sleep(0.2)
         assert not found
-        operator.enable("q", password="pw")
+        operator.queues.enable("q", password="pw")
         thread.join()
         assert monotonic() - begun < 15
         assert found[0].message is not None
@@ -182,30 +182,30 @@ def test_a_wait_goes_on_through_a_hold(url: str) -> None:
 
 def test_a_wait_that_ends_in_a_hold_says_so(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q", password="pw")
-        room.disable("q", password="pw")
+        room.queues.create("q", password="pw")
+        room.queues.disable("q", password="pw")
         with pytest.raises(QueueHeld):
             room.receive("q", wait=0.1)
 
 
 def test_a_stale_lock_is_not_shown(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", BODY)
         other = _other_reader(url)
-        assert room.accept().queues[0].locked_by == "other"
+        assert room.queues.accept().queues[0].locked_by == "other"
         other.receive("q")
         other.close()
         room.send("q", BODY)
         _dead_reader(url, "q")
-        shape = room.accept().queues[0].as_dict()
+        shape = room.queues.accept().queues[0].as_dict()
         assert "locked_by" not in shape
-        assert room.accept("q").queues[0].unprocessed == 1
+        assert room.queues.accept("q").queues[0].unprocessed == 1
 
 
 def test_names_that_a_program_fills_with_blanks_are_unspecified(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("ORDERS")
+        room.queues.create("ORDERS")
         room.send(("ORDERS      ", "            ", "            ", "            "), "x")
         assert room.receive("ORDERS      ", "            ", "            ", "            ").message is not None
         with pytest.raises(ArgumentInvalid):
@@ -216,19 +216,19 @@ def test_names_that_a_program_fills_with_blanks_are_unspecified(url: str) -> Non
 
 def test_a_password_is_told_before_the_state(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q", password="pw")
-        room.disable("q", password="pw")
+        room.queues.create("q", password="pw")
+        room.queues.disable("q", password="pw")
         with pytest.raises(PasswordWrong):
-            room.disable("q", password="no")
-        assert room.disable("q").status == "15"  # none was given
+            room.queues.disable("q", password="no")
+        assert room.queues.disable("q").status == "15"  # none was given
         other = _locked(url, room)
         with pytest.raises(QueueLocked):
-            room.disable("q", password="no")
+            room.queues.disable("q", password="no")
         other.close()
 
 
 def _locked(url: str, room: Postroom) -> Postroom:
-    room.enable("q", password="pw")
+    room.queues.enable("q", password="pw")
     room.send("q", BODY)
     return _other_reader(url)
 
@@ -237,7 +237,7 @@ def _locked(url: str, room: Postroom) -> Postroom:
     "body", ["a", "a\n", "a\n\n", "\n", "\n\n", "", "a\r\nb\r\n", "a\r\n\r\n", "\ra\r", "a\n\n\nb"]
 )
 def test_segments_lose_no_part_of_a_body(room: Postroom, body: str) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", body)
     segments = []
     while (received := room.receive("q", segment=True)).message is not None:

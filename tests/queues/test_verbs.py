@@ -25,7 +25,7 @@ def body(received: Received) -> str:
 
 
 def test_physical_names_follow_the_order_of_definition(tree: Postroom) -> None:
-    counts = tree.accept().queues
+    counts = tree.queues.accept().queues
     assert [count.queue for count in counts] == ["INP_0000", "INP_0001", "INP_0002", "INP_0003", "OUT_0000", "OUT_0001"]
     assert counts[2].path == ("MASTER-QUEUE", "SUBQ-3", "QUE6")
 
@@ -35,7 +35,7 @@ def test_a_queue_answers_to_its_physical_name_and_to_its_path(tree: Postroom) ->
     tree.send(("MASTER-QUEUE", "SUBQ-3", "QUE6"), "by path")
     tree.send("MASTER-QUEUE/SUBQ-3/QUE6", "by one word")
     tree.send("OQ3", "out")
-    assert [message.body for message in tree.info("MASTER-QUEUE", "SUBQ-3", "QUE6")] == [
+    assert [message.body for message in tree.queues.info("MASTER-QUEUE", "SUBQ-3", "QUE6")] == [
         "by name",
         "by path",
         "by one word",
@@ -47,8 +47,8 @@ def test_a_higher_level_means_all_queues_below_left_to_right(tree: Postroom) -> 
     for queue in ("INP_0003", "INP_0001", "INP_0002", "INP_0000"):
         tree.send(queue, queue)
     assert [body(tree.receive("MASTER-QUEUE")) for _ in range(4)] == ["INP_0000", "INP_0001", "INP_0002", "INP_0003"]
-    assert [count.processed for count in tree.accept("MASTER-QUEUE").queues] == [1, 1, 1, 1]
-    assert [count.queue for count in tree.accept("MASTER-QUEUE", "SUBQ-3").queues] == [
+    assert [count.processed for count in tree.queues.accept("MASTER-QUEUE").queues] == [1, 1, 1, 1]
+    assert [count.queue for count in tree.queues.accept("MASTER-QUEUE", "SUBQ-3").queues] == [
         "INP_0001",
         "INP_0002",
         "INP_0003",
@@ -77,25 +77,25 @@ def test_a_whole_receive_is_the_end_of_its_message_and_sets_its_time(tree: Postr
     assert received.message is not None
     assert received.message.processed is not None
     assert received.message.processed >= received.message.created
-    (kept,) = tree.history("INP_0000")
+    (kept,) = tree.queues.history("INP_0000")
     assert kept == received.message
 
 
 def test_info_releases_nothing_and_can_be_limited(tree: Postroom) -> None:
     tree.send_many("INP_0001", ["a", "b"])
     tree.send("INP_0002", "c")
-    assert [message.body for message in tree.info("MASTER-QUEUE")] == ["a", "b", "c"]
-    assert [message.body for message in tree.info("MASTER-QUEUE", limit=2)] == ["a", "b"]
-    assert tree.info("MASTER-QUEUE").messages == tree.info("MASTER-QUEUE").messages
+    assert [message.body for message in tree.queues.info("MASTER-QUEUE")] == ["a", "b", "c"]
+    assert [message.body for message in tree.queues.info("MASTER-QUEUE", limit=2)] == ["a", "b"]
+    assert tree.queues.info("MASTER-QUEUE").messages == tree.queues.info("MASTER-QUEUE").messages
     with pytest.raises(ArgumentInvalid):
-        tree.info("MASTER-QUEUE", limit=0)
+        tree.queues.info("MASTER-QUEUE", limit=0)
 
 
 def test_long_listings_are_read_a_page_at_a_time(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send_many("q", [str(number) for number in range(1203)])
-    assert [message.body for message in room.info("q")] == [str(number) for number in range(1203)]
-    assert [message.body for message in room.info("q", limit=501)] == [str(number) for number in range(501)]
+    assert [message.body for message in room.queues.info("q")] == [str(number) for number in range(1203)]
+    assert [message.body for message in room.queues.info("q", limit=501)] == [str(number) for number in range(501)]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_long_listings_are_read_a_page_at_a_time(room: Postroom) -> None:
     ],
 )
 def test_an_unknown_queue_is_told_with_the_nearest_names(tree: Postroom, reference: tuple[str, ...], hint: str) -> None:
-    for verb in (tree.receive, tree.accept, tree.info, tree.history):
+    for verb in (tree.receive, tree.queues.accept, tree.queues.info, tree.queues.history):
         with pytest.raises(QueueUnknown) as caught:
             verb(*reference)
         assert hint in str(caught.value)
@@ -121,7 +121,7 @@ def test_an_unknown_queue_is_told_with_the_nearest_names(tree: Postroom, referen
 
 def test_a_room_without_queues_says_where_it_is(room: Postroom, url: str) -> None:
     place = shown(url)  # without a password
-    for verb in (room.receive, room.accept, room.info, room.history):
+    for verb in (room.receive, room.queues.accept, room.queues.info, room.queues.history):
         with pytest.raises(QueueUnknown) as caught:
             verb("orders")
         assert str(caught.value).startswith(f"there is no queue orders: the room {place} has no queues yet. Load")
@@ -149,8 +149,8 @@ def test_a_send_needs_one_queue(tree: Postroom) -> None:
 
 
 def test_distribute_serves_who_can_be_served_and_names_the_others(tree: Postroom) -> None:
-    tree.disable("INP_0000", password="QUE")
-    shared = tree.distribute(["OQ3", "OQ4", "INP_0000", "NOBODY", "MASTER-QUEUE/SUBQ-3"], "closing time")
+    tree.queues.disable("INP_0000", password="QUE")
+    shared = tree.queues.distribute(["OQ3", "OQ4", "INP_0000", "NOBODY", "MASTER-QUEUE/SUBQ-3"], "closing time")
     assert [(one.queue, one.error_key, one.reason) for one in shared.deliveries] == [
         ("OUT_0000", "0", None),
         ("OUT_0001", "0", None),
@@ -160,15 +160,15 @@ def test_distribute_serves_who_can_be_served_and_names_the_others(tree: Postroom
     ]
     assert shared.status == "20"
     assert [body(tree.receive(queue)) for queue in ("OQ3", "OQ4")] == ["closing time"] * 2
-    assert tree.distribute(["OQ3", "INP_0000"], "x").status == "92"
-    assert tree.distribute(["OQ3"], "x").status == "00"
+    assert tree.queues.distribute(["OQ3", "INP_0000"], "x").status == "92"
+    assert tree.queues.distribute(["OQ3"], "x").status == "00"
     with pytest.raises(ArgumentInvalid):
-        tree.distribute([], "x")
+        tree.queues.distribute([], "x")
 
 
 def test_typed_messages_are_checked_at_the_door_and_read_field_by_field(room: Postroom) -> None:
-    room.create_queue("q")
-    room.define_type(MessageType("Order", (Field("No", Kind.INT, required=True), Field("Note"))))
+    room.queues.create("q")
+    room.definitions.define_type(MessageType("Order", (Field("No", Kind.INT, required=True), Field("Note"))))
     with pytest.raises(BodyMismatch, match="No"):
         room.send("q", {"Note": "x"}, type="Order")
     with pytest.raises(TypeUnknown, match="did you mean Order"):
@@ -176,12 +176,12 @@ def test_typed_messages_are_checked_at_the_door_and_read_field_by_field(room: Po
     room.send("q", {"No": 17, "Note": "soon"}, type="Order")
     assert [body(room.receive("q", segment=True)) for _ in range(2)] == ["No: 17", "Note: soon"]
     room.send("q", {"No": 18}, type="Order")
-    room.define_type(MessageType("Order", (Field("Other"),)))
+    room.definitions.define_type(MessageType("Order", (Field("Other"),)))
     assert body(room.receive("q", segment=True)) == '{"No":18}'
 
 
 def test_one_string_is_not_many_bodies(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     with pytest.raises(ArgumentInvalid):
         room.send_many("q", "abc")
     assert repr(room.send("q", {"a": 1})) == "Sent(key='00001.00001', status='00')"
@@ -192,27 +192,27 @@ def test_one_string_is_not_many_bodies(room: Postroom) -> None:
 
 def test_names_with_quotes_marks_and_signs_are_only_data(room: Postroom) -> None:
     for name in ("a'b", 'a"b', "a;DROP TABLE messages", "a%sb", "a?b", "\u202eabc"[1:], "ünï", "a b"):
-        room.create_queue(name)
+        room.queues.create(name)
         room.send(name, name)
         assert body(room.receive(name)) == name
-        assert room.accept(name).queues[0].processed == 1
+        assert room.queues.accept(name).queues[0].processed == 1
 
 
 def test_count_and_peek_have_the_names_of_multics_as_aliases(room: Postroom) -> None:
-    queue = room.create_queue("q")
+    queue = room.queues.create("q")
     room.send_many("q", ["x", "y"])
     assert room.count("q").queues[0].unprocessed == 2
     assert [message.body for message in room.peek("q", limit=1)] == ["x"]
-    for one in (room.accept("q"), queue.accept(), queue.count()):
+    for one in (room.queues.accept("q"), queue.accept(), queue.count()):
         assert one.as_dict() == room.count("q").as_dict()
-    for other in (room.info("q"), queue.info(), queue.peek()):
+    for other in (room.queues.info("q"), queue.info(), queue.peek()):
         assert other.messages == room.peek("q").messages
     assert [message.body for message in queue.info(limit=1)] == ["x"]
     assert room.count("q").queues[0].unprocessed == 2, "nothing was received"
 
 
 def test_the_handle_of_a_queue_has_the_verbs(room: Postroom) -> None:
-    queue = room.create_queue("q", password="pw")
+    queue = room.queues.create("q", password="pw")
     queue.send("x")
     assert queue.accept().queues[0].unprocessed == 1
     assert [message.body for message in queue.info()] == ["x"]
@@ -224,21 +224,21 @@ def test_the_handle_of_a_queue_has_the_verbs(room: Postroom) -> None:
 
 
 def test_a_retired_queue_keeps_its_history_and_takes_no_more(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", "x")
     room.receive("q")
-    room.remove_queue("q")
+    room.queues.remove("q")
     with pytest.raises(QueueUnknown):
         room.send("q", "y")
-    assert [message.body for message in room.history("q")] == ["x"]
-    room.create_queue("q")
-    assert room.accept("q").queues[0].processed == 1
+    assert [message.body for message in room.queues.history("q")] == ["x"]
+    room.queues.create("q")
+    assert room.queues.accept("q").queues[0].processed == 1
 
 
 def test_held_queues_below_a_level_are_passed_and_named(tree: Postroom) -> None:
     tree.send("INP_0000", "held")
     tree.send("INP_0002", "free")
-    tree.disable("INP_0000", password="QUE")
+    tree.queues.disable("INP_0000", password="QUE")
     received = tree.receive("MASTER-QUEUE")
     assert (body(received), received.held, received.passed) == ("free", ("INP_0000",), ("INP_0001",))
     assert received.as_dict()["held_queues"] == ["INP_0000"]
@@ -247,7 +247,7 @@ def test_held_queues_below_a_level_are_passed_and_named(tree: Postroom) -> None:
 
 
 def test_the_idempotency_key_must_be_text(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     for bad in ("", "x" * 201, "a\0"):
         with pytest.raises(ArgumentInvalid):
             room.send("q", "x", idempotency_key=bad)
@@ -257,9 +257,9 @@ def test_the_idempotency_key_must_be_text(room: Postroom) -> None:
 
 
 def test_bodies_of_every_kind(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", {"a": [1, None]})
     room.send("q", b"bytes")
     room.send("q", "<a/>", format=postroom.Format.XML)
-    formats = [(message.format, message.body) for message in room.info("q")]
+    formats = [(message.format, message.body) for message in room.queues.info("q")]
     assert formats == [("json", '{"a":[1,null]}'), ("text", "bytes"), ("xml", "<a/>")]

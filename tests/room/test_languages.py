@@ -73,21 +73,21 @@ def shown(room: Postroom) -> list[tuple[str, str, object]]:
             return re.sub(r' from ".*"$', "", value)  # the file of a table has another name then
         return [plain(part) for part in value] if isinstance(value, list) else value
 
-    return sorted((entry.what, entry.name, plain(entry.definition)) for entry in room.catalog())
+    return sorted((entry.what, entry.name, plain(entry.definition)) for entry in room.definitions.catalog())
 
 
 def opened(file: Path) -> Postroom:
     """A room with the stations that the examples ship to."""
     room = postroom.open(str(file))
     for name in STATIONS:
-        room.add_station(name, "a password")
+        room.stations.add(name, "a password")
     return room
 
 
 def reloaded(room: Postroom, folder: Path) -> Postroom:
     """Another room, with what the first one printed."""
     folder.mkdir()
-    files = room.definition_files()
+    files = room.definitions.files()
     for name, text in files.items():
         (folder / name).write_bytes(text)
     other = opened(folder / "other.db")
@@ -103,7 +103,7 @@ def test_the_examples_are_printed_and_loaded_as_the_same(example: str, tmp_path:
         with reloaded(room, tmp_path / "printed") as other:
             assert len(shown(room)) > 1
             assert shown(other) == shown(room)
-            assert other.definition_files() == room.definition_files()
+            assert other.definitions.files() == room.definitions.files()
 
 
 def test_every_kind_of_definition_is_printed(tmp_path: Path) -> None:
@@ -114,12 +114,14 @@ def test_every_kind_of_definition_is_printed(tmp_path: Path) -> None:
     (tmp_path / "any.flow").write_text(FLOW)
     with postroom.open(str(tmp_path / "room.db")) as room:
         room.load(tmp_path / "any.demaq", tmp_path / "any.flow")
-        files = room.definition_files()
+        files = room.definitions.files()
         assert sorted(files) == ["market-rates.csv", "market.flow", "orders.xsd", "other.flow", "shop.demaq"]
         assert files["orders.xsd"].decode() == SCHEMA
         with reloaded(room, tmp_path / "printed") as other:
             assert shown(other) == shown(room)
-            assert {"rule", "property", "slicing", "table", "arc", "allow"} <= {entry.what for entry in other.catalog()}
+            assert {"rule", "property", "slicing", "table", "arc", "allow"} <= {
+                entry.what for entry in other.definitions.catalog()
+            }
 
 
 def test_what_is_printed_stays_in_its_folder(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_what_is_printed_stays_in_its_folder(tmp_path: Path) -> None:
     (tmp_path / "in" / "any.flow").write_text(FLOW.replace("sub/rates.csv", "../rates.csv"))
     with postroom.open(str(tmp_path / "room.db")) as room:
         room.load(tmp_path / "in" / "any.flow")
-        assert all("/" not in name for name in room.definition_files())
+        assert all("/" not in name for name in room.definitions.files())
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def test_another_language_is_one_more_in_the_list(tmp_path: Path) -> None:
         sources.check(room.store)
         loaded = sources.load(room.store, Terms(sources.files, "Ann", "here", sources.alone))
         assert loaded.added == ("INP_0000", "Ann", "Bob")
-        assert {entry.name for entry in room.catalog()} == {"a", "Ann", "Bob"}
+        assert {entry.name for entry in room.definitions.catalog()} == {"a", "Ann", "Bob"}
         assert room.store.read(known[-1].printed) == {"all.greet": b"Ann Bob"}
 
 
@@ -185,7 +187,7 @@ def test_a_refusal_of_one_language_leaves_nothing_of_another(tmp_path: Path) -> 
     with postroom.open(str(tmp_path / "room.db")) as room:
         with pytest.raises(errors.ProgramInvalid):
             room.load(tmp_path / "tree.qdl", tmp_path / "bad.demaq")
-        assert room.catalog() == []
+        assert room.definitions.catalog() == []
 
 
 def test_a_suffix_that_no_language_has_is_refused_with_those_that_are_known(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def busy(url: str, clock: HandClock, tmp_path: Path) -> Postroom:
     return room
 
 
-def named(picture: overview.Picture, name: str) -> overview.QueueSeen:
+def named(picture: overview.Overview, name: str) -> overview.QueueSeen:
     return next(queue for queue in picture.queues if queue.name == name)
 
 
@@ -41,7 +41,7 @@ def test_queues_lags_steps_errors_and_rates(busy: Postroom, clock: HandClock) ->
     with busy as room:
         for body in ("<order/>", "<order/>", "<bill/>"):
             room.send("orders", body, format="xml")
-        first = room.overview()
+        first = room.operations.overview()
         assert (first.lags, first.rate, list(first.steps)) == (
             {"rules": 3, "flows": 0, "counters": 0, "procedures": 0},
             None,
@@ -52,7 +52,7 @@ def test_queues_lags_steps_errors_and_rates(busy: Postroom, clock: HandClock) ->
         room.run_until_idle(step_messages=2)
         clock.pass_by(1)
         room.receive("out")
-        second = room.overview(first)
+        second = room.operations.overview(first)
         assert second.lags["rules"] == 0
         assert second.errors["postroom-errors"] == 1
         orders, out = named(second, "orders"), named(second, "out")
@@ -62,28 +62,28 @@ def test_queues_lags_steps_errors_and_rates(busy: Postroom, clock: HandClock) ->
         assert sum(step.created for step in second.steps) == 3
         assert second.rate == 1.5
         clock.pass_by(1)
-        third = room.overview(second)
+        third = room.operations.overview(second)
         assert (third.rate, third.steps) == (0.0, second.steps), "a step is told once"
-        assert room.overview().steps == second.steps
+        assert room.operations.overview().steps == second.steps
 
 
 def test_only_the_last_steps_are_kept_and_one_that_is_cut_says_so(
     busy: Postroom, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with busy as room:
-        picture = room.overview()
+        picture = room.operations.overview()
         for _ in range(7):
             clock.pass_by(1)
             room.send("orders", "<order/>", format="xml")
             room.run_until_idle()
-            picture = room.overview(picture)
+            picture = room.operations.overview(picture)
         assert [step.messages for step in picture.steps] == [1] * 5
         clock.pass_by(1)
         for _ in range(10):
             room.send("orders", "<order/>", format="xml")
         room.run_until_idle()
         monkeypatch.setattr(overview, "TOP_JOURNAL_ROWS", 8)  # lease, ten times take and put, release
-        (cut,) = room.overview().steps
+        (cut,) = room.operations.overview().steps
         assert (cut.whole, cut.messages < 10) == (False, True)
 
 
@@ -91,14 +91,14 @@ def test_the_engine_spheres_outbox_and_holds(url: str, tmp_path: Path) -> None:
     (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (M) PASSWORD IS "PW" COMMAND LINE IS "true"\n99\n')
     with postroom.open(url) as room:
         room.load(tmp_path / "t.qdl")
-        assert room.overview().spheres == {}
+        assert room.operations.overview().spheres == {}
         room.send("M", "x")
-        room.disable("M", password="PW", input_only=True)
+        room.queues.disable("M", password="PW", input_only=True)
         room.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/7/1", 60))
         with room.sphere("s"):
-            picture = room.overview()
+            picture = room.operations.overview()
         assert picture.spheres == {"ACTIVE": 1, "COMMITTING": 0, "ABORTING": 0, "COMMITTED": 0, "ABORTED": 0}
-        assert room.overview().spheres["COMMITTED"] == 1
+        assert room.operations.overview().spheres["COMMITTED"] == 1
         assert picture.outbox == {"pending": 1, "failed": 0}
         assert (picture.engine.state, picture.engine.owner) == ("runs", "process 7 on elsewhere")
         assert named(picture, "INP_0000").hold == "input only"
@@ -111,10 +111,10 @@ def test_the_engine_spheres_outbox_and_holds(url: str, tmp_path: Path) -> None:
 def test_steps_of_procedures_are_seen(url: str, tmp_path: Path) -> None:
     moving = "procedure p at ann\n  precondition a : ORDER\n  destination d on a copy 0 ship bob\n"
     with office(url, tmp_path, moving) as room:
-        room._station("ann").create("ORDER", No=1)
-        assert room.overview().lags["procedures"] == 1
+        room.stations._station("ann").create("ORDER", No=1)
+        assert room.operations.overview().lags["procedures"] == 1
         room.run_until_idle()
-        picture = room.overview()
+        picture = room.operations.overview()
         assert picture.lags["procedures"] == 0
         assert [(step.messages, step.whole) for step in picture.steps] == [(1, True)]
         assert named(picture, "mailbox:bob").waiting == 1

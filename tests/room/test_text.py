@@ -33,9 +33,9 @@ def furnished(url: str, tmp_path: Path) -> Iterator[Postroom]:
         (tmp_path / name).write_text(text)
     with postroom.open(url) as room:
         room.load(*(tmp_path / name for name in ("note.form", "trading.flow", "tree.qdl")))
-        room.create_queue("q", password="pw")
-        room.add_station("ann", "pw")
-        room.add_principal("service", "pw")
+        room.queues.create("q", password="pw")
+        room.stations.add("ann", "pw")
+        room.flows.add_principal("service", "pw")
         room.client("me").subscribe("Trades")
         room.station("ann", "pw").create("NOTE", {"To": "you"})
         yield room
@@ -43,7 +43,7 @@ def furnished(url: str, tmp_path: Path) -> Iterator[Postroom]:
 
 def verbs(room: Postroom, bad: str, folder: Path) -> dict[str, Callable[[], Any]]:
     """Every verb with every text that it takes, one of them bad."""
-    ann, me, key = room._station("ann"), room.client("me"), "00001.00001"
+    ann, me, key = room.stations._station("ann"), room.client("me"), "00001.00001"
     return {
         "send to": lambda: room.send(bad, "x"),
         "send a body": lambda: room.send("q", bad),
@@ -60,34 +60,34 @@ def verbs(room: Postroom, bad: str, folder: Path) -> dict[str, Callable[[], Any]
         "send a cause": lambda: room.send("q", "x", cause=bad),
         "send many": lambda: room.send_many("q", ["x", bad]),
         "send many with a property": lambda: room.send_many("q", ["x"], properties={"p": bad}),
-        "distribute": lambda: room.distribute(["q"], bad),
-        "distribute to": lambda: room.distribute(["q", bad], "x"),
+        "distribute": lambda: room.queues.distribute(["q"], bad),
+        "distribute to": lambda: room.queues.distribute(["q", bad], "x"),
         "receive": lambda: room.receive(bad),
-        "accept": lambda: room.accept(bad),
-        "info": lambda: list(room.info(bad)),
-        "history": lambda: list(room.history(bad)),
-        "disable": lambda: room.disable(bad, password="pw"),
-        "disable by": lambda: room.disable("q", password=bad),
-        "enable": lambda: room.enable(bad, password="pw"),
-        "create a queue": lambda: room.create_queue(bad),
-        "create a queue's password": lambda: room.create_queue("other", password=bad),
-        "set a password": lambda: room.set_password("q", password=bad, old="pw"),
-        "set a password by": lambda: room.set_password("q", password="new", old=bad),
-        "set a mode": lambda: room.set_mode(bad, keep_processed=True),
-        "remove a queue": lambda: room.remove_queue(bad),
+        "accept": lambda: room.queues.accept(bad),
+        "info": lambda: list(room.queues.info(bad)),
+        "history": lambda: list(room.queues.history(bad)),
+        "disable": lambda: room.queues.disable(bad, password="pw"),
+        "disable by": lambda: room.queues.disable("q", password=bad),
+        "enable": lambda: room.queues.enable(bad, password="pw"),
+        "create a queue": lambda: room.queues.create(bad),
+        "create a queue's password": lambda: room.queues.create("other", password=bad),
+        "set a password": lambda: room.queues.set_password("q", password=bad, old="pw"),
+        "set a password by": lambda: room.queues.set_password("q", password="new", old=bad),
+        "set a mode": lambda: room.queues.set_mode(bad, keep_processed=True),
+        "remove a queue": lambda: room.queues.remove(bad),
         "show": lambda: room.show(bad),
         "trace": lambda: list(room.trace(bad)),
-        "locate": lambda: room.locate(bad),
+        "locate": lambda: room.journal.locate(bad),
         "open": lambda: postroom.open(folder / "new.db", actor=bad),
         "open at": lambda: postroom.open(str(folder / bad)),
         "open as a broker": lambda: postroom.open(folder / "new.db", broker=bad),
         "load": lambda: room.load(folder / f"{bad}.qdl"),
-        "check": lambda: room.check(folder / f"{bad}.demaq"),
+        "check": lambda: room.definitions.check(folder / f"{bad}.demaq"),
         "load by": lambda: room.load(_written(folder, "01 INPUT-QUEUE (NONE)\n99"), old=bad),
-        "explain": lambda: room.explain(bad),
-        "explain an arc": lambda: room.explain_arc(bad),
-        "define a type": lambda: room.define_type(MessageType(bad, (Field("a", Kind.STRING),))),
-        "a field": lambda: room.define_type(MessageType("T", (Field(bad, Kind.STRING),))),
+        "explain": lambda: room.definitions.explain(bad),
+        "explain an arc": lambda: room.definitions.explain_arc(bad),
+        "define a type": lambda: room.definitions.define_type(MessageType(bad, (Field("a", Kind.STRING),))),
+        "a field": lambda: room.definitions.define_type(MessageType("T", (Field(bad, Kind.STRING),))),
         "a client": lambda: room.client(bad),
         "a client by": lambda: room.client("service", bad),
         "a client at": lambda: room.client("me", broker=bad),
@@ -99,22 +99,22 @@ def verbs(room: Postroom, bad: str, folder: Path) -> dict[str, Callable[[], Any]
         "publish with a key": lambda: me.publish("Trades", ["a", 1], idempotency_key=bad),
         "subscribe": lambda: me.subscribe(bad),
         "subscribe to a pattern": lambda: me.subscribe("Trades", f'["{bad}", p]'),
-        "add a principal": lambda: room.add_principal(bad, "pw"),
-        "a principal's password": lambda: room.add_principal("new", bad),
-        "a principal's old password": lambda: room.add_principal("service", "new", old=bad),
-        "remove a principal": lambda: room.remove_principal(bad),
-        "add a node": lambda: room.add_node(bad, str(folder / "node.db")),
-        "add a node at": lambda: room.add_node("north", str(folder / bad)),
-        "add a node in a database": lambda: room.add_node("north", f"postgresql://{bad}@127.0.0.1:1/x"),
-        "move a node": lambda: room.move_node(bad, str(folder / "node.db")),
-        "add a station": lambda: room.add_station(bad, "pw"),
-        "a station's password": lambda: room.add_station("new", bad),
-        "a station's node": lambda: room.add_station("new", "pw", bad),
+        "add a principal": lambda: room.flows.add_principal(bad, "pw"),
+        "a principal's password": lambda: room.flows.add_principal("new", bad),
+        "a principal's old password": lambda: room.flows.add_principal("service", "new", old=bad),
+        "remove a principal": lambda: room.flows.remove_principal(bad),
+        "add a node": lambda: room.stations.add_node(bad, str(folder / "node.db")),
+        "add a node at": lambda: room.stations.add_node("north", str(folder / bad)),
+        "add a node in a database": lambda: room.stations.add_node("north", f"postgresql://{bad}@127.0.0.1:1/x"),
+        "move a node": lambda: room.stations.move_node(bad, str(folder / "node.db")),
+        "add a station": lambda: room.stations.add(bad, "pw"),
+        "a station's password": lambda: room.stations.add("new", bad),
+        "a station's node": lambda: room.stations.add("new", "pw", bad),
         "a station": lambda: room.station(bad, "pw"),
         "a station by": lambda: room.station("ann", bad),
         "a station by token": lambda: room.station("ann", token=bad),
-        "log in": lambda: room.login(bad, "pw"),
-        "log in by": lambda: room.login("ann", bad),
+        "log in": lambda: room.stations.login(bad, "pw"),
+        "log in by": lambda: room.stations.login("ann", bad),
         "create": lambda: ann.create(bad, {}),
         "create with": lambda: ann.create("NOTE", {"To": bad}),
         "create with a field": lambda: ann.create("NOTE", {"To": "x", bad: "x"}),
@@ -124,7 +124,7 @@ def verbs(room: Postroom, bad: str, folder: Path) -> dict[str, Callable[[], Any]
         "query": lambda: ann.query(bad, scope="local"),
         "query by": lambda: ann.query("NOTE", {"Text": bad}, scope="nowhere"),
         "query in": lambda: ann.query("NOTE", {"Text": "x"}, scope=bad),
-        "enable a procedure": lambda: room.enable_procedure(bad),
+        "enable a procedure": lambda: room.stations.enable_procedure(bad),
         "a sphere's message": lambda: _in_sphere(room, lambda it: it.send("q", bad)),
         "a sphere's queue": lambda: _in_sphere(room, lambda it: it.send(bad, "x")),
         "a compensation": lambda: _in_sphere(room, lambda it: it.send("q", "x", compensation=bad)),
@@ -157,11 +157,21 @@ def refused(call: Callable[[], Any]) -> bool:
 @pytest.mark.parametrize("bad", [HALVES[0], HALVES[2], NUL], ids=["half", "halves", "NUL"])
 def test_every_verb_refuses_what_is_no_text(furnished: Postroom, tmp_path: Path, bad: str) -> None:
     calls = verbs(furnished, bad, tmp_path)
-    before = furnished.hierarchy(), furnished.stations(), furnished.principals(), furnished.accept("q").queues
+    before = (
+        furnished.definitions.hierarchy(),
+        furnished.stations.all(),
+        furnished.flows.principals(),
+        furnished.queues.accept("q").queues,
+    )
     assert [about for about, call in calls.items() if not refused(call)] == []
-    after = furnished.hierarchy(), furnished.stations(), furnished.principals(), furnished.accept("q").queues
+    after = (
+        furnished.definitions.hierarchy(),
+        furnished.stations.all(),
+        furnished.flows.principals(),
+        furnished.queues.accept("q").queues,
+    )
     assert after == before
-    assert furnished.verify().differences == ()
+    assert furnished.journal.verify().differences == ()
 
 
 AROUND = st.text("a\0\u202e'\"%_-/ \x1fé\U0001f4ee", max_size=8)

@@ -16,8 +16,8 @@ Load = Callable[..., Postroom]
 
 def without_spark(room: Postroom) -> Postroom:
     """A room whose steps are evaluated in this process, and which asks for no session."""
-    run = evaluate_here(room)._runner.run
-    setattr(room._runner, "run", lambda **options: run(**{**options, "spark": lambda: None}))  # noqa: B010
+    run = evaluate_here(room)._parts.runner.run
+    setattr(room._parts.runner, "run", lambda **options: run(**{**options, "spark": lambda: None}))  # noqa: B010
     return room
 
 

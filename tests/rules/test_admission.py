@@ -35,7 +35,7 @@ def shop(room: Postroom, tmp_path: Path) -> Postroom:
 
 
 def counts(room: Postroom) -> dict[str, int]:
-    return {each.queue: each.unprocessed for each in room.accept().queues if each.unprocessed}
+    return {each.queue: each.unprocessed for each in room.queues.accept().queues if each.unprocessed}
 
 
 def test_a_message_gets_typed_properties_and_its_slices(shop: Postroom) -> None:
@@ -43,15 +43,19 @@ def test_a_message_gets_typed_properties_and_its_slices(shop: Postroom) -> None:
     message = shop.show(key)
     sender = message.properties["sender"]
     assert message.properties == {"n": 7, "fixed": "always", "sender": sender}
-    assert [each.key for each in shop.slice("s", "7")] == [key]
-    assert shop.why(key).as_dict() == {"key": key, "held_by": [{"slicing": "s", "slicekey": "7"}], "removable": False}
+    assert [each.key for each in shop.journal.slice("s", "7")] == [key]
+    assert shop.journal.why(key).as_dict() == {
+        "key": key,
+        "held_by": [{"slicing": "s", "slicekey": "7"}],
+        "removable": False,
+    }
 
 
 def test_what_the_sender_sets_is_typed_and_comes_first(shop: Postroom) -> None:
     key = shop.send("a", "<x><n>1</n></x>", format="xml", properties={"n": "42", "mine": "x"}).key
     found = shop.show(key).properties
     assert (found["n"], found["mine"]) == (42, "x")
-    assert len(shop.slice("s", "42")) == 1
+    assert len(shop.journal.slice("s", "42")) == 1
 
 
 @pytest.mark.parametrize(
@@ -73,12 +77,12 @@ def test_what_the_sender_sets_is_typed_and_comes_first(shop: Postroom) -> None:
 def test_what_cannot_be_worked_out_is_refused_and_nothing_is_stored(
     shop: Postroom, queue: str, body: str, properties: dict[str, Any], reason: str
 ) -> None:
-    before = len(shop.journal(1000))
+    before = len(shop.journal.last(1000))
     with pytest.raises(EntryRefused) as caught:
         shop.send(queue, body, format="xml", properties=properties)
     assert caught.value.facts["reason"] == reason
     assert (caught.value.code, caught.value.status, caught.value.happened) == ("entry-refused", "50", "no")
-    assert len(shop.journal(1000)) == before
+    assert len(shop.journal.last(1000)) == before
     assert counts(shop) == {}
     assert shop.send(queue="plain", body="next").key
 
@@ -107,8 +111,8 @@ def test_text_and_json_do_not_fit_a_schema(shop: Postroom) -> None:
 def test_many_are_all_let_in_or_none(shop: Postroom) -> None:
     bodies = [f"<x><n>{number % 3}</n></x>" for number in range(30)]
     keys = list(shop.send_many("a", bodies, format="xml").keys)
-    assert [each.key for each in shop.slice("s", "1")] == keys[1::3]
-    assert [each.properties["n"] for each in shop.info("a")] == [number % 3 for number in range(30)]
+    assert [each.key for each in shop.journal.slice("s", "1")] == keys[1::3]
+    assert [each.properties["n"] for each in shop.queues.info("a")] == [number % 3 for number in range(30)]
     with pytest.raises(EntryRefused):
         shop.send_many("a", [*bodies, "<x><n>no</n></x>"], format="xml")
     assert counts(shop) == {"a": 30}
@@ -116,20 +120,20 @@ def test_many_are_all_let_in_or_none(shop: Postroom) -> None:
 
 
 def test_one_message_to_several_queues_gets_what_each_asks_for(shop: Postroom) -> None:
-    sent = shop.distribute(["plain", "a", "nowhere"], "<x><n>5</n></x>", format="xml")
+    sent = shop.queues.distribute(["plain", "a", "nowhere"], "<x><n>5</n></x>", format="xml")
     assert [(each.queue, each.key is not None) for each in sent.deliveries] == [
         ("plain", True),
         ("a", True),
         ("nowhere", False),
     ]
-    assert [each.properties.get("n") for each in (*shop.info("plain"), *shop.info("a"))] == [None, 5]
+    assert [each.properties.get("n") for each in (*shop.queues.info("plain"), *shop.queues.info("a"))] == [None, 5]
 
 
 def test_the_same_idempotency_key_sends_once(shop: Postroom) -> None:
     first = shop.send("a", "<x><n>1</n></x>", format="xml", idempotency_key="k")
     again = shop.send("a", "<x><n>1</n></x>", format="xml", idempotency_key="k")
     assert first.key == again.key
-    assert len(shop.slice("s", "1")) == 1
+    assert len(shop.journal.slice("s", "1")) == 1
 
 
 def test_a_refused_send_does_not_use_up_its_idempotency_key(shop: Postroom) -> None:
@@ -144,7 +148,7 @@ def test_json_and_typed_forms_are_worked_out_over_what_they_are(room: Postroom, 
         create property n as xs:integer queue j value ?order?n queue t value /order/n"""
     )
     room.load(tmp_path / "p.demaq")
-    room.define_type(MessageType("order", (Field("n", Kind.INT),)))
+    room.definitions.define_type(MessageType("order", (Field("n", Kind.INT),)))
     assert room.show(room.send("j", {"order": {"n": 5}}).key).properties["n"] == 5
     assert room.show(room.send("t", {"n": 6}, type="order").key).properties["n"] == 6
     with pytest.raises(EntryRefused):
@@ -174,8 +178,8 @@ def test_the_sender_is_the_one_who_opened_the_room(url: str, tmp_path: Path) -> 
 
 
 def test_a_queue_on_hold_refuses_before_its_door_is_asked(shop: Postroom) -> None:
-    shop.set_password("a", password="pw")
-    shop.disable("a", password="pw")
+    shop.queues.set_password("a", password="pw")
+    shop.queues.disable("a", password="pw")
     with pytest.raises(postroom.errors.QueueHeld):
         shop.send("a", "<x><n>no</n></x>", format="xml")
 
@@ -185,4 +189,4 @@ def test_moving_a_message_by_receiving_and_sending_works_out_its_properties_anew
     received = shop.receive("a").message
     assert received is not None
     shop.send("a", received.body, format="xml")
-    assert len(shop.slice("s", "1")) == 2
+    assert len(shop.journal.slice("s", "1")) == 2

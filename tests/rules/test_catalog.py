@@ -38,7 +38,7 @@ def file(folder: Path, name: str, text: str) -> Path:
 
 
 def names(room: Postroom) -> list[str]:
-    return [f"{each.what} {each.name}" for each in room.catalog()]
+    return [f"{each.what} {each.name}" for each in room.definitions.catalog()]
 
 
 def doors(room: Postroom) -> dict[str, bool]:
@@ -103,7 +103,7 @@ def test_several_files_are_one_load(room: Postroom, tmp_path: Path) -> None:
     ],
 )
 def test_a_refused_load_changes_nothing(room: Postroom, tmp_path: Path, text: str, kind: type[PostroomError]) -> None:
-    room.create_queue("taken")
+    room.queues.create("taken")
     room.load(file(tmp_path, "first.demaq", "create queue first kind basic mode persistent"))
     (tmp_path / "bad.xsd").write_text("<a/>")
     before = state(room)
@@ -121,12 +121,12 @@ def test_a_queue_with_messages_cannot_vanish(load: Load) -> None:
     with pytest.raises(QueueInUse, match="b cannot be removed"):
         load(A, room)
     load(B, room)
-    assert [each.body for each in room.info("b")] == ["<y/>"]
-    assert len(list(room.history("a"))) == 1  # under its name its history stays readable
+    assert [each.body for each in room.queues.info("b")] == ["<y/>"]
+    assert len(list(room.queues.history("a"))) == 1  # under its name its history stays readable
     load(A + B + RULE, room)
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert len(list(room.info("b"))) == 2
+    assert len(list(room.queues.info("b"))) == 2
 
 
 def test_a_queue_whose_messages_a_slice_holds_cannot_vanish(load: Load) -> None:
@@ -148,31 +148,31 @@ def test_a_slicing_that_holds_messages_goes_only_when_dropped(load: Load) -> Non
         load(A + B + RULE, room)
     assert state(room) == before
     load(A + B + RULE, room, drop=True)
-    assert room.why(key).removable
-    assert room.sweep() == 1
+    assert room.journal.why(key).removable
+    assert room.engine.sweep() == 1
     load(f"{SLICED}{B}{RULE}", room)
-    assert room.slice("s", "k1") == []
+    assert room.journal.slice("s", "k1") == []
 
 
 def test_names_of_other_queues_are_taken(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("a")
+    room.queues.create("a")
     with pytest.raises(NameTaken, match="the name a is taken by a queue of kind"):
         room.load(file(tmp_path, "p.demaq", A))
     room.load(file(tmp_path, "p.demaq", B))
     with pytest.raises(PostroomError):
-        room.create_queue("b")
+        room.queues.create("b")
 
 
 def test_rules_may_watch_and_fill_queues_that_were_made_by_hand(load: Load) -> None:
     room = load("create collection c")
     for name in ("a", "b"):
-        room.create_queue(name)
+        room.queues.create(name)
     load(RULE, room)
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert [each.body for each in room.info("b")] == ["<y/>"]
-    assert [each.body for each in room.history("a")] == ["<x/>"]
-    assert room.sweep() == 0  # such queues keep their history
+    assert [each.body for each in room.queues.info("b")] == ["<y/>"]
+    assert [each.body for each in room.queues.history("a")] == ["<x/>"]
+    assert room.engine.sweep() == 0  # such queues keep their history
 
 
 def test_doors_are_set_where_something_is_to_be_worked_out_and_cleared_again(load: Load, tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_a_loaded_program_sets_the_doors_of_other_rooms_too(url: str, tmp_path: 
         program.write_text(SLICED)
         room.load(program)
         other.send("a", "<x>2</x>", format="xml")
-        assert [each.properties for each in other.info("a")][1]["p"] == "2"
-        assert [each.body for each in room.slice("s", "2")] == ["<x>2</x>"]
+        assert [each.properties for each in other.queues.info("a")][1]["p"] == "2"
+        assert [each.body for each in room.journal.slice("s", "2")] == ["<x>2</x>"]
 
 
 def test_collections_are_made_by_a_program_and_filled_from_files(load: Load, tmp_path: Path) -> None:
@@ -217,20 +217,20 @@ def test_collections_are_made_by_a_program_and_filled_from_files(load: Load, tmp
     room.run_until_idle()
     one = file(tmp_path, "one.xml", "<?xml version='1.0'?><p n='1'/>")
     two = file(tmp_path, "two.xml", "<p n='2'/>")
-    assert room.load_collection("c", one, two) == 2
+    assert room.definitions.load_collection("c", one, two) == 2
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert room.load_collection("c", two) == 3
+    assert room.definitions.load_collection("c", two) == 3
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert [each.body for each in room.info("b")] == ["<y/>", "<y>1 2</y>", "<y>2</y>"]
-    assert room.load_collection("c", two) == 3
+    assert [each.body for each in room.queues.info("b")] == ["<y/>", "<y>1 2</y>", "<y>2</y>"]
+    assert room.definitions.load_collection("c", two) == 3
     with pytest.raises(CollectionUnknown, match="create collection d"):
-        room.load_collection("d", one)
+        room.definitions.load_collection("d", one)
     with pytest.raises(XmlForbidden):
-        room.load_collection("c", file(tmp_path, "bad.xml", "<!DOCTYPE p []><p/>"))
+        room.definitions.load_collection("c", file(tmp_path, "bad.xml", "<!DOCTYPE p []><p/>"))
     with pytest.raises(PostroomError):
-        room.load_collection("c")
+        room.definitions.load_collection("c")
 
 
 def test_a_claim_is_evaluated_by_the_program_it_was_claimed_under(load: Load) -> None:
@@ -239,16 +239,16 @@ def test_a_claim_is_evaluated_by_the_program_it_was_claimed_under(load: Load) ->
     load(A + B + RULE.replace("<y/>", "<z/>"), room)
     assert room.store.read(lambda tx: read(tx, 1)) == old
     assert "<z/>" in room.store.read(lambda tx: read(tx)).rules["r"].body.text
-    plan = room.store.read(room._programs.plan)
+    plan = room.store.read(room._parts.programs.plan)
     assert plan.version == 2
-    assert room.store.read(room._programs.plan) is plan
+    assert room.store.read(room._parts.programs.plan) is plan
 
 
 def test_queues_that_come_and_go_are_known_without_a_new_version(load: Load) -> None:
     room = load(A)
-    before = room.store.read(room._programs.plan)
-    room.create_queue("new")
-    after = room.store.read(room._programs.plan)
+    before = room.store.read(room._parts.programs.plan)
+    room.queues.create("new")
+    after = room.store.read(room._parts.programs.plan)
     assert before.version == after.version
     assert after.known - before.known == {"new"}
 
@@ -264,7 +264,7 @@ def test_a_tree_and_a_program_are_loaded_in_one_transaction(room: Postroom, tmp_
     with pytest.raises(ProgramInvalid):
         room.load(tree, program)
     assert state(room) == before
-    assert "TREE" in room.hierarchy()
+    assert "TREE" in room.definitions.hierarchy()
 
 
 def test_two_loads_at_once_are_one_after_the_other(url: str, tmp_path: Path) -> None:
@@ -297,10 +297,10 @@ def test_a_language_is_known_by_its_suffix(room: Postroom, tmp_path: Path) -> No
 
 
 def test_checking_loads_nothing(room: Postroom, tmp_path: Path) -> None:
-    assert room.check(file(tmp_path, "p.demaq", A + B + RULE)) == 4
+    assert room.definitions.check(file(tmp_path, "p.demaq", A + B + RULE)) == 4
     assert names(room) == []
     with pytest.raises(ProgramInvalid):
-        room.check(file(tmp_path, "p.demaq", A + RULE))
+        room.definitions.check(file(tmp_path, "p.demaq", A + RULE))
 
 
 def test_a_load_takes_effect_between_two_steps(load: Load) -> None:
@@ -310,4 +310,4 @@ def test_a_load_takes_effect_between_two_steps(load: Load) -> None:
     load(A + B + RULE.replace("<y/>", "<z/>"), room)
     room.send_many("a", ["<x/>"] * 2, format="xml")
     room.run_until_idle()
-    assert [each.body for each in room.info("b")] == ["<y/>"] * 3 + ["<z/>"] * 2
+    assert [each.body for each in room.queues.info("b")] == ["<y/>"] * 3 + ["<z/>"] * 2

@@ -248,7 +248,7 @@ def test_a_new_message_inherits_from_the_one_that_caused_it_unless_it_is_set(loa
     )
     room.send("a", "<x><v>first</v></x>", format="xml", properties={"q": "not inherited"})
     room.run_until_idle()
-    assert [each.properties for each in room.info("b")] == [
+    assert [each.properties for each in room.queues.info("b")] == [
         {"p": "first", "rule": "r"},
         {"p": "set", "rule": "r"},
         {"p": "first", "rule": "r"},
@@ -262,7 +262,7 @@ def test_without_a_value_to_inherit_it_is_computed(load: Load) -> None:
     )
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert [each.properties for each in room.info("b")] == [{"p": "own", "rule": "r"}]
+    assert [each.properties for each in room.queues.info("b")] == [{"p": "own", "rule": "r"}]
 
 
 def test_true_is_not_one_and_one_is_not_true(load: Load) -> None:
@@ -272,8 +272,8 @@ def test_true_is_not_one_and_one_is_not_true(load: Load) -> None:
     )
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert [each.properties["p"] for each in room.info("b")] == [1, True]
-    assert [type(each.properties["p"]) for each in room.info("b")] == [int, bool]
+    assert [each.properties["p"] for each in room.queues.info("b")] == [1, True]
+    assert [type(each.properties["p"]) for each in room.queues.info("b")] == [int, bool]
 
 
 # --- the parts ---------------------------------------------------------------------------------------------------

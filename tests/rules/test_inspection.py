@@ -23,8 +23,8 @@ create rule two for s errorqueue b if (qs:slice()) then (do reset, do enqueue <y
 
 def test_the_catalog_tells_what_is_defined_where_and_since_when(load: Load, tmp_path: Path) -> None:
     room = load(PROGRAM)
-    entries = {(each.what, each.name): each for each in room.catalog()}
-    assert [f"{each.what} {each.name}" for each in room.catalog()] == [
+    entries = {(each.what, each.name): each for each in room.definitions.catalog()}
+    assert [f"{each.what} {each.name}" for each in room.definitions.catalog()] == [
         "module p", "queue a", "queue b", "queue e", "property p", "slicing s", "collection c", "rule one", "rule two",
     ]  # fmt: skip
     rule = entries["rule", "one"]
@@ -41,30 +41,30 @@ def test_the_catalog_tells_what_is_defined_where_and_since_when(load: Load, tmp_
 
 def test_other_kinds_of_definitions_are_in_the_catalog_too(load: Load, tmp_path: Path) -> None:
     room = load(PROGRAM)
-    room.define_type(MessageType("order", (Field("n", Kind.INT),)))
+    room.definitions.define_type(MessageType("order", (Field("n", Kind.INT),)))
     (tmp_path / "t.qdl").write_text("01 INPUT-QUEUE (TREE)\n99")
     room.load(tmp_path / "t.qdl")
     (tmp_path / "c.xml").write_text("<c/>")
-    room.load_collection("c", tmp_path / "c.xml")
-    found = {(each.what, each.name): each for each in room.catalog()}
+    room.definitions.load_collection("c", tmp_path / "c.xml")
+    found = {(each.what, each.name): each for each in room.definitions.catalog()}
     assert ("type", "order") in found
     assert ("queue level", "TREE") in found
-    master = [each for each in room.catalog() if each.name == "c" and "documents" in each.definition]
+    master = [each for each in room.definitions.catalog() if each.name == "c" and "documents" in each.definition]
     assert [each.definition for each in master] == [{"files": ["c.xml"], "documents": 1}]
 
 
 def test_a_changed_definition_has_a_new_version(load: Load) -> None:
     room = load(PROGRAM)
     load(PROGRAM.replace("<z/>", "<zz/>"), room)
-    versions = {f"{each.what} {each.name}": each.version for each in room.catalog()}
+    versions = {f"{each.what} {each.name}": each.version for each in room.definitions.catalog()}
     assert versions["rule one"] == 2
     assert set(versions.values()) <= {1, 2}
-    assert load("", room, module="other").catalog()[-1].version == 3
+    assert load("", room, module="other").definitions.catalog()[-1].version == 3
 
 
 def test_an_explanation_tells_what_a_rule_watches_reads_and_writes(load: Load, tmp_path: Path) -> None:
     room = load(PROGRAM)
-    told = room.explain("one")
+    told = room.definitions.explain("one")
     assert (told.rule, told.where, told.target) == ("one", "p.demaq:6:1", "queue a")
     assert told.watches == ("a",)
     assert told.reads == ("index b x by probe a ./y", "the whole queue e")
@@ -76,7 +76,7 @@ def test_an_explanation_tells_what_a_rule_watches_reads_and_writes(load: Load, t
 
 
 def test_an_explanation_of_a_rule_on_a_slicing_names_all_its_queues(load: Load) -> None:
-    told = load(PROGRAM).explain("two")
+    told = load(PROGRAM).definitions.explain("two")
     assert told.target == "slicing s"
     assert told.watches == ("a", "b")
     assert told.reads == ("slice s by property p",)
@@ -89,8 +89,8 @@ def test_an_explanation_of_a_rule_on_a_slicing_names_all_its_queues(load: Load) 
 
 def test_a_rule_that_is_not_there_is_told_with_the_nearest(load: Load) -> None:
     with pytest.raises(DefinitionUnknown, match=r"there is no rule onee .*; did you mean one"):
-        load(PROGRAM).explain("onee")
+        load(PROGRAM).definitions.explain("onee")
 
 
 def test_an_empty_room_has_an_empty_catalog(load: Load) -> None:
-    assert [each.what for each in load("").catalog()] == ["module"]
+    assert [each.what for each in load("").definitions.catalog()] == ["module"]

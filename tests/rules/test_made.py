@@ -24,8 +24,8 @@ def codes(load: Load, actions: str, body: str = "<x><y/><y/>text</x>") -> tuple[
     room = load(f"{QUEUES}create rule r for a if (/x) then {actions}")
     room.send("a", body, format="xml")
     room.run_until_idle()
-    errors = [each.body for each in room.info("postroom-errors")]
-    return [each.body for each in room.info("out")], [each.split("<code>")[1].split("<")[0] for each in errors]
+    errors = [each.body for each in room.queues.info("postroom-errors")]
+    return [each.body for each in room.queues.info("out")], [each.split("<code>")[1].split("<")[0] for each in errors]
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_the_message_itself_keeps_its_type_and_what_is_made_of_it_has_none(load:
         let $m := qs:message() return do enqueue $m into b, do enqueue <order>{{/order/n}}</order> into out,
         do enqueue qs:queue()[1] into out)"""
     )
-    room.define_type(MessageType("order", (Field("n", Kind.INT),)))
+    room.definitions.define_type(MessageType("order", (Field("n", Kind.INT),)))
     room.send("a", {"n": 5}, type="order")
     room.run_until_idle()
-    assert [(each.type, each.body) for each in room.info("out")] == [
+    assert [(each.type, each.body) for each in room.queues.info("out")] == [
         ("order", "<order><n>5</n></order>"),
         ("order", "<order><n>5</n></order>"),
         (None, "<order><n>5</n></order>"),
         (None, "<order><n>5</n></order>"),
     ]
-    assert [each.type for each in room.info("b")] == ["order", "order"]
+    assert [each.type for each in room.queues.info("b")] == ["order", "order"]
 
 
 # --- echoes ------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_every_message_that_may_be_stored_can_be_read_by_rules(load: Load) -> No
     for _ in range(2):
         room.send("a", "<x/>", format="xml")
         room.run_until_idle()
-    assert [each.body for each in room.info("out")] == [f"<n>{BODY_DEPTH_MAX + 2}</n>"] * 2
+    assert [each.body for each in room.queues.info("out")] == [f"<n>{BODY_DEPTH_MAX + 2}</n>"] * 2
 
 
 @pytest.mark.parametrize("target", ["wait", "other"])
@@ -96,7 +96,7 @@ def test_an_echo_into_an_echo_queue_ends_as_an_error(load: Load, target: str) ->
     room.send("wait", "<x/>", format="xml", properties={"target": target, "timeout": 0})
     for _ in range(3 * ECHO_PASSES_MAX):
         room.run_until_idle()
-    (error,) = room.info("b")
+    (error,) = room.queues.info("b")
     assert "<code>PR0004</code>" in error.body
     assert f"the last target is the echo queue {target}" in error.body
 
@@ -114,12 +114,12 @@ def test_a_slice_by_connection_has_what_one_message_from_outside_led_to(load: Lo
     )
     first, second = (room.send("gate", f"<x>{number}</x>", format="xml").key for number in (1, 2))
     room.run_until_idle()
-    found = list(room.info("out"))
+    found = list(room.queues.info("out"))
     connections = {room.show(key).properties["connection"] for key in (first, second)}
     assert {each.properties["connection"] for each in found} == connections
     assert len(connections) == 2
     assert sorted(each.body for each in found) == ["<done>3</done>"] * 2 + ["<done>4</done>"] * 2
-    assert len(room.slice("talk", str(room.show(first).properties["connection"]))) == 5
+    assert len(room.journal.slice("talk", str(room.show(first).properties["connection"]))) == 5
 
 
 def sliced(by: str, type: str = "string") -> str:
@@ -137,10 +137,10 @@ def test_a_slicing_does_not_change_what_it_slices_by_while_it_holds_messages(loa
         load(sliced(by, type), room)
     load(sliced("k"), room)
     load(sliced(by, type), room, drop=True)
-    assert room.slice("s", "1") == []
+    assert room.journal.slice("s", "1") == []
     room.send("a", '<x k="3" p="1"/>', format="xml")
     room.run_until_idle()
-    assert len(room.slice("s", "1" if by == "p" else "3")) == 1
+    assert len(room.journal.slice("s", "1" if by == "p" else "3")) == 1
 
 
 def test_stored_messages_stay_as_they_entered_when_a_property_or_slicing_is_added(load: Load) -> None:
@@ -148,9 +148,9 @@ def test_stored_messages_stay_as_they_entered_when_a_property_or_slicing_is_adde
     key = room.send("a", '<x k="1" p="2"/>', format="xml").key
     load(sliced("k"), room)
     assert "k" not in room.show(key).properties
-    assert room.slice("s", "1") == []
+    assert room.journal.slice("s", "1") == []
     later = room.send("a", '<x k="1" p="2"/>', format="xml").key
-    assert [each.key for each in room.slice("s", "1")] == [later]
+    assert [each.key for each in room.journal.slice("s", "1")] == [later]
 
 
 def hot(count: int) -> float:

@@ -215,14 +215,14 @@ def test_what_is_wrong_is_found_when_it_is_loaded_with_its_place(name: str, empt
         empty.load(program)
     before = SURROUNDINGS.count("\n")
     assert f"paper.demaq:{before + line}:" in refused.value.facts["where"]
-    assert empty.catalog() == []
+    assert empty.definitions.catalog() == []
 
 
 def test_master_data_is_for_a_collection_that_was_created(empty: Postroom, tmp_path: Path) -> None:
     """D-56."""
     (tmp_path / "prices.xml").write_text("<prices/>")
     with pytest.raises(CollectionUnknown, match="create collection prices"):
-        empty.load_collection("prices", tmp_path / "prices.xml")
+        empty.definitions.load_collection("prices", tmp_path / "prices.xml")
 
 
 # --- what holds when it runs -------------------------------------------------------------------------------------
@@ -247,7 +247,9 @@ class Paper:
         return self.room.run_until_idle(master="local[2]")
 
     def messages(self, queue: str) -> list[Message]:
-        return sorted(chain(self.room.history(queue), self.room.info(queue)), key=lambda message: message.key)
+        return sorted(
+            chain(self.room.queues.history(queue), self.room.queues.info(queue)), key=lambda message: message.key
+        )
 
     def bodies(self, queue: str) -> list[str]:
         return [message.body for message in self.messages(queue)]
@@ -329,11 +331,11 @@ def test_a_property_comes_from_one_of_four_sources(sqlite_url: str, spark: Spark
             f'<done rule="accept" cause="{cause}"><ID>7-c</ID></done>' for cause in (plain, important)
         ]
         # Slices reach over queues, a message is in several, and a connection groups what one message caused.
-        assert [each.key for each in room.slice("orders", "7")] == [plain, important]
-        told = [each.queue for each in room.slice("conversation", str(connection))]
+        assert [each.key for each in room.journal.slice("orders", "7")] == [plain, important]
+        told = [each.queue for each in room.journal.slice("conversation", str(connection))]
         assert told == ["crm", "finance", "legal", "customer", "customer"]
-        assert set(room.why(plain).held_by) == {("orders", "7"), ("conversation", str(connection))}
-        assert room.locate(plain) == "crm"
+        assert set(room.journal.why(plain).held_by) == {("orders", "7"), ("conversation", str(connection))}
+        assert room.journal.locate(plain) == "crm"
         assert sum(len(paper.messages(queue)) for queue in ("crm", "finance", "legal", "customer")) == 10
 
 
@@ -385,12 +387,12 @@ def test_messages_are_processed_once_in_order_each_against_one_state(
         ]
         paper.send("low", "<clear>a</clear>")
         paper.run()
-        assert room.slice("s", "a") == []
-        assert [message.key for message in room.slice("s", "b")] == [keys[2]]
+        assert room.journal.slice("s", "a") == []
+        assert [message.key for message in room.journal.slice("s", "b")] == [keys[2]]
         assert room.show(keys[0]).processed is not None, "a reset removes nothing"
         paper.send("twice", *(f"<k>{name}</k>" for name in "aaa"))
         paper.run()
-        assert room.slice("s", "a") == [], "the third message of the new lifetime has ended it"
+        assert room.journal.slice("s", "a") == [], "the third message of the new lifetime has ended it"
         assert paper.bodies("log")[-1] == '<slice key="a" has="0"/>', "reset since it came"
 
 
@@ -419,15 +421,15 @@ def test_independent_reasons_to_keep_a_message_add_up_in_any_order(
         keys = paper.send("order", *(f"<order><id>{number}</id></order>" for number in range(len(ways))))
         paper.run()
         for turn in range(3):
-            assert [len(room.why(key).held_by) for key in keys] == [3 - turn] * 6
-            room.sweep()
+            assert [len(room.journal.why(key).held_by) for key in keys] == [3 - turn] * 6
+            room.engine.sweep()
             assert len(paper.messages("order")) == 6
             assert paper.messages("news") == [], "in no slice: gone once processed"
             paper.send("news", *(f"<{way[turn]}><id>{number}</id></{way[turn]}>" for number, way in enumerate(ways)))
             paper.run()
-        assert all(room.why(key).removable for key in keys)
+        assert all(room.journal.why(key).removable for key in keys)
         assert len(paper.messages("order")) == 6, "nothing is removed before a sweep"
-        assert room.sweep() == 12
+        assert room.engine.sweep() == 12
         assert paper.messages("order") == []
         assert [event.verb for event in room.trace(keys[0])] == ["put", "take"]
 
@@ -478,7 +480,7 @@ def test_errors_are_messages_in_the_most_specific_error_queue(
             "systemErrors": [("FOER0000", "handleAgain", "moduleErrors")],
             "postroom-errors": [],
         }
-        [error] = room.info("ruleErrors")
+        [error] = room.queues.info("ruleErrors")
         assert error.body.startswith("<error><class>application</class><code>FORG0001</code><description>")
         assert error.body.endswith(f'<initialMessage key="{of_rule}"><rule>seven</rule></initialMessage></error>')
         assert paper.bodies("done") == ["<n/>"], "of a message with an error no action happens; of the others all do"
@@ -502,6 +504,8 @@ def test_a_gateway_stands_for_a_local_queue_without_a_change_of_rules(
             paper = Paper(room, tmp_path, program)
             paper.send("here", "<id>1</id>", "<id>1</id>", "<id>2</id>")
             paper.run()
-            ended.append((paper.bodies("there"), len(room.slice("byId", "1")), len(room.slice("byId", "2"))))
+            ended.append(
+                (paper.bodies("there"), len(room.journal.slice("byId", "1")), len(room.journal.slice("byId", "2")))
+            )
     assert ended[0] == ended[1]
     assert ended[0][0][0] == '<got n="3"><id>1</id></got>'

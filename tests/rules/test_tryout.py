@@ -35,7 +35,7 @@ def tried(room: Postroom, tmp_path: Path, text: str, since: datetime | None = No
     file = tmp_path / "proposed.demaq"
     file.write_text(text)
     before = everything(room)
-    found = [each.as_dict() for each in room.try_out(file, since=since)]
+    found = [each.as_dict() for each in room.definitions.try_out(file, since=since)]
     assert everything(room) == before
     return found
 

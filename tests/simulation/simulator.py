@@ -152,9 +152,9 @@ class Client:
         if asked.verb == "send-many":
             return list(room.send_many(queue, asked.values).keys)
         if asked.verb == "distribute":
-            return [each.key for each in room.distribute(asked.queues, asked.values[0]).deliveries]
+            return [each.key for each in room.queues.distribute(asked.queues, asked.values[0]).deliveries]
         if asked.verb == "look":
-            return [message.body for message in room.info(queue)]
+            return [message.body for message in room.queues.info(queue)]
         received = room.receive(queue, wait=60.0 if asked.verb == "wait" else None)
         return received.message.body if received.message is not None else None
 
@@ -303,17 +303,17 @@ class World:
     def _compare(self) -> None:
         """The room as another process finds it, and the model."""
         with postroom.open(self.file, create=False) as room:
-            found = {name: [message.body for message in room.info(name)] for name in QUEUES}
+            found = {name: [message.body for message in room.queues.info(name)] for name in QUEUES}
             if found != self.model.waiting:
                 raise Wrong(f"in the room wait {found}, and not {self.model.waiting}")
-            past = {name: [message.body for message in room.history(name)] for name in KEEPING}
+            past = {name: [message.body for message in room.queues.history(name)] for name in KEEPING}
             if past != self.model.done:
                 raise Wrong(f"in the room are done {past}, and not {self.model.done}")
-            counts = {count.queue: (count.unprocessed, count.processed) for count in room.accept().queues}
+            counts = {count.queue: (count.unprocessed, count.processed) for count in room.queues.accept().queues}
             for name in KEEPING:
                 if counts[name] != (len(found[name]), len(past[name])):
                     raise Wrong(f"{name} is counted as {counts[name]}")
-            if differences := room.verify().differences:
+            if differences := room.journal.verify().differences:
                 raise Wrong(f"the journal differs: {differences}")
 
 
@@ -323,7 +323,7 @@ def _template() -> Path:
     file = Path(mkdtemp(prefix="simulation")) / "room.db"
     with postroom.open(file) as room:
         for name in QUEUES:
-            room.create_queue(name, keep_processed=name not in DISCARDING)
+            room.queues.create(name, keep_processed=name not in DISCARDING)
     with apsw.Connection(str(file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return file

@@ -114,8 +114,8 @@ class History:
 def remains(history: History) -> list[str]:
     """What is wrong at the end, in words; nothing if all is right."""
     room, found = history.room, []
-    waiting = [str(message.body) for queue in QUEUES for message in room.info(queue)]
-    states = {id: room.show_sphere(id).sphere.state for id in {id for id, _ in history.sends.values()}}
+    waiting = [str(message.body) for queue in QUEUES for message in room.queues.info(queue)]
+    states = {id: room.spheres.show(id).sphere.state for id in {id for id, _ in history.sends.values()}}
     for name, (id, undone) in history.sends.items():
         do, undo = waiting.count(f"do {name}"), waiting.count(f"undo {name}")
         did, undid = history.taken.count(f"do {name}"), history.taken.count(f"undo {name}")

@@ -65,7 +65,7 @@ class Told:
 
 def journal(room: Postroom) -> Iterator[Event]:
     after = 0
-    while page := room.journal_after(after):
+    while page := room.journal.after(after):
         yield from page
         after = page[-1].seq
 

@@ -39,7 +39,7 @@ def own(url: str, seed: str, spheres: str) -> None:
                     fill(sphere, chance, die=number == fatal)
                 told = "COMMITTED"
             except (Planned, SphereError):
-                told = room.show_sphere(id).sphere.state
+                told = room.spheres.show(id).sphere.state
             except StoreBusy:
                 continue
             print(told, id, flush=True)
@@ -108,13 +108,13 @@ def react(message: Message, chance: random.Random) -> None:
 def engine(url: str, seed: str) -> None:
     """Check until killed."""
     with postroom.open(url) as room:
-        room.compensator(CHECK).run()
+        room.spheres.compensator(CHECK).run()
 
 
 def finish(room: Postroom) -> None:
     """After all owners have ended: everything comes to its end."""
     for _ in range(10):
-        checked = room.compensate(CHECK)
+        checked = room.spheres.compensate(CHECK)
         if not checked.spheres and not checked.parked:
             return
 

@@ -20,12 +20,12 @@ class Planned(Exception):
 
 
 def waiting(room: Postroom, queue: str = "work") -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 @pytest.fixture
 def work(room: Postroom) -> Postroom:
-    room.create_queue("work", password="w")
+    room.queues.create("work", password="w")
     for body in ("one", "two"):
         room.send("work", body, properties={"colour": "red"})
     return room
@@ -37,9 +37,9 @@ def test_a_commit_keeps_what_was_taken(work: Postroom) -> None:
         assert first is not None
         assert (first.body, waiting(work)) == ("one", ["two"])
     assert waiting(work) == ["two"]
-    assert [message.key for message in work.history("work")] == [first.key]
-    assert [send.outcome for send in work.show_sphere("s").sends] == ["taken"]
-    assert work.verify().differences == ()
+    assert [message.key for message in work.queues.history("work")] == [first.key]
+    assert [send.outcome for send in work.spheres.show("s").sends] == ["taken"]
+    assert work.journal.verify().differences == ()
     check(work)
 
 
@@ -49,13 +49,13 @@ def test_an_abort_brings_it_back_to_its_place(work: Postroom) -> None:
         raise Planned
     assert taken is not None
     assert waiting(work) == ["one", "two"]
-    again = work.info("work").messages[0]
+    again = work.queues.info("work").messages[0]
     assert (again.key, again.properties["colour"], again.cause) == (taken.key, "red", taken.cause)
     check(work)
 
 
 def test_none_and_a_wait_and_no_message_of_a_sphere_that_is_over(work: Postroom) -> None:
-    work.create_queue("empty")
+    work.queues.create("empty")
     with work.sphere("s") as sphere:
         assert sphere.receive("empty") is None
         assert sphere.receive("empty", wait=0.05) is None
@@ -63,10 +63,10 @@ def test_none_and_a_wait_and_no_message_of_a_sphere_that_is_over(work: Postroom)
             sphere.receive("nowhere")
         with pytest.raises(ArgumentInvalid):
             sphere.receive()
-        work.disable("work", password="w")
+        work.queues.disable("work", password="w")
         with pytest.raises(QueueHeld):
             sphere.receive("work")
-        work.enable("work", password="w")
+        work.queues.enable("work", password="w")
     with pytest.raises(SphereOver):
         sphere.receive("work")
     assert waiting(work) == ["one", "two"], "who comes late takes nothing"
@@ -78,14 +78,14 @@ def test_a_damaged_message_is_set_aside_and_not_remembered(work: Postroom) -> No
     with work.sphere("s") as sphere:
         with pytest.raises(MessageCorrupt):
             sphere.receive("work")
-        assert work.show_sphere("s").sends == ()
+        assert work.spheres.show("s").sends == ()
         found = sphere.receive("work")
         assert found is not None
         assert found.body == "two"
 
 
 def test_a_message_of_another_sphere_is_acknowledged_there_and_comes_back_as_its_own(work: Postroom) -> None:
-    work.create_queue("deeds")
+    work.queues.create("deeds")
     outer = work.sphere("outer")
     outer.send("deeds", "do it", compensation="undo it")
     outer.require("deeds", processing_within=60)
@@ -95,10 +95,10 @@ def test_a_message_of_another_sphere_is_acknowledged_there_and_comes_back_as_its
         assert found.sphere is not None
         assert found.sphere.id == "outer"
         raise Planned
-    (again,) = work.info("deeds")
+    (again,) = work.queues.info("deeds")
     assert again.properties["sphere"] == "outer"
     outer.abort()
-    assert work.info("deeds").messages == [], "nobody has had it"
+    assert work.queues.info("deeds").messages == [], "nobody has had it"
     check(work)
 
 
@@ -110,9 +110,9 @@ def test_a_program_that_is_killed_while_it_receives_loses_and_doubles_nothing(
     folder.mkdir()
     child = forked.run(sphere_workload.receive, url, folder, folder=folder, fault=f"receive.{moment}:kill:1")
     assert child.code == -signal.SIGKILL, child.complaints
-    while work.spheres("ACTIVE"):
-        work.compensate(check=0.3)
+    while work.spheres.all("ACTIVE"):
+        work.spheres.compensate(check=0.3)
         sleep(0.1)
     assert waiting(work) == ["one", "two"]
-    assert work.verify().differences == ()
+    assert work.journal.verify().differences == ()
     check(work)

@@ -28,17 +28,17 @@ HEARTBEAT, CHECK = 0.1, 0.8
 @pytest.fixture
 def work(room: Postroom) -> Postroom:
     """A room with a queue, and with an engine that has said how often it checks."""
-    room.create_queue("work")
-    room.compensator(CHECK).announce()
+    room.queues.create("work")
+    room.spheres.compensator(CHECK).announce()
     return room
 
 
 def bodies(room: Postroom, queue: str = "work") -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 def state(room: Postroom, id: str) -> str:
-    return room.show_sphere(id).sphere.state
+    return room.spheres.show(id).sphere.state
 
 
 def started(room: Postroom, id: str, heartbeat: float = HEARTBEAT) -> Sphere:
@@ -52,19 +52,19 @@ def test_a_killed_owner_is_found_at_the_first_look(work: Postroom) -> None:
         owner.tell("work")
         owner.tell("work")
         work.receive("work")
-        assert work.compensate(CHECK).aborted == 0
+        assert work.spheres.compensate(CHECK).aborted == 0
         assert owner.tell("work") == "done", "it lives"
         owner.kill()
         began = monotonic()
-        checked = work.compensate(CHECK)
+        checked = work.spheres.compensate(CHECK)
         assert monotonic() - began < 2 * CHECK
         assert (checked.aborted, checked.compensated) == (1, 1)
     assert bodies(work) == ["undo s"]
-    shown = work.show_sphere("s").sphere
+    shown = work.spheres.show("s").sphere
     assert (shown.state, shown.reason) == ("ABORTED", f"its owner (process {owner.process.pid}) has ended")
     assert check(work, over=True).withdrawn
-    work.compensate(CHECK)
-    assert work.info(ALIVE_QUEUE).messages == [], "whoever is gone leaves no beat behind"
+    work.spheres.compensate(CHECK)
+    assert work.queues.info(ALIVE_QUEUE).messages == [], "whoever is gone leaves no beat behind"
 
 
 def test_a_thread_that_ends_without_an_end_is_found_though_its_process_lives(work: Postroom) -> None:
@@ -74,7 +74,7 @@ def test_a_thread_that_ends_without_an_end_is_found_though_its_process_lives(wor
     thread.join()
     mine = started(work, "mine")
     work.receive("work")
-    checked = work.compensate(CHECK)
+    checked = work.spheres.compensate(CHECK)
     assert (checked.aborted, checked.compensated) == (1, 1)
     assert (state(work, "s"), mine.state) == ("ABORTED", "ACTIVE")
     with pytest.raises(SphereOver):
@@ -91,7 +91,7 @@ def test_a_stopped_owner_that_goes_on_is_too_late(work: Postroom, payments: str)
         owner.signal(signal.SIGSTOP)
         sleep(HEARTBEAT)
         try:
-            assert work.compensate(CHECK).aborted == 1
+            assert work.spheres.compensate(CHECK).aborted == 1
         finally:
             owner.signal(signal.SIGCONT)
         assert owner.tell("work") == "sphere-over"
@@ -104,7 +104,7 @@ def test_a_stopped_owner_that_goes_on_is_too_late(work: Postroom, payments: str)
 def test_one_that_is_stopped_shorter_than_the_interval_lives(work: Postroom) -> None:
     with Owner(work.url, "s", HEARTBEAT) as owner:
         owner.tell("work")
-        engine = work.compensator(1.0)
+        engine = work.spheres.compensator(1.0)
         engine.check()
         for _ in range(3):
             owner.signal(signal.SIGSTOP)
@@ -120,7 +120,7 @@ def test_late_beats_within_the_interval_keep_an_owner_alive(work: Postroom, monk
     """As a store that takes its time would make them: twelve times later than they should be."""
     monkeypatch.setattr(Heart, "pause", property(lambda heart: 0.6))
     sphere = started(work, "s")
-    engine = work.compensator(1.0)
+    engine = work.spheres.compensator(1.0)
     for _ in range(5):
         assert engine.check().aborted == 0
         sleep(0.5)
@@ -134,8 +134,8 @@ def test_beats_that_do_not_come_from_another_machine_are_missed(
     monkeypatch.setattr(Heart, "pause", property(lambda heart: 60.0))
     monkeypatch.setattr("postroom.spheres.compensation.is_alive", lambda owner: None)
     sphere = started(work, "s")
-    assert work.compensate(CHECK).aborted == 1
-    assert "may live, and has not beaten for" in str(work.show_sphere("s").sphere.reason)
+    assert work.spheres.compensate(CHECK).aborted == 1
+    assert "may live, and has not beaten for" in str(work.spheres.show("s").sphere.reason)
     with pytest.raises(SphereOver):
         sphere.send("work", "too late")
     check(work, over=True)
@@ -156,9 +156,9 @@ for _ in range(2):
 def test_a_busy_store_aborts_no_living_owner(sqlite_url: str, held: float) -> None:
     """Another process writes for longer than the check interval: nobody can beat meanwhile."""
     with postroom.open(sqlite_url) as room, postroom.open(sqlite_url) as other:
-        room.create_queue("work")
+        room.queues.create("work")
         spheres = [started(room, f"s{number}") for number in range(3)]
-        engine = other.compensator(1.0)
+        engine = other.spheres.compensator(1.0)
         engine.announce()
         thread = threading.Thread(target=engine.run)
         thread.start()
@@ -173,8 +173,8 @@ def test_a_busy_store_aborts_no_living_owner(sqlite_url: str, held: float) -> No
 
 def test_two_engines_at_once_compensate_once(url: str) -> None:
     with postroom.open(url) as room, postroom.open(url) as other:
-        room.create_queue("work")
-        room.compensator(CHECK).announce()
+        room.queues.create("work")
+        room.spheres.compensator(CHECK).announce()
         many = 12
         with Owner(url, "s0", HEARTBEAT) as first, Owner(url, "s1", HEARTBEAT) as second:
             for owner in (first, second):
@@ -204,29 +204,29 @@ def test_a_heartbeat_that_is_not_faster_than_the_check_is_refused(work: Postroom
     assert message.sphere is not None
     with pytest.raises(HeartbeatTooSlow):
         message.sphere.join(heartbeat=CHECK)
-    assert work.show_sphere("s").parts == ()
+    assert work.spheres.show("s").parts == ()
     sphere.commit()
 
 
 def test_a_check_that_is_not_slower_than_every_heartbeat_is_refused(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     sphere = started(room, "s", 0.5)
     for short in (0.5, 0.2):
         with pytest.raises(CheckTooShort):
-            room.compensate(short)
-    assert room.compensate(0.6).aborted == 0
+            room.spheres.compensate(short)
+    assert room.spheres.compensate(0.6).aborted == 0
     sphere.commit()
-    assert room.compensate(0.2).aborted == 0
+    assert room.spheres.compensate(0.2).aborted == 0
 
 
 def test_the_heartbeat_of_a_recipient_and_of_a_commit_count_as_well(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     sphere = started(room, "s", 0.1)
     message = room.receive("work").message
     assert message is not None
     part = message.membership.join(0.5)
     with pytest.raises(CheckTooShort):
-        room.compensate(0.3)
+        room.spheres.compensate(0.3)
     part.done()
     slow = started(room, "slow", 0.5)
     slow.require("work", processing_within=30)
@@ -234,7 +234,7 @@ def test_the_heartbeat_of_a_recipient_and_of_a_commit_count_as_well(room: Postro
     committing.start()
     until(lambda: slow.state == "COMMITTING")
     with pytest.raises(CheckTooShort):
-        room.compensate(0.3)
+        room.spheres.compensate(0.3)
     message = room.receive("work").message
     assert message is not None
     message.acknowledge(processed=True)

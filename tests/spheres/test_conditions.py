@@ -30,7 +30,7 @@ def clock() -> Clock:
 def room(url: str, clock: Clock) -> Iterator[Postroom]:
     with postroom.open(url, clock=clock) as opened:
         for queue in ("a", "b"):
-            opened.create_queue(queue)
+            opened.queues.create(queue)
         yield opened
 
 

@@ -63,7 +63,7 @@ def one(room: Postroom, sends: Sends, commits: bool) -> None:
 def enumerate_all(url: str, some: list[tuple[Sends, bool]]) -> None:
     with postroom.open(url) as room:
         for queue in ("taken", "waiting", "late"):
-            room.create_queue(queue, keep_processed=False)
+            room.queues.create(queue, keep_processed=False)
         for sends, commits in some:
             one(room, sends, commits)
         told = check(room, over=True)

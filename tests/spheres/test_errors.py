@@ -41,7 +41,7 @@ NAN = float("nan")
 
 @pytest.fixture
 def work(room: Postroom) -> Postroom:
-    room.create_queue("work")
+    room.queues.create("work")
     return room
 
 
@@ -60,8 +60,8 @@ def refused(room: Postroom, kind: type[PostroomError], call: Callable[..., Any],
     """The call raises, and no state of any sphere, send or queue is another than before."""
 
     def picture() -> object:
-        events = [event for event in room.journal(1_000) if event.verb != "beat"]
-        return events, [room.show_sphere(each.id) for each in room.spheres()]
+        events = [event for event in room.journal.last(1_000) if event.verb != "beat"]
+        return events, [room.spheres.show(each.id) for each in room.spheres.all()]
 
     before = picture()
     with pytest.raises(PostroomError) as raised:
@@ -78,7 +78,7 @@ def test_arguments_of_a_start(work: Postroom) -> None:
         refused(work, ArgumentInvalid, work.sphere, heartbeat=seconds)
     for seconds in (-1, NAN, "2", 1e12):
         refused(work, ArgumentInvalid, work.sphere, commit_within=seconds)
-    assert work.spheres() == []
+    assert work.spheres.all() == []
     refused(work, HeartbeatTooSlow, work.sphere, heartbeat=5.0)
     work.sphere("s").commit()
     refused(work, SphereExists, work.sphere, "s")
@@ -130,14 +130,14 @@ def test_arguments_of_a_requirement(work: Postroom, sphere: Sphere) -> None:
 def test_arguments_of_an_end(work: Postroom, sphere: Sphere) -> None:
     for reason in (5, None, "x" * 1_001, "\0", b"no"):
         refused(work, ArgumentInvalid, sphere.abort, reason)
-        refused(work, ArgumentInvalid, work.abort_sphere, "s", reason)
+        refused(work, ArgumentInvalid, work.spheres.abort, "s", reason)
     for id in (5, None, "", "x" * 201, "a\0"):
-        refused(work, ArgumentInvalid, work.abort_sphere, id)
-        refused(work, ArgumentInvalid, work.show_sphere, id)
-    refused(work, SphereUnknown, work.abort_sphere, "nobody")
-    refused(work, SphereUnknown, work.show_sphere, "nobody")
+        refused(work, ArgumentInvalid, work.spheres.abort, id)
+        refused(work, ArgumentInvalid, work.spheres.show, id)
+    refused(work, SphereUnknown, work.spheres.abort, "nobody")
+    refused(work, SphereUnknown, work.spheres.show, "nobody")
     for state in ("active", "", 5, ["ACTIVE"]):
-        refused(work, ArgumentInvalid, work.spheres, state)
+        refused(work, ArgumentInvalid, work.spheres.all, state)
     sphere.commit()
 
 
@@ -163,10 +163,10 @@ def test_arguments_of_recipients(work: Postroom, sphere: Sphere) -> None:
 
 def test_arguments_of_an_engine(work: Postroom, sphere: Sphere) -> None:
     for seconds in (0, -1, NAN, "1", 0.05, 3_601):
-        refused(work, ArgumentInvalid, work.compensator, seconds)
-        refused(work, ArgumentInvalid, work.compensate, seconds)
-    refused(work, CheckTooShort, work.compensate, 1.0)
-    refused(work, CheckTooShort, work.compensate, 2.0)
+        refused(work, ArgumentInvalid, work.spheres.compensator, seconds)
+        refused(work, ArgumentInvalid, work.spheres.compensate, seconds)
+    refused(work, CheckTooShort, work.spheres.compensate, 1.0)
+    refused(work, CheckTooShort, work.spheres.compensate, 2.0)
     sphere.commit()
 
 
@@ -189,7 +189,7 @@ def test_nothing_can_be_added_to_a_sphere_that_is_over(work: Postroom, commits: 
     refused(work, SphereOver, sphere.enlist, object())
     refused(work, SphereOver, sphere.commit)
     refused(work, SphereOver, message.membership.join)
-    refused(work, SphereOver, work.abort_sphere, "s")
+    refused(work, SphereOver, work.spheres.abort, "s")
     if commits:
         refused(work, SphereOver, sphere.abort)
     else:
@@ -208,9 +208,9 @@ def test_a_condition_that_fails_says_who_was_late(work: Postroom, sphere: Sphere
 
 
 def test_a_queue_with_the_name_of_a_state_is_not_taken_over(room: Postroom) -> None:
-    room.create_queue("COMMITTED")
+    room.queues.create("COMMITTED")
     refused(room, StateTaken, room.sphere, "s")
-    assert [count.queue for count in room.accept().queues] == ["COMMITTED"]
+    assert [count.queue for count in room.queues.accept().queues] == ["COMMITTED"]
 
 
 def test_every_error_of_this_branch_is_raised_here_or_beside() -> None:

@@ -27,7 +27,7 @@ CHECK = 1.0
 
 @pytest.fixture
 def work(room: Postroom) -> Postroom:
-    room.create_queue("work")
+    room.queues.create("work")
     return room
 
 
@@ -49,10 +49,10 @@ def stands(process: subprocess.Popen[str]) -> bool:
 def test_a_frozen_owner_ends_no_living_one(postgres_url: str) -> None:
     """It stops in its heartbeat's transaction, with all locks that this has."""
     with postroom.open(postgres_url) as room, postroom.open(postgres_url) as other:
-        room.create_queue("work")
+        room.queues.create("work")
         with frozen("heart", postgres_url, "heartbeat.committing") as process:
             until(lambda: stands(process))
-            engine = other.compensator(CHECK)
+            engine = other.spheres.compensator(CHECK)
             beside = threading.Thread(target=engine.run)
             beside.start()
             try:
@@ -62,12 +62,12 @@ def test_a_frozen_owner_ends_no_living_one(postgres_url: str) -> None:
                 while monotonic() - began < 4 * CHECK:
                     assert sphere.state == "ACTIVE"
                     sleep(0.2)
-                until(lambda: room.show_sphere("frozen").sphere.state == "ABORTED")
+                until(lambda: room.spheres.show("frozen").sphere.state == "ABORTED")
                 sphere.commit()
             finally:
                 engine.stop()
                 beside.join()
-            why = str(room.show_sphere("frozen").sphere.reason)
+            why = str(room.spheres.show("frozen").sphere.reason)
             assert f"its owner (process {process.pid}) is stopped, and has not beaten for" in why
             process.send_signal(signal.SIGCONT)
             assert heard(process) == "sphere-over"
@@ -76,7 +76,7 @@ def test_a_frozen_owner_ends_no_living_one(postgres_url: str) -> None:
 
 def test_senders_behind_one_that_stands_still_go_on_and_it_is_told(postgres_url: str) -> None:
     with postroom.open(postgres_url) as room:
-        room.create_queue("work")
+        room.queues.create("work")
         with frozen("sender", postgres_url, "send.committing") as process:
             until(lambda: stands(process))
             began = monotonic()
@@ -84,13 +84,13 @@ def test_senders_behind_one_that_stands_still_go_on_and_it_is_told(postgres_url:
             assert monotonic() - began < 10
             process.send_signal(signal.SIGCONT)
             assert heard(process) == "store-unavailable"
-        assert [message.body for message in room.info("work")] == ["from a living one"]
-        assert room.verify().differences == ()
+        assert [message.body for message in room.queues.info("work")] == ["from a living one"]
+        assert room.journal.verify().differences == ()
 
 
 def test_an_owner_whose_c_call_keeps_the_interpreter_lives(work: Postroom) -> None:
     with frozen("busy", work.url, str(4 * CHECK)) as process:
-        engine = work.compensator(CHECK)
+        engine = work.spheres.compensator(CHECK)
         engine.announce()
         assert process.stdin is not None
         process.stdin.write("go\n")
@@ -100,7 +100,7 @@ def test_an_owner_whose_c_call_keeps_the_interpreter_lives(work: Postroom) -> No
             assert engine.check().aborted == 0
             sleep(CHECK / 4)
         assert heard(process) == "done"
-    assert [message.body for message in work.info("work")] == ["book 7"]
+    assert [message.body for message in work.queues.info("work")] == ["book 7"]
     check(work, over=True)
 
 
@@ -118,10 +118,10 @@ def test_a_thread_is_known_by_its_number_and_its_start() -> None:
 
 
 def test_one_check_binds_nobody_who_comes_later(work: Postroom) -> None:
-    work.compensate(1.0)
+    work.spheres.compensate(1.0)
     with work.sphere("slow", heartbeat=2.0):
         pass
-    engine = work.compensator(1.0)
+    engine = work.spheres.compensator(1.0)
     engine.announce()
     with pytest.raises(HeartbeatTooSlow):
         work.sphere("too slow", heartbeat=2.0)

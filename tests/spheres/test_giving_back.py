@@ -21,13 +21,13 @@ ENDS = [
 
 @pytest.fixture
 def work(room: Postroom) -> Postroom:
-    room.create_queue("work")
+    room.queues.create("work")
     room.send("work", "before")
     return room
 
 
 def waiting(room: Postroom, queue: str = "work") -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 def begun(room: Postroom, compensation: str | None = "cancel 7") -> tuple[Sphere, Sphere, Message]:
@@ -45,7 +45,7 @@ def begun(room: Postroom, compensation: str | None = "cancel 7") -> tuple[Sphere
 
 def over(room: Postroom) -> None:
     check(room, over=True)
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
 
 
 @pytest.mark.parametrize("compensation", ["cancel 7", None])
@@ -57,7 +57,7 @@ def test_a_message_that_is_given_back_is_settled_by_the_end_of_its_sphere(
     spheres, ends = {"sender": first, "receiver": second}, {"sender": sender, "receiver": receiver}
     for who in order:
         getattr(spheres[who], ends[who])()
-    found = list(work.info("work"))
+    found = list(work.queues.info("work"))
     if receiver == "abort" and sender == "commit":
         assert [each.body for each in found] == ["book 7", "after"], "in its place"
         assert (found[0].key, found[0].properties, found[0].processed) == (message.key, {"sphere": "s"}, None)
@@ -67,7 +67,7 @@ def test_a_message_that_is_given_back_is_settled_by_the_end_of_its_sphere(
         assert [each.body for each in found] == ["after", "cancel 7"]
     else:
         assert [each.body for each in found] == ["after"]
-    outcome = work.show_sphere("s").sends[0].outcome
+    outcome = work.spheres.show("s").sends[0].outcome
     if sender == "abort" and receiver == "abort":
         assert outcome == "withdrawn"
     over(work)
@@ -136,9 +136,9 @@ def test_what_is_given_back_counts_how_often_it_was_given_out_and_keeps_its_plac
             assert message.body == "before"
             sphere.abort()
         assert waiting(work) == ["before", "two"]
-    returns = [event for event in work.trace(work.info("work").messages[0].key) if event.verb == "give-back"]
+    returns = [event for event in work.trace(work.queues.info("work").messages[0].key) if event.verb == "give-back"]
     assert [(event.detail or {})["attempts"] for event in returns] == [1, 2, 3]
-    assert len({message.key for message in work.info("work")}) == 2
+    assert len({message.key for message in work.queues.info("work")}) == 2
     over(work)
 
 
@@ -147,9 +147,9 @@ def test_what_a_recipient_said_of_a_message_that_it_gave_back_does_not_count(wor
     sender.require("work", processing_within=60)
     message.acknowledge(processed=True)
     message.membership.join()
-    assert work.show_sphere("s").sends[0].processed is not None
+    assert work.spheres.show("s").sends[0].processed is not None
     receiver.abort()
-    told = work.show_sphere("s")
+    told = work.spheres.show("s")
     assert (told.sends[0].received, told.sends[0].processed, told.parts) == (None, None, ())
     again = work.receive("work").message
     assert again is not None
@@ -161,17 +161,17 @@ def test_what_a_recipient_said_of_a_message_that_it_gave_back_does_not_count(wor
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_whatever_becomes_of_processed_messages_those_that_may_come_back_stay(room: Postroom, keep: bool) -> None:
-    room.create_queue("work", keep_processed=keep)
+    room.queues.create("work", keep_processed=keep)
     room.send("work", "one")
     room.send("work", "two")
     sphere = room.sphere("s")
     sphere.receive("work")
-    room.set_mode("work", keep_processed=False)
+    room.queues.set_mode("work", keep_processed=False)
     sphere.receive("work")
-    room.verify()
+    room.journal.verify()
     sphere.abort()
     assert waiting(room) == ["one", "two"]
     with room.sphere("t") as after:
         after.receive("work")
-    assert (waiting(room), room.history("work").messages) == (["two"], [])
+    assert (waiting(room), room.queues.history("work").messages) == (["two"], [])
     over(room)

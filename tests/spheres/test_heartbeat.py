@@ -68,7 +68,7 @@ def test_a_sphere_that_was_given_up_is_aborted_with_the_next_beat(url: str) -> N
         sphere = room.sphere("s", heartbeat=0.2)
         sphere._hearts.give_up(sphere._heart, "s")
         until(lambda: sphere.state != "ACTIVE")
-        assert room.show_sphere("s").sphere.reason == "its owner let it go without an end"
+        assert room.spheres.show("s").sphere.reason == "its owner let it go without an end"
 
 
 @pytest.mark.parametrize("seconds", [-1, 0.5, 1e12, float("nan"), "1"])

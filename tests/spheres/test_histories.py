@@ -19,10 +19,10 @@ SOME, ALL = 6, 400
 
 def lived(room: Postroom, seed: int, steps: int = 40) -> list[str]:
     for queue in QUEUES:
-        room.create_queue(queue, keep_processed=seed % 2 == 0)
+        room.queues.create(queue, keep_processed=seed % 2 == 0)
     history = History(room, random.Random(seed))
     history.run(steps)
-    room.compensate()
+    room.spheres.compensate()
     return remains(history)
 
 
@@ -34,7 +34,7 @@ def test_random_histories_leave_no_phantom(tmp_path: Path, seeds: range) -> None
         with postroom.open(str(tmp_path / f"{seed}.db")) as room:
             assert lived(room, seed) == [], f"seed {seed}"
             check(room, over=True)
-            assert room.verify().differences == (), f"seed {seed}"
+            assert room.journal.verify().differences == (), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 40))])
@@ -42,7 +42,7 @@ def test_random_histories_leave_no_phantom_in_postgres(postgres_url: str, seed: 
     with postroom.open(postgres_url) as room:
         assert lived(room, seed) == []
         check(room, over=True)
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 PROGRAM = """
@@ -64,9 +64,9 @@ def test_what_rules_made_in_random_histories_has_their_end(tmp_path: Path, seeds
             evaluate_here(room)
             history = History(room, random.Random(seed), room.run_until_idle)
             history.run(40)
-            room.compensate()
-            gone = {name for name, (id, _) in history.sends.items() if room.show_sphere(id).sphere.state == "ABORTED"}
-            seen = {message.body for message in room.info("seen")}
+            room.spheres.compensate()
+            gone = {name for name, (id, _) in history.sends.items() if room.spheres.show(id).sphere.state == "ABORTED"}
+            seen = {message.body for message in room.queues.info("seen")}
             assert not {f"<seen>do {name}</seen>" for name in gone} & seen, f"seed {seed}"
             check(room, over=True)
-            assert room.verify().differences == (), f"seed {seed}"
+            assert room.journal.verify().differences == (), f"seed {seed}"

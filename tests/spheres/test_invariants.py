@@ -17,7 +17,7 @@ from .invariants import Broken, check, journal, read
 def told(room: Postroom) -> list[Event]:
     """A journal with everything: one sphere aborted, one committed, two primaries taken, one withdrawn."""
     for queue in ("flight", "hotel", "kept"):
-        room.create_queue(queue)
+        room.queues.create(queue)
     with room.sphere("good") as good:
         good.send("flight", "book", compensation="cancel", on_commit="kept")
         good.send("hotel", "book", compensation="cancel")
@@ -39,7 +39,7 @@ def test_what_a_room_does_passes(room: Postroom) -> None:
     found = check(room, over=True)
     assert found.spheres == {"good": "COMMITTED", "bad": "ABORTED"}
     assert (len(found.compensated), len(found.withdrawn), found.waiting) == (2, 1, 0)
-    assert [message.body for message in room.info("flight")] == ["cancel 2", "cancel 1"]
+    assert [message.body for message in room.queues.info("flight")] == ["cancel 2", "cancel 1"]
     assert read(events) == found
 
 

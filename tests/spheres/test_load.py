@@ -39,8 +39,8 @@ def load(url: str, seed: int, owners: int, spheres: int, seconds: float) -> None
     chance = random.Random(seed)
     with postroom.open(url) as room:
         for queue in QUEUES:
-            room.create_queue(queue)
-        room.compensator(CHECK).announce()
+            room.queues.create(queue)
+        room.spheres.compensator(CHECK).announce()
     own = [start("own", url, f"{seed}-{number}", spheres) for number in range(owners)]
     helpers = [start("take", url, seed), start("take", url, seed + 1), start("engine", url, seed)]
     told: dict[str, str] = {}

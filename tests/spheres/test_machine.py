@@ -25,7 +25,7 @@ ARCS = [("NEW", "PAID"), ("PAID", "SHIPPED"), ("NEW", "LOST"), ("PAID", "LOST"),
 
 @pytest.fixture
 def orders(room: Postroom) -> MachineHandle:
-    return room.machine(STATES, ARCS)
+    return room.spheres.machine(STATES, ARCS)
 
 
 def where(orders: MachineHandle) -> dict[str, list[str]]:
@@ -41,7 +41,7 @@ def test_an_entity_goes_its_way(room: Postroom, orders: MachineHandle) -> None:
     assert orders.move("a", "SHIPPED") == "PAID"
     assert (orders.state("a"), orders.state("b")) == ("SHIPPED", "NEW")
     assert where(orders) == {"NEW": ["b"], "PAID": [], "SHIPPED": ["a"], "LOST": []}
-    (token,) = room.info("SHIPPED")
+    (token,) = room.queues.info("SHIPPED")
     assert [(event.verb, event.target) for event in room.trace(token.key)] == [
         ("put", "NEW"),
         ("move", "PAID"),
@@ -55,7 +55,7 @@ def test_an_entity_goes_its_way(room: Postroom, orders: MachineHandle) -> None:
 
 
 def test_every_transition_that_is_not_there_is_refused_and_changes_nothing(room: Postroom) -> None:
-    orders = room.machine(STATES, ARCS)
+    orders = room.spheres.machine(STATES, ARCS)
     ways = {"NEW": [], "PAID": ["PAID"], "SHIPPED": ["PAID", "SHIPPED"], "LOST": ["LOST"]}
     for state, way in ways.items():
         orders.start(state)
@@ -63,10 +63,10 @@ def test_every_transition_that_is_not_there_is_refused_and_changes_nothing(room:
             orders.move(state, step)
         for goal in (*STATES, "NOWHERE", ""):
             if (state, goal) not in ARCS:
-                before = where(orders), len(room.journal(1_000))
+                before = where(orders), len(room.journal.last(1_000))
                 with pytest.raises(TransitionRefused):
                     orders.move(state, goal)
-                assert (where(orders), len(room.journal(1_000))) == before
+                assert (where(orders), len(room.journal.last(1_000))) == before
 
 
 def test_an_entity_is_there_once_or_not_at_all(orders: MachineHandle) -> None:
@@ -82,17 +82,17 @@ def test_an_entity_is_there_once_or_not_at_all(orders: MachineHandle) -> None:
 
 def test_a_machine_survives_its_process(url: str) -> None:
     with postroom.open(url) as room:
-        room.machine(STATES, ARCS).start("a")
+        room.spheres.machine(STATES, ARCS).start("a")
     with postroom.open(url) as room:
-        orders = room.machine(STATES, ARCS)
+        orders = room.spheres.machine(STATES, ARCS)
         assert orders.state("a") == "NEW"
         assert orders.move("a", "PAID") == "NEW"
     with postroom.open(url) as room:
-        assert room.machine(STATES, ARCS).entities("PAID") == ["a"]
+        assert room.spheres.machine(STATES, ARCS).entities("PAID") == ["a"]
 
 
 def test_two_machines_do_not_know_each_others_entities(room: Postroom) -> None:
-    first, second = room.machine(["A", "B"], [("A", "B")]), room.machine(["C", "D"], [("C", "D")])
+    first, second = room.spheres.machine(["A", "B"], [("A", "B")]), room.spheres.machine(["C", "D"], [("C", "D")])
     first.start("x")
     second.start("x")
     first.move("x", "B")
@@ -101,29 +101,29 @@ def test_two_machines_do_not_know_each_others_entities(room: Postroom) -> None:
 
 def test_nobody_else_touches_a_token(room: Postroom, orders: MachineHandle) -> None:
     orders.start("a")
-    for call in (lambda: room.send("NEW", "x"), lambda: room.receive("NEW"), lambda: room.remove_queue("NEW")):
+    for call in (lambda: room.send("NEW", "x"), lambda: room.receive("NEW"), lambda: room.queues.remove("NEW")):
         with pytest.raises(QueueOwned):
             call()
     assert orders.entities("NEW") == ["a"]
 
 
 def test_a_queue_that_is_there_is_not_taken_over(room: Postroom) -> None:
-    room.create_queue("PAID")
+    room.queues.create("PAID")
     room.send("PAID", "a message")
     with pytest.raises(StateTaken):
-        room.machine(STATES, ARCS)
-    assert [count.queue for count in room.accept().queues] == ["PAID"]
+        room.spheres.machine(STATES, ARCS)
+    assert [count.queue for count in room.queues.accept().queues] == ["PAID"]
 
 
 def test_of_many_who_move_one_token_one_does(url: str) -> None:
     with postroom.open(url) as room:
-        room.machine(["A", "B"], [("A", "B")]).start("x")
+        room.spheres.machine(["A", "B"], [("A", "B")]).start("x")
     moved: list[str] = []
 
     def move() -> None:
         with postroom.open(url) as room:
             try:
-                moved.append(room.machine(["A", "B"], [("A", "B")]).move("x", "B"))
+                moved.append(room.spheres.machine(["A", "B"], [("A", "B")]).move("x", "B"))
             except TransitionRefused:
                 moved.append("refused")
 
@@ -162,8 +162,8 @@ NO_MACHINES: list[tuple[Any, Any]] = [
 def test_what_is_no_machine_is_refused_and_makes_no_queue(room: Postroom) -> None:
     for states, arcs in NO_MACHINES:
         with pytest.raises(ArgumentInvalid):
-            room.machine(states, arcs)
-    assert room.accept().queues == ()
+            room.spheres.machine(states, arcs)
+    assert room.queues.accept().queues == ()
 
 
 def test_what_is_no_entity_is_refused(orders: MachineHandle) -> None:

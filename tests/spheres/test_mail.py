@@ -43,12 +43,12 @@ def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
     file.write_text(FORMS)
     with postroom.open(url) as opened:
         opened.load(file)
-        opened.add_station("Hotel", "hotel")
-        opened.add_station("Agency", "agency")
-        opened.create_queue("undo")
+        opened.stations.add("Hotel", "hotel")
+        opened.stations.add("Agency", "agency")
+        opened.queues.create("undo")
         file.write_text(PROCEDURE)
         opened.load(file)
-        opened._interpreter.evaluate = evaluate_here
+        opened._parts.interpreter.evaluate = evaluate_here
         yield opened
 
 
@@ -66,7 +66,7 @@ def test_a_procedure_that_handles_a_message_has_processed_it(room: Postroom, age
         sent = sphere.mail(agency, "Hotel", "BOOKING", {"Trip": "Rome"}, compensation={"Trip": "not Rome"})
         sphere.require("Hotel", processing_within=60)
         room.run_until_idle()
-    shown, note_made = room.show_sphere("rome").sends
+    shown, note_made = room.spheres.show("rome").sends
     assert str(note_made.maker).startswith("procedure ")
     assert shown.processed is not None
     assert sent.key is not None
@@ -96,8 +96,8 @@ def test_mail_that_was_fetched_is_compensated_by_mail(room: Postroom, agency: St
         raise RuntimeError
     (key,) = hotel.get()
     assert hotel.show(key).fields["Trip"] == "not Oslo"
-    assert [message.body for message in room.info("undo")] == ["x"]
-    assert [each.outcome for each in room.show_sphere("oslo").sends] == ["compensated", "compensated"]
+    assert [message.body for message in room.queues.info("undo")] == ["x"]
+    assert [each.outcome for each in room.spheres.show("oslo").sends] == ["compensated", "compensated"]
 
 
 def test_mail_on_commit_and_on_abort(room: Postroom, agency: Station) -> None:
@@ -122,4 +122,4 @@ def test_what_cannot_be_mailed_is_refused_and_changes_nothing(room: Postroom, ag
         with pytest.raises(ArgumentInvalid):
             sphere.mail(agency, "Hotel", "NOTE", {"Text": "x"}, compensation="a text")
     assert mail(room, "Hotel") == []
-    assert room.show_sphere("one").sends == ()
+    assert room.spheres.show("one").sends == ()

@@ -17,7 +17,7 @@ from .payer import killed_at
 @pytest.fixture
 def work(room: Postroom) -> Postroom:
     for queue in ("work", "goods", "carrier"):
-        room.create_queue(queue)
+        room.queues.create(queue)
     return room
 
 
@@ -37,12 +37,12 @@ def test_a_joined_recipient_sends_receives_and_requires(work: Postroom, end: str
         assert goods is not None
         part.send("carrier", goods, compensation="bring it back")
         part.require("carrier", receipt_within=60)
-    assert work.show_sphere("s").requires == ("1 of carrier: received within 60 s",)
+    assert work.spheres.show("s").requires == ("1 of carrier: received within 60 s",)
     fetched = work.receive("carrier").message
     assert fetched is not None
     fetched.acknowledge()
     getattr(sphere, end)()
-    left = {queue: [message.body for message in work.info(queue)] for queue in ("goods", "carrier")}
+    left = {queue: [message.body for message in work.queues.info(queue)] for queue in ("goods", "carrier")}
     undone = {"goods": ["box 3"], "carrier": ["bring it back"]}
     assert left == ({"goods": [], "carrier": []} if end == "commit" else undone)
     check(work, over=True)
@@ -63,7 +63,7 @@ def test_the_database_of_a_joined_recipient_follows_the_sphere(work: Postroom, p
         getattr(sphere, end)()
         assert part.follow() == ("COMMITTED" if end == "commit" else "ABORTED")
     assert (paid(payments), prepared(payments)) == ({"s"} if end == "commit" else set(), [])
-    assert work.show_sphere("s").in_doubt == ()
+    assert work.spheres.show("s").in_doubt == ()
 
 
 def test_a_joined_recipient_that_cannot_prepare_aborts(work: Postroom) -> None:
@@ -85,31 +85,31 @@ def test_a_joined_recipient_that_cannot_prepare_aborts(work: Postroom) -> None:
 
 def test_databases_in_doubt_are_named_and_ended(work: Postroom, payments: str) -> None:
     """The owner is killed between the decision and its telling."""
-    work.create_queue("travel")
+    work.queues.create("travel")
     killed_at("sphere-committed.committed", "connection", work.url, payments)
-    (named,) = work.show_sphere("booking").in_doubt
+    (named,) = work.spheres.show("booking").in_doubt
     assert named.startswith("postgres at ")
     assert "postroom:" in named
-    assert work.overview().in_doubt == [f"{named.partition(',')[0]}: sphere booking is COMMITTED"]
-    (finding,) = [each for each in work.diagnose() if each.check == "doubts"]
+    assert work.operations.overview().in_doubt == [f"{named.partition(',')[0]}: sphere booking is COMMITTED"]
+    (finding,) = [each for each in work.operations.diagnose() if each.check == "doubts"]
     assert "may be in doubt" in finding.what
-    assert work.settle_database(payments) == {"booking": "committed"}
+    assert work.spheres.settle_database(payments) == {"booking": "committed"}
     assert (paid(payments), prepared(payments)) == ({"booking"}, [])
-    assert work.show_sphere("booking").in_doubt == ()
-    assert work.overview().in_doubt == []
+    assert work.spheres.show("booking").in_doubt == ()
+    assert work.operations.overview().in_doubt == []
 
 
 def test_what_was_never_prepared_is_in_doubt_no_more_once_the_database_was_asked(work: Postroom, payments: str) -> None:
-    work.create_queue("travel")
+    work.queues.create("travel")
     killed_at("sphere-committing.committed", "connection", work.url, payments)
-    work.compensate(0.5)
-    assert work.show_sphere("booking").sphere.state == "ABORTED"
-    assert len(work.show_sphere("booking").in_doubt) == 1
-    assert work.settle_database(payments) == {}
-    assert work.show_sphere("booking").in_doubt == ()
+    work.spheres.compensate(0.5)
+    assert work.spheres.show("booking").sphere.state == "ABORTED"
+    assert len(work.spheres.show("booking").in_doubt) == 1
+    assert work.spheres.settle_database(payments) == {}
+    assert work.spheres.show("booking").in_doubt == ()
 
 
 def test_an_operator_ends_what_is_in_doubt_by_its_url(work: Postroom, payments: str) -> None:
     with pytest.raises(StoreUnavailable):
-        work.settle_database("postgresql://nobody@127.0.0.1:1/nowhere")
-    assert work.settle_database(payments) == {}
+        work.spheres.settle_database("postgresql://nobody@127.0.0.1:1/nowhere")
+    assert work.spheres.settle_database(payments) == {}

@@ -10,7 +10,7 @@ from postroom.room import Postroom
 
 @pytest.fixture
 def work(room: Postroom) -> Postroom:
-    room.create_queue("work")
+    room.queues.create("work")
     return room
 
 
@@ -20,17 +20,17 @@ def test_spheres_are_listed_by_state_and_shown_with_their_sends(work: Postroom) 
     sphere = work.sphere("open")
     sent = sphere.send("work", "c", compensation="d")
     sphere.require("work", receipt_within=30)
-    assert [(each.id, each.state, each.sends) for each in work.spheres()] == [
+    assert [(each.id, each.state, each.sends) for each in work.spheres.all()] == [
         ("open", "ACTIVE", 1),
         ("done", "COMMITTED", 1),
     ]
-    assert [each.id for each in work.spheres("COMMITTED")] == ["done"]
-    shown = work.show_sphere("open").as_dict()
+    assert [each.id for each in work.spheres.all("COMMITTED")] == ["done"]
+    shown = work.spheres.show("open").as_dict()
     assert (shown["id"], shown["state"], shown["requires"]) == ("open", "ACTIVE", ["1 of work: received within 30 s"])
     (send,) = shown["sends"]
     assert (send["key"], send["compensation"], send["outcome"]) == (sent.key, sent.remembered, "open")
     assert work.acknowledge(sent.key or "")
-    (send,) = work.show_sphere("open").sends
+    (send,) = work.spheres.show("open").sends
     assert send.received is not None
     assert send.processed is None
     sphere.commit()
@@ -39,10 +39,10 @@ def test_spheres_are_listed_by_state_and_shown_with_their_sends(work: Postroom) 
 def test_a_sphere_is_ended_from_outside_once(work: Postroom) -> None:
     sphere = work.sphere("s")
     sphere.send("work", "a", compensation="b")
-    assert work.abort_sphere("s", "enough") == "ABORTED"
-    assert (sphere.state, work.show_sphere("s").sphere.reason) == ("ABORTED", "enough")
+    assert work.spheres.abort("s", "enough") == "ABORTED"
+    assert (sphere.state, work.spheres.show("s").sphere.reason) == ("ABORTED", "enough")
     with pytest.raises(SphereOver):
-        work.abort_sphere("s")
+        work.spheres.abort("s")
 
 
 def test_what_is_not_there_or_there_already_is_refused(work: Postroom) -> None:
@@ -50,7 +50,7 @@ def test_what_is_not_there_or_there_already_is_refused(work: Postroom) -> None:
     with pytest.raises(SphereExists, match="ACTIVE"):
         work.sphere("s")
     with pytest.raises(SphereUnknown):
-        work.show_sphere("t")
+        work.spheres.show("t")
     with pytest.raises(ArgumentInvalid, match="none of"):
-        work.spheres("LOST")
+        work.spheres.all("LOST")
     assert not work.acknowledge(work.send("work", "x").key), "no sphere waits for it"

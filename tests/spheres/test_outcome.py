@@ -14,17 +14,17 @@ CHECK = 5.0
 
 
 def bodies(room: Postroom, queue: str) -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 def outcomes(room: Postroom, id: str) -> list[tuple[str, bool]]:
-    return [(send.outcome, send.why is not None) for send in room.show_sphere(id).sends]
+    return [(send.outcome, send.why is not None) for send in room.spheres.show(id).sends]
 
 
 @pytest.mark.parametrize("input_only", [True, False])
 def test_a_queue_on_hold(room: Postroom, input_only: bool) -> None:
     for queue in ("held", "open"):
-        room.create_queue(queue, password="pw")
+        room.queues.create(queue, password="pw")
     sphere = room.sphere("s")
     for number in range(3):
         sphere.send("held", f"do {number}", compensation=f"undo {number}")
@@ -32,18 +32,18 @@ def test_a_queue_on_hold(room: Postroom, input_only: bool) -> None:
     for _ in range(3):
         room.receive("held")
         room.receive("open")
-    room.disable("held", password="pw", input_only=input_only)
+    room.queues.disable("held", password="pw", input_only=input_only)
     sphere.abort("as planned")
     assert sphere.state == "ABORTING"
     assert bodies(room, "open") == ["undo 2", "undo 1", "undo 0"]
     assert outcomes(room, "s") == [("parked", True), ("compensated", False)] * 3
     assert bodies(room, "COMP.Q") == ["undo 0", "undo 1", "undo 2"], "it can be seen where it waits"
     for _ in range(2):
-        checked = room.compensate(CHECK)
+        checked = room.spheres.compensate(CHECK)
         assert (checked.parked, checked.compensated) == (1, 0)
     assert check(room).waiting == 3
-    room.enable("held", password="pw")
-    assert room.compensate(CHECK).compensated == 1
+    room.queues.enable("held", password="pw")
+    assert room.spheres.compensate(CHECK).compensated == 1
     assert bodies(room, "held") == ["undo 2", "undo 1", "undo 0"]
     assert bodies(room, "open") == ["undo 2", "undo 1", "undo 0"]
     assert outcomes(room, "s") == [("compensated", False)] * 6
@@ -52,45 +52,45 @@ def test_a_queue_on_hold(room: Postroom, input_only: bool) -> None:
 
 def test_a_removed_queue(room: Postroom) -> None:
     for queue in ("work", "undone"):
-        room.create_queue(queue)
+        room.queues.create(queue)
     sphere = room.sphere("s")
     for number in range(2):
         sphere.send("work", f"do {number}", compensation=Compensation(f"undo {number}", queue="undone"))
         room.receive("work")
-    room.remove_queue("undone")
+    room.queues.remove("undone")
     sphere.abort("as planned")
     assert sphere.state == "ABORTING"
-    assert [send.outcome for send in room.show_sphere("s").sends] == ["parked"] * 2
-    assert room.compensate(CHECK).parked == 1
-    room.create_queue("undone")
-    assert room.compensate(CHECK).compensated == 1
+    assert [send.outcome for send in room.spheres.show("s").sends] == ["parked"] * 2
+    assert room.spheres.compensate(CHECK).parked == 1
+    room.queues.create("undone")
+    assert room.spheres.compensate(CHECK).compensated == 1
     assert bodies(room, "undone") == ["undo 1", "undo 0"]
     check(room, over=True)
 
 
 def test_the_queue_of_a_primary_is_removed_and_made_again(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     sphere = room.sphere("s")
     sphere.send("work", "do", compensation="undo")
     room.receive("work")
-    room.remove_queue("work")
+    room.queues.remove("work")
     sphere.abort("as planned")
     assert sphere.state == "ABORTING"
-    room.create_queue("work")
-    assert room.compensate(CHECK).compensated == 1
+    room.queues.create("work")
+    assert room.spheres.compensate(CHECK).compensated == 1
     assert bodies(room, "work") == ["undo"]
     check(room, over=True)
 
 
 def test_nothing_is_sent_now_to_a_queue_on_hold_but_it_may_be_remembered(room: Postroom) -> None:
-    room.create_queue("held", password="pw")
-    room.disable("held", password="pw")
+    room.queues.create("held", password="pw")
+    room.queues.disable("held", password="pw")
     sphere = room.sphere("s")
     with pytest.raises(QueueHeld):
         sphere.send("held", "now", compensation="undo")
-    assert room.show_sphere("s").sends == (), "neither of the two is stored"
+    assert room.spheres.show("s").sends == (), "neither of the two is stored"
     sphere.send("held", "later", when="commit")
-    room.enable("held", password="pw")
+    room.queues.enable("held", password="pw")
     sphere.commit()
     assert bodies(room, "held") == ["later"]
     check(room, over=True)
@@ -98,46 +98,46 @@ def test_nothing_is_sent_now_to_a_queue_on_hold_but_it_may_be_remembered(room: P
 
 def test_a_commit_waits_for_a_queue_on_hold_and_fails_when_its_time_is_up(room: Postroom) -> None:
     for queue in ("held", "work"):
-        room.create_queue(queue, password="pw")
+        room.queues.create(queue, password="pw")
     sphere = room.sphere("s", commit_within=0.5)
     sphere.send("work", "do", compensation="undo")
     sphere.send("held", "later", when="commit")
     room.receive("work")
-    room.disable("held", password="pw")
+    room.queues.disable("held", password="pw")
     with pytest.raises(SphereAborted, match="exceeded"):
         sphere.commit()
     assert sphere.state == "ABORTED"
     assert bodies(room, "work") == ["undo"]
-    room.enable("held", password="pw")
+    room.queues.enable("held", password="pw")
     assert bodies(room, "held") == []
     check(room, over=True)
 
 
 def test_an_operator_who_holds_the_compensations_keeps_the_engine_from_them(room: Postroom) -> None:
-    room.create_queue("work", password="pw")
+    room.queues.create("work", password="pw")
     sphere = room.sphere("s")
     sphere.send("work", "do", compensation="undo")
     room.receive("work")
-    room.disable("work", password="pw")
+    room.queues.disable("work", password="pw")
     sphere.abort("as planned")
-    room.set_password("COMP.Q", password="pw")
-    room.disable("COMP.Q", password="pw")
-    room.enable("work", password="pw")
-    assert room.compensate(CHECK).compensated == 0
-    room.enable("COMP.Q", password="pw")
-    assert room.compensate(CHECK).compensated == 1
+    room.queues.set_password("COMP.Q", password="pw")
+    room.queues.disable("COMP.Q", password="pw")
+    room.queues.enable("work", password="pw")
+    assert room.spheres.compensate(CHECK).compensated == 0
+    room.queues.enable("COMP.Q", password="pw")
+    assert room.spheres.compensate(CHECK).compensated == 1
     assert bodies(room, "work") == ["undo"]
     check(room, over=True)
 
 
 def test_an_operator_who_holds_the_active_ones_wants_no_new_ones(room: Postroom) -> None:
     sphere = room.sphere("s")
-    room.set_password("ACTIVE", password="pw")
-    room.disable("ACTIVE", password="pw")
+    room.queues.set_password("ACTIVE", password="pw")
+    room.queues.disable("ACTIVE", password="pw")
     with pytest.raises(QueueHeld):
         room.sphere("t")
-    assert [each.id for each in room.spheres()] == ["s"]
+    assert [each.id for each in room.spheres.all()] == ["s"]
     sphere.commit()
-    room.enable("ACTIVE", password="pw")
+    room.queues.enable("ACTIVE", password="pw")
     room.sphere("t").commit()
     check(room, over=True)

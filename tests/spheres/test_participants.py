@@ -46,7 +46,7 @@ def engine(url: str) -> sqlalchemy.Engine:
 
 def outcomes(room: Postroom, session: orm.Session, unfit: Payment) -> None:
     """One sphere that commits, one that fails, one whose session cannot be prepared."""
-    room.create_queue("travel")
+    room.queues.create("travel")
     with room.sphere("good") as sphere:
         sphere.enlist(session)
         sphere.send("travel", "book", compensation="cancel")
@@ -64,7 +64,7 @@ def outcomes(room: Postroom, session: orm.Session, unfit: Payment) -> None:
     with room.sphere("again") as sphere:
         sphere.enlist(session)
         session.add(Payment(booking="again", amount=1, customer=1))
-    assert [message.body for message in room.info("travel")] == ["cancel"]
+    assert [message.body for message in room.queues.info("travel")] == ["cancel"]
     check(room, over=True)
 
 
@@ -155,7 +155,7 @@ def test_a_data_manager_that_votes_no_takes_the_others_with_it(room: Postroom, f
         first.pending.append("booked")
     assert first.calls == ["tpc_begin", "commit", "tpc_vote", "tpc_abort"]
     assert second.calls[-1] == "tpc_abort"
-    assert room.show_sphere("s").sphere.state == "ABORTED"
+    assert room.spheres.show("s").sphere.state == "ABORTED"
 
 
 def test_one_that_does_not_confirm_is_in_doubt_and_the_others_commit(room: Postroom) -> None:
@@ -192,7 +192,7 @@ def test_a_connection_with_work_on_it_is_refused_and_keeps_its_work(room: Postro
         pay(connection, "before")
         with pytest.raises(ArgumentInvalid, match="participant"), room.sphere("s") as sphere:
             sphere.enlist(connection)
-        assert room.settle(connection) == {}
+        assert room.spheres.settle(connection) == {}
         connection.commit()
     assert paid(payments) == {"before"}
 
@@ -246,7 +246,7 @@ def test_what_takes_no_part_is_refused(room: Postroom, thing: Any) -> None:
 @pytest.mark.parametrize("thing", [None, 5, "bank", object(), Both()])
 def test_what_cannot_tell_what_it_has_in_doubt_is_not_settled(room: Postroom, thing: Any) -> None:
     with pytest.raises(ArgumentInvalid, match="in doubt"):
-        room.settle(thing)
+        room.spheres.settle(thing)
 
 
 class Meddler(Both):
@@ -259,7 +259,7 @@ class Meddler(Both):
     def commit(self) -> None:
         super().commit()
         with postroom.open(self.url) as room, psycopg.connect(self.bank) as connection:
-            assert list(room.settle(connection).values()) == ["committed"]
+            assert list(room.spheres.settle(connection).values()) == ["committed"]
 
 
 def test_what_another_has_settled_meanwhile_is_not_in_doubt(room: Postroom, payments: str) -> None:

@@ -52,9 +52,9 @@ def test_an_id_is_used_once(room: Postroom) -> None:
 
 
 def test_what_is_over_takes_nothing_more(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     sphere = room.sphere("one")
-    room.abort_sphere("one", "because")
+    room.spheres.abort("one", "because")
     for act in (
         lambda: sphere.send("q", "late"),
         lambda: sphere.require("q", receipt_within=1),
@@ -64,9 +64,9 @@ def test_what_is_over_takes_nothing_more(room: Postroom) -> None:
         with pytest.raises(SphereOver, match=r"sphere one is ABORTED \(because\)"):
             act()
     with pytest.raises(SphereUnknown):
-        room.abort_sphere("two")
+        room.spheres.abort("two")
     with pytest.raises(SphereUnknown):
-        room.show_sphere("two")
+        room.spheres.show("two")
 
 
 def test_heartbeat_and_check_must_fit(room: Postroom) -> None:
@@ -74,9 +74,9 @@ def test_heartbeat_and_check_must_fit(room: Postroom) -> None:
         room.sphere(heartbeat=5.0)
     sphere = room.sphere(heartbeat=1.0)
     with pytest.raises(CheckTooShort):
-        room.compensate(check=1.0)
+        room.spheres.compensate(check=1.0)
     sphere.commit()
-    room.compensator(0.5).announce()
+    room.spheres.compensator(0.5).announce()
     with pytest.raises(HeartbeatTooSlow):
         room.sphere(heartbeat=0.5)
 
@@ -102,7 +102,7 @@ def test_who_is_not_prepared_aborts_and_who_does_not_confirm_is_in_doubt(room: P
 
 
 def test_only_what_a_sphere_sent_has_a_voice_in_it(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", "plain")
     message = room.receive("q").message
     assert message is not None
@@ -114,7 +114,7 @@ def test_only_what_a_sphere_sent_has_a_voice_in_it(room: Postroom) -> None:
 
 
 def test_a_machine_knows_its_entities_and_its_transitions(room: Postroom) -> None:
-    orders = room.machine(["NEW", "PAID"], [("NEW", "PAID")])
+    orders = room.spheres.machine(["NEW", "PAID"], [("NEW", "PAID")])
     orders.start("17")
     with pytest.raises(EntityExists):
         orders.start("17")
@@ -125,45 +125,45 @@ def test_a_machine_knows_its_entities_and_its_transitions(room: Postroom) -> Non
     orders.move("17", "PAID")
     with pytest.raises(TransitionRefused):
         orders.move("17", "NEW")
-    room.create_queue("TAKEN")
+    room.queues.create("TAKEN")
     with pytest.raises(StateTaken):
-        room.machine(["TAKEN"], [])
-    room.create_queue("COMP.Q")
+        room.spheres.machine(["TAKEN"], [])
+    room.queues.create("COMP.Q")
     with pytest.raises(StateTaken):
         room.sphere("one").send("TAKEN", "do", compensation="undo")
 
 
 def test_an_operator_who_holds_the_active_spheres_wants_no_new_ones(room: Postroom) -> None:
     room.sphere("one").commit()
-    room.set_password("ACTIVE", password="pw")
-    room.disable("ACTIVE", password="pw")
+    room.queues.set_password("ACTIVE", password="pw")
+    room.queues.disable("ACTIVE", password="pw")
     with pytest.raises(QueueHeld):
         room.sphere("two")
-    room.enable("ACTIVE", password="pw")
+    room.queues.enable("ACTIVE", password="pw")
     room.sphere("two").commit()
 
 
 def test_nothing_is_undone_while_an_operator_holds_what_fails(room: Postroom) -> None:
-    room.create_queue("billing")
+    room.queues.create("billing")
     sphere = room.sphere("one")
     sphere.send("billing", "charge", compensation="refund")
     for queue in ("ABORTING", "COMP.Q"):
-        room.set_password(queue, password="pw")
-        room.disable(queue, password="pw")
+        room.queues.set_password(queue, password="pw")
+        room.queues.disable(queue, password="pw")
     sphere.abort("no")
-    assert room.compensate().parked == 1
-    room.enable("ABORTING", password="pw")
-    assert room.compensate().parked == 1, "the other queue is still on hold"
-    assert [message.body for message in room.info("billing")] == ["charge"]
-    room.enable("COMP.Q", password="pw")
-    assert room.compensate().compensated == 1
-    assert [message.body for message in room.info("billing")] == []
-    assert room.show_sphere("one").sphere.state == "ABORTED"
+    assert room.spheres.compensate().parked == 1
+    room.queues.enable("ABORTING", password="pw")
+    assert room.spheres.compensate().parked == 1, "the other queue is still on hold"
+    assert [message.body for message in room.queues.info("billing")] == ["charge"]
+    room.queues.enable("COMP.Q", password="pw")
+    assert room.spheres.compensate().compensated == 1
+    assert [message.body for message in room.queues.info("billing")] == []
+    assert room.spheres.show("one").sphere.state == "ABORTED"
 
 
 @pytest.mark.parametrize("heartbeat", [5.0, 60.0, 0.0, -1.0])
 def test_who_takes_part_must_beat_faster_than_the_check(room: Postroom, heartbeat: float) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     with room.sphere("one") as sphere:
         sphere.send("q", "do", compensation="undo")
         message = room.receive("q").message

@@ -10,7 +10,7 @@ from postroom.store.tables.spheres import NODE, STANDS, Send
 
 
 def test_only_what_the_engine_made_and_nobody_undoes_is_named(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     sphere = room.sphere("s")
     sphere.send("work", "own", compensation="undo")
     key = int(room.send("work", "made").key.replace(".", ""))
@@ -24,9 +24,9 @@ def test_only_what_the_engine_made_and_nobody_undoes_is_named(room: Postroom) ->
         name_remains(tx, "s", None)
 
     room.store.transact("compensate", work)
-    bodies = [message.body for message in room.info(SYSTEM_ERRORS)]
+    bodies = [message.body for message in room.queues.info(SYSTEM_ERRORS)]
     assert len(bodies) == 2
     assert "rule r made it, someone has taken it, and nobody said what undoes it" in bodies[0]
     assert "at node branch, which was removed" in bodies[1]
-    assert [send.why is not None for send in room.show_sphere("s").sends] == [False, True, True]
+    assert [send.why is not None for send in room.spheres.show("s").sends] == [False, True, True]
     sphere.abort()

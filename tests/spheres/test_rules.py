@@ -39,7 +39,7 @@ def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
 
 
 def bodies(room: Postroom, queue: str) -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 def order(amount: int) -> str:
@@ -51,15 +51,15 @@ def test_what_a_rule_sends_is_undone_with_the_sphere_of_its_cause(room: Postroom
         sphere.send("orders", order(7), compensation="<never-mind/>", format="xml")
         assert room.run_until_idle(master=MASTER) == 1
         assert bodies(room, "billing") == ["<bill><amount>7</amount></bill>"]
-        (bill,) = room.info("billing")
+        (bill,) = room.queues.info("billing")
         assert bill.properties["sphere"] == "one"
         assert bill.properties["amount"] == 7
         assert room.receive("billing").message is not None
         raise RuntimeError
     assert bodies(room, "billingUndo") == ["<cancel>7</cancel>"]
     assert bodies(room, "orders") == ["<never-mind/>"], "a rule has consumed the order"
-    assert [each.outcome for each in room.show_sphere("one").sends] == ["compensated", "compensated", "withdrawn"]
-    (undo,) = room.info("billingUndo")
+    assert [each.outcome for each in room.spheres.show("one").sends] == ["compensated", "compensated", "withdrawn"]
+    (undo,) = room.queues.info("billingUndo")
     assert undo.properties["compensates"] == bill.key
     assert undo.cause == bill.key
 
@@ -68,15 +68,15 @@ def test_what_nobody_has_taken_disappears_from_its_slice_too(room: Postroom) -> 
     with pytest.raises(RuntimeError), room.sphere("one") as sphere:
         sphere.send("orders", order(7), format="xml")
         room.run_until_idle(master=MASTER)
-        assert len(room.slice("byAmount", "7")) == 1
+        assert len(room.journal.slice("byAmount", "7")) == 1
         raise RuntimeError
     assert bodies(room, "billing") == bodies(room, "billingUndo") == []
-    assert room.slice("byAmount", "7") == []
+    assert room.journal.slice("byAmount", "7") == []
     assert room.trace(bill_key(room))[-1].verb == "withdraw"
 
 
 def bill_key(room: Postroom) -> str:
-    key = room.show_sphere("one").sends[1].key
+    key = room.spheres.show("one").sends[1].key
     assert key is not None
     return key
 
@@ -94,19 +94,19 @@ def test_outside_of_a_sphere_the_clause_does_nothing(room: Postroom) -> None:
     assert room.run_until_idle(master=MASTER) == 1
     assert bodies(room, "billing") == ["<bill><amount>3</amount></bill>"]
     assert bodies(room, "billingUndo") == []
-    assert "sphere" not in next(iter(room.info("notes"))).properties
+    assert "sphere" not in next(iter(room.queues.info("notes"))).properties
 
 
 def test_a_rule_that_comes_late_sends_nothing_that_would_stand(room: Postroom) -> None:
     sphere = room.sphere("one")
     sphere.send("orders", order(7), format="xml", compensation="<never-mind/>")
-    room.set_password("ABORTING", password="p")
-    room.disable("ABORTING", password="p")  # nothing is undone now
+    room.queues.set_password("ABORTING", password="p")
+    room.queues.disable("ABORTING", password="p")  # nothing is undone now
     sphere.abort()
     assert room.run_until_idle(master=MASTER) == 1
     assert bodies(room, "billing") == bodies(room, "billingUndo") == bodies(room, "notes") == []
-    room.enable("ABORTING", password="p")
-    assert room.compensate().compensated == 1
+    room.queues.enable("ABORTING", password="p")
+    assert room.spheres.compensate().compensated == 1
     assert bodies(room, "orders") == ["<never-mind/>"]
 
 
@@ -128,7 +128,7 @@ def test_a_rule_that_consumes_a_message_has_processed_it(room: Postroom) -> None
         sphere.send("orders", order(7), format="xml")
         sphere.require("orders", processing_within=60)
         room.run_until_idle(master=MASTER)
-    (sent, *_) = room.show_sphere("one").sends
+    (sent, *_) = room.spheres.show("one").sends
     assert sent.received is not None
     assert sent.processed is not None
     with pytest.raises(SphereAborted, match="orders had not processed"), room.sphere("two") as sphere:
@@ -155,4 +155,4 @@ def test_a_clause_that_is_wrong_is_refused(room: Postroom, tmp_path: Path, claus
 
 
 def test_explain_names_where_compensations_go(room: Postroom) -> None:
-    assert room.explain("bill").writes == ("billing", "billingUndo", "notes")
+    assert room.definitions.explain("bill").writes == ("billing", "billingUndo", "notes")

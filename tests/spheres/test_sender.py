@@ -12,7 +12,7 @@ from postroom.room import Postroom
 
 
 def test_a_send_has_the_cause_that_is_named_or_that_it_passes_on(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     first = room.send("work", "first")
     received = room.receive("work").message
     with room.sphere("s") as sphere:
@@ -24,8 +24,8 @@ def test_a_send_has_the_cause_that_is_named_or_that_it_passes_on(room: Postroom)
 
 
 def test_what_someone_who_has_joined_sends_follows_from_its_message(room: Postroom) -> None:
-    room.create_queue("work")
-    room.create_queue("more")
+    room.queues.create("work")
+    room.queues.create("more")
     with room.sphere("s") as sphere:
         sent = sphere.send("work", "x", compensation="y")
         message = room.receive("work").message

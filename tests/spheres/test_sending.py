@@ -40,7 +40,7 @@ def test_what_cannot_be_sent_is_refused(arguments: tuple[Any, ...], why: str) ->
 
 
 def test_a_message_and_what_undoes_it_are_stored_in_one_commit(room: Postroom) -> None:
-    room.create_queue("hotel")
+    room.queues.create("hotel")
     sphere = room.sphere("s")
     before = room.store.read(lambda tx: tx.journal.newest())
     sent = sphere.send("hotel", "book", compensation="cancel")
@@ -52,12 +52,12 @@ def test_a_message_and_what_undoes_it_are_stored_in_one_commit(room: Postroom) -
     assert (later.key, room.show(later.remembered or "").queue) == (None, "COMP.Q")
     assert room.store.read(lambda tx: tx.journal.newest()) > before
     sphere.commit()
-    assert [message.body for message in room.info("hotel")] == ["book", "thanks"]
+    assert [message.body for message in room.queues.info("hotel")] == ["book", "thanks"]
 
 
 def test_a_sphere_has_a_largest_number_of_sends(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "SPHERE_SENDS_MAX", 2)
-    room.create_queue("q")
+    room.queues.create("q")
     with room.sphere("s") as sphere:
         for _ in range(2):
             sphere.send("q", "x", compensation="y")

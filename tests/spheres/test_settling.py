@@ -41,7 +41,7 @@ def connection(payments: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def travel(room: Postroom) -> Postroom:
-    room.create_queue("travel")
+    room.queues.create("travel")
     return room
 
 
@@ -52,15 +52,15 @@ def test_killed_before_the_token_is_committed(
 ) -> None:
     killed_at(point, kind, travel.url, payments)
     assert len(prepared(payments)) == 3
-    assert travel.show_sphere("booking").sphere.state == "COMMITTING"
-    assert travel.settle(connection) == {}, "nobody knows yet"
+    assert travel.spheres.show("booking").sphere.state == "COMMITTING"
+    assert travel.spheres.settle(connection) == {}, "nobody knows yet"
     assert len(prepared(payments)) == 3
-    travel.compensate(0.5)
-    assert travel.settle(connection) == {"booking": "rolled back"}
-    assert travel.settle(connection) == {}
+    travel.spheres.compensate(0.5)
+    assert travel.spheres.settle(connection) == {"booking": "rolled back"}
+    assert travel.spheres.settle(connection) == {}
     assert sorted(prepared(payments)) == sorted(FOREIGN)
     assert paid(payments) == set()
-    assert travel.info("travel").messages == []
+    assert travel.queues.info("travel").messages == []
     assert check(travel, over=True).spheres == {"booking": "ABORTED"}
 
 
@@ -71,11 +71,11 @@ def test_killed_after_the_token_is_committed(
     killed_at(AFTER, kind, travel.url, payments)
     assert len(prepared(payments)) == 3
     assert paid(payments) == set()
-    travel.compensate(0.5)
-    assert travel.settle(connection) == {"booking": "committed"}
+    travel.spheres.compensate(0.5)
+    assert travel.spheres.settle(connection) == {"booking": "committed"}
     assert paid(payments) == {"booking"}
     assert sorted(prepared(payments)) == sorted(FOREIGN)
-    assert [message.body for message in travel.info("travel")] == ["book"]
+    assert [message.body for message in travel.queues.info("travel")] == ["book"]
     assert check(travel, over=True).spheres == {"booking": "COMMITTED"}
 
 
@@ -91,7 +91,7 @@ def test_whoever_enlists_next_settles_first(
     travel: Postroom, payments: str, connection: Connection, point: str, stands: set[str]
 ) -> None:
     killed_at(point, "connection", travel.url, payments)
-    travel.compensate(0.5)
+    travel.spheres.compensate(0.5)
     with travel.sphere("next", heartbeat=0.2) as sphere:
         sphere.enlist(connection)
         pay(connection, "next")
@@ -107,8 +107,8 @@ def test_settled_through_sqlalchemy(travel: Postroom, payments: str, connection:
         payments.replace("postgresql://", "postgresql+psycopg://"), poolclass=sqlalchemy.NullPool
     )
     with orm.Session(engine, twophase=True) as session:
-        assert travel.settle(session) == {"booking": "committed"}
-    assert travel.settle(engine) == {}
+        assert travel.spheres.settle(session) == {"booking": "committed"}
+    assert travel.spheres.settle(engine) == {}
     assert paid(payments) == {"booking"}
     assert sorted(prepared(payments)) == sorted(FOREIGN)
 
@@ -121,10 +121,10 @@ def test_each_database_of_a_server_settles_its_own(travel: Postroom, payments: s
         killed_at(AFTER, "connection", travel.url, payments)
         with closing(psycopg.connect(two_phase_server, dbname=name)) as other, travel.sphere() as sphere:
             sphere.enlist(other)
-            assert travel.settle(other) == {}
+            assert travel.spheres.settle(other) == {}
         assert len(prepared(payments)) == 1
         with closing(psycopg.connect(payments)) as connection:
-            assert travel.settle(connection) == {"booking": "committed"}
+            assert travel.spheres.settle(connection) == {"booking": "committed"}
     finally:
         with psycopg.connect(two_phase_server, autocommit=True) as server:
             server.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))

@@ -25,7 +25,7 @@ def test_whatever_an_exception_says_its_sphere_is_aborted(room: Postroom) -> Non
         with pytest.raises(Planned) as raised, room.sphere(f"s{number}"):
             raise Planned(said)
         assert not getattr(raised.value, "__notes__", None)
-        shown = room.show_sphere(f"s{number}").sphere
+        shown = room.spheres.show(f"s{number}").sphere
         assert shown.state == "ABORTED"
         assert shown.reason is not None
         assert shown.reason.startswith("Planned")
@@ -56,7 +56,7 @@ def test_whatever_a_participant_says_its_sphere_is_aborted(room: Postroom) -> No
 
 
 def test_whatever_a_recipient_raises_its_sphere_is_aborted(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     for number, said in enumerate(STRANGE):
         sphere = room.sphere(f"s{number}")
         sphere.send("work", "do", compensation="undo")
@@ -74,7 +74,7 @@ def test_whatever_a_recipient_raises_its_sphere_is_aborted(room: Postroom) -> No
 
 
 def test_one_that_could_not_be_aborted_at_once_is_aborted_later_and_never_committed(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     sphere, noted = room.sphere("s", heartbeat=0.1), Noted()
     sphere.enlist(noted)
     sphere.send("work", "do", compensation="undo")
@@ -85,7 +85,7 @@ def test_one_that_could_not_be_aborted_at_once_is_aborted_later_and_never_commit
         sphere.commit()
     assert noted.calls == ["rollback"]
     until(lambda: sphere.state == "ABORTING")
-    room.compensate(0.5)
+    room.spheres.compensate(0.5)
     assert sphere.state == "ABORTED"
     check(room, over=True)
 
@@ -102,7 +102,7 @@ def test_one_whose_commit_and_abort_failed_is_aborted_though_its_owner_lives(roo
 
 
 def test_a_handle_that_is_lost_is_aborted(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     kept = room.sphere("kept", heartbeat=0.1)
     sphere = room.sphere("lost", heartbeat=0.1)
     sphere.send("work", "do", compensation="undo")
@@ -110,9 +110,9 @@ def test_a_handle_that_is_lost_is_aborted(room: Postroom) -> None:
     room.receive("work")
     del sphere
     gc.collect()
-    until(lambda: room.show_sphere("lost").sphere.state == "ABORTING")
-    room.compensate(0.5)
-    assert [message.body for message in room.info("work")] == ["sorry", "undo"]
+    until(lambda: room.spheres.show("lost").sphere.state == "ABORTING")
+    room.spheres.compensate(0.5)
+    assert [message.body for message in room.queues.info("work")] == ["sorry", "undo"]
     assert kept.state == "ACTIVE"
     kept.commit()
     check(room, over=True)
@@ -121,12 +121,12 @@ def test_a_handle_that_is_lost_is_aborted(room: Postroom) -> None:
 def test_a_handle_is_lost_while_its_heart_is_looked_at(room: Postroom) -> None:
     """The garbage collector runs where it likes, also where the lock of the hearts is held."""
     sphere = room.sphere("lost", heartbeat=0.1)
-    with room._monitor._hearts._lock:
+    with room._parts.monitor._hearts._lock:
         del sphere
         gc.collect()
-    until(lambda: room.show_sphere("lost").sphere.state == "ABORTING")
-    until(lambda: not room._monitor._hearts.mine().intervals)
-    room.compensate(0.5)
+    until(lambda: room.spheres.show("lost").sphere.state == "ABORTING")
+    until(lambda: not room._parts.monitor._hearts.mine().intervals)
+    room.spheres.compensate(0.5)
     check(room, over=True)
 
 
@@ -137,6 +137,6 @@ def test_a_lost_handle_is_aborted_though_the_first_try_fails(room: Postroom) -> 
         sphere.abort()
     faults.arm("sphere-aborting.committing", "delay")
     del sphere
-    until(lambda: room.show_sphere("lost").sphere.state == "ABORTING")
-    room.compensate(0.5)
+    until(lambda: room.spheres.show("lost").sphere.state == "ABORTING")
+    room.spheres.compensate(0.5)
     check(room, over=True)

@@ -100,8 +100,8 @@ def expected_error(booking: Booking) -> type[Exception]:
 def expect(room: Postroom, booking: Booking, actually_taken: set[str]) -> None:
     """The exact contents of every queue; whoever came too late for a message got none and is told nothing."""
     for queue in QUEUES:
-        waiting = [message.body for message in room.info(queue)]
-        had = [message.body for message in room.history(queue) if message.body.endswith(f" {booking.id}")]
+        waiting = [message.body for message in room.queues.info(queue)]
+        had = [message.body for message in room.queues.history(queue) if message.body.endswith(f" {booking.id}")]
         taken = queue in actually_taken
         assert had == [f"book {booking.id}"] * taken, queue
         if booking.fails:
@@ -119,7 +119,7 @@ def drain(room: Postroom) -> None:
 def travel(url: str, bank: str, some: list[Booking]) -> None:
     with postroom.open(url) as room, postroom.open(url) as desk:
         for queue in QUEUES:
-            room.create_queue(queue)
+            room.queues.create(queue)
         stand = set()
         for booking in some:
             sphere = room.sphere(booking.id)

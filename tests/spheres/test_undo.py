@@ -47,27 +47,27 @@ procedure refuse at South
 @pytest.fixture
 def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
     with postroom.open(url) as opened:
-        opened._interpreter.evaluate = evaluate_here
+        opened._parts.interpreter.evaluate = evaluate_here
         for station in ("North", "South"):
-            opened._network.add_station(station, "control", None)
-        opened.create_queue("claims")
+            opened._parts.network.add_station(station, "control", None)
+        opened.queues.create("claims")
         files = {"shop.demaq": PROGRAM, "stocks.flow": GRAPH, "claims.form": FORMS}
         for name, text in files.items():
             (tmp_path / name).write_text(text)
         opened.load(*(tmp_path / name for name in files))
         evaluate_rules_and_arcs_here(opened)
-        opened._runner._stages += (opened._interpreter, opened._counter_stage)
+        opened._parts.runner._stages += (opened._parts.interpreter, opened._parts.counter_stage)
         yield opened
         check(opened)
-        assert opened.verify().differences == ()
+        assert opened.journal.verify().differences == ()
 
 
 def bodies(room: Postroom, queue: str) -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 def outcomes(room: Postroom, id: str = "s") -> list[tuple[str | None, str]]:
-    return [(send.maker, send.outcome) for send in room.show_sphere(id).sends]
+    return [(send.maker, send.outcome) for send in room.spheres.show(id).sends]
 
 
 # --- only success is processing ---
@@ -86,7 +86,7 @@ def test_a_message_that_led_to_an_error_is_not_processed(room: Postroom, queue: 
     sphere.require(queue, processing_within=1)
     room.run_until_idle()
     assert len(bodies(room, SYSTEM_ERRORS)) == 1
-    assert room.show_sphere("s").sends[0].processed is None
+    assert room.spheres.show("s").sends[0].processed is None
     with pytest.raises(SphereAborted, match="had not processed"):
         sphere.commit()
     assert len(bodies(room, SYSTEM_ERRORS)) == 1, "the error stays, and nothing else is left"
@@ -105,7 +105,7 @@ def test_a_message_that_was_worked_on_is_processed(room: Postroom, queue: str, b
         sphere.send(queue, body, format="xml" if queue == "orders" else None)
         sphere.require(queue, processing_within=60)
         room.run_until_idle()
-    assert room.show_sphere("s").sends[0].processed is not None
+    assert room.spheres.show("s").sends[0].processed is not None
     assert bodies(room, SYSTEM_ERRORS) == []
 
 
@@ -127,7 +127,7 @@ def test_what_a_plain_rule_made_and_someone_has_is_named(room: Postroom) -> None
     sphere.send("orders", "<order><amount>70</amount></order>", format="xml")
     room.run_until_idle()
     sphere.send("orders", "<order><amount>7</amount></order>", format="xml")
-    (bill,) = [room.history("bills").messages[0]]
+    (bill,) = [room.queues.history("bills").messages[0]]
     sphere.abort("as planned")
     assert outcomes(room)[:2] == [(None, "passed on"), ("rule bill", "passed on")], "a rule has used it up"
     assert bill.body == "<bill>70</bill>"
@@ -137,7 +137,7 @@ def test_what_a_plain_rule_made_and_someone_has_is_named(room: Postroom) -> None
     taken = room.receive("C").message
     assert taken is not None
     again.abort("as planned")
-    told = room.show_sphere("t")
+    told = room.spheres.show("t")
     assert [(send.maker, send.outcome) for send in told.sends if send.key == taken.key] == [("arc c", "stands")]
     (error,) = bodies(room, SYSTEM_ERRORS)
     assert "<code>sphere-left</code>" in error
@@ -185,8 +185,8 @@ def test_what_is_made_of_a_compensation_stands(room: Postroom) -> None:
     room.run_until_idle()
     sphere.abort()
     room.run_until_idle()
-    assert room.info("bills").messages == []
-    assert [message.body for message in room.history("bills")][-1] == "<bill>8</bill>"
+    assert room.queues.info("bills").messages == []
+    assert [message.body for message in room.queues.history("bills")][-1] == "<bill>8</bill>"
 
 
 def test_a_command_that_has_run_is_named(room: Postroom, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_command_that_has_run_is_named(room: Postroom, tmp_path: Path) -> None
     sphere.send("BELL", "ring", compensation="do not ring")
     room.run_until_idle()
     sphere.abort()
-    (send,) = room.show_sphere("s").sends
+    (send,) = room.spheres.show("s").sends
     assert (send.outcome, send.why) == ("withdrawn", f"the command of {send.recipient} has run")
     assert f"the command of {send.recipient} has run" in bodies(room, SYSTEM_ERRORS)[0]
 
@@ -209,10 +209,10 @@ def test_a_rule_votes_against_the_sphere_of_its_message(room: Postroom) -> None:
     sphere = room.sphere("s")
     sphere.send("orders", "<order><amount>7</amount><refused>credit</refused></order>", format="xml")
     room.run_until_idle()
-    assert room.show_sphere("s").sphere.reason == "no credit"
+    assert room.spheres.show("s").sphere.reason == "no credit"
     with pytest.raises(SphereOver):
         sphere.commit()
-    room.compensate()
+    room.spheres.compensate()
     assert (sphere.state, bodies(room, "bills")) == ("ABORTED", [])
 
 
@@ -242,7 +242,7 @@ def test_a_procedure_votes_against_the_sphere_of_its_message(room: Postroom) -> 
     sphere = room.sphere("s")
     sphere.mail(desk(room, "North"), "South", "CLAIM", {"Claimant": "Ann", "Amount": 700})
     room.run_until_idle()
-    assert room.show_sphere("s").sphere.reason == "too much"
+    assert room.spheres.show("s").sphere.reason == "too much"
     with pytest.raises(SphereOver):
         sphere.commit()
 

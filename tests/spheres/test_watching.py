@@ -32,7 +32,7 @@ def work(room: Postroom, tmp_path: Path) -> Postroom:
     (tmp_path / "g.flow").write_text(GRAPH)
     room.load(tmp_path / "p.demaq", tmp_path / "g.flow")
     evaluate_here(room)
-    room._runner._stages += (Watching(),)
+    room._parts.runner._stages += (Watching(),)
     with room.sphere("first"):
         pass
     return room
@@ -43,44 +43,44 @@ def ended(room: Postroom, id: str, reason: str) -> None:
 
 
 def bodies(room: Postroom, queue: str) -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 def test_rules_and_arcs_hear_of_what_comes_into_a_state_once(work: Postroom) -> None:
     ended(work, "before", "nobody watched")
-    work.watch_state("ABORTED", "complaints")
-    work.watch_state("ABORTED", "Ended")
-    work.watch_state("ACTIVE", "complaints")
+    work.spheres.watch_state("ABORTED", "complaints")
+    work.spheres.watch_state("ABORTED", "Ended")
+    work.spheres.watch_state("ACTIVE", "complaints")
     ended(work, "one", "too late")
     ended(work, "two", "too dear")
     work.run_until_idle()
     work.run_until_idle()
     assert bodies(work, "letters") == ["<sorry>one</sorry>", "<sorry>two</sorry>"]
-    (bad,) = work.info("Bad")
+    (bad,) = work.queues.info("Bad")
     assert bad.value == {"entity": "one", "state": "ABORTED", "before": "ABORTING", "reason": "too late"}
-    assert len(work.history("complaints").messages) == 4, "also those that have gone on"
-    work.watch_state("ABORTED", "complaints", stop=True)
+    assert len(work.queues.history("complaints").messages) == 4, "also those that have gone on"
+    work.spheres.watch_state("ABORTED", "complaints", stop=True)
     ended(work, "three", "too loud")
     work.run_until_idle()
     assert len(bodies(work, "letters")) == 2
-    assert work.verify().differences == ()
+    assert work.journal.verify().differences == ()
 
 
 def test_any_machine_can_be_watched(work: Postroom) -> None:
-    orders = work.machine(["NEW", "PAID"], [("NEW", "PAID")])
-    work.create_queue("told")
-    work.watch_state("PAID", "told")
+    orders = work.spheres.machine(["NEW", "PAID"], [("NEW", "PAID")])
+    work.queues.create("told")
+    work.spheres.watch_state("PAID", "told")
     orders.start("order-17")
     orders.move("order-17", "PAID", "by card")
     work.run_until_idle()
-    (told,) = work.info("told")
+    (told,) = work.queues.info("told")
     assert told.value == {"entity": "order-17", "state": "PAID", "before": "NEW", "reason": "by card"}
 
 
 @pytest.mark.parametrize("moment", ["begun", "committing"])
 def test_an_engine_that_fails_while_it_tells_tells_once(work: Postroom, moment: str) -> None:
-    work.create_queue("told")
-    work.watch_state("ABORTED", "told")
+    work.queues.create("told")
+    work.spheres.watch_state("ABORTED", "told")
     ended(work, "one", "too late")
     faults.arm(f"watch.{moment}", "raise")
     with pytest.raises(faults.FaultInjected):
@@ -88,16 +88,16 @@ def test_an_engine_that_fails_while_it_tells_tells_once(work: Postroom, moment: 
     faults.disarm()
     with postroom.open(work.url) as again:
         evaluate_here(again)
-        again._runner._stages += (Watching(),)
+        again._parts.runner._stages += (Watching(),)
         again.run_until_idle()
         assert len(bodies(again, "told")) == 1
 
 
 def test_what_cannot_be_watched_is_refused(work: Postroom) -> None:
     with pytest.raises(ArgumentInvalid, match="is not a state of a machine"):
-        work.watch_state("complaints", "letters")
+        work.spheres.watch_state("complaints", "letters")
     with pytest.raises(QueueUnknown):
-        work.watch_state("ABORTED", "nowhere")
+        work.spheres.watch_state("ABORTED", "nowhere")
 
 
 def test_a_state_is_followed_and_nothing_is_taken_out(url: str) -> None:
@@ -110,8 +110,8 @@ def test_a_state_is_followed_and_nothing_is_taken_out(url: str) -> None:
             check=True,
         )
         assert said.stdout == "one is ABORTED: too late\n"
-        assert [message.body for message in room.info("ABORTED")] == ["one"]
-        following = room.follow_state("ABORTED", wait=5)
+        assert [message.body for message in room.queues.info("ABORTED")] == ["one"]
+        following = room.spheres.follow_state("ABORTED", wait=5)
         assert next(following)["entity"] == "one"
         ended(room, "two", "too dear")
         assert next(following) == {"entity": "two", "state": "ABORTED", "before": "ABORTING", "reason": "too dear"}

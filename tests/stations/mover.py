@@ -19,8 +19,8 @@ def move(url: str, seed: int, stations: list[str], stop: Path) -> None:
     moved = 0
     told = stop.with_name(f"moved-{seed}")
     with postroom.open(url, create=False) as room:
-        everyone = list(room.stations())
-        desks = [room._station(name) for name in stations]
+        everyone = list(room.stations.all())
+        desks = [room.stations._station(name) for name in stations]
         print("begun", flush=True)
         while not stop.exists():
             desk = chance.choice(desks)

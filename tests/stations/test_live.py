@@ -59,7 +59,7 @@ def live(url: str, folder: Path, nodes: dict[str, str], messages: int, queries: 
                 mover.communicate(timeout=120)
         assert [mover.returncode for mover in movers] == [0] * len(movers)
         for node in ("control", *NODES):
-            room._network.store(node)
+            room._parts.network.store(node)
         assert {image.key for image in desk(room, "s2").query("NOTE", scope="global")} == keys
 
 

@@ -27,7 +27,7 @@ def test_files_are_read_together_and_a_name_is_in_one_of_them(tmp_path: Path) ->
 
 
 def test_what_is_loaded_is_printed_and_reads_to_the_same(room: Postroom, tmp_path: Path) -> None:
-    room._network.add_station("ann", "control", None)
+    room._parts.network.add_station("ann", "control", None)
     file = tmp_path / "a.form"
     file.write_text(TYPE + PROCEDURE)
     room.load(file)

@@ -38,7 +38,7 @@ class Walk:
 
     def __init__(self, room: Postroom, seed: int) -> None:
         self.room = room
-        self.network = room._network
+        self.network = room._parts.network
         self.chance = random.Random(seed)
         self.desks = {name: desk(room, name) for name in HOMES}
         self.keys: list[str] = []
@@ -189,9 +189,9 @@ def test_when_all_is_read_nothing_is_kept_for_queries(tmp_path: Path, monkeypatc
         if there.query is not None:
             there.query.close()
         for node in (CONTROL, "north", "south"):
-            mail.recover(room._network, node)
+            mail.recover(room._parts.network, node)
         for node in (CONTROL, "north", "south"):
-            store = room._network.store(node)
+            store = room._parts.network.store(node)
             for table in ("queries", "ghosts", "shown", "handovers"):
                 assert store.read(partial(_rows, f"SELECT count(*) FROM {table}")) == [(0,)], f"{table} at {node}"
 
@@ -202,7 +202,7 @@ def _rows(statement: str, tx: Transaction) -> list[Row]:
 
 def test_a_query_that_was_closed_cannot_be_read(tmp_path: Path) -> None:
     with network(str(tmp_path / "room.db"), tmp_path, {}, {"D": CONTROL}) as room:
-        query = _Query(room._network, EVERYTHING, Scope((CONTROL,), None), "w1", 60)
+        query = _Query(room._parts.network, EVERYTHING, Scope((CONTROL,), None), "w1", 60)
         query.open()
         query.close()
         with pytest.raises(QueryExpired):
@@ -221,10 +221,10 @@ def test_the_anomaly_of_x_and_y_cannot_be_reached(tmp_path: Path) -> None:
         scope = Scope((CONTROL, "north", "south"), None)
 
         def query(number: int) -> _Query:
-            return _Query(room._network, EVERYTHING, scope, f"w{number}", 60)
+            return _Query(room._parts.network, EVERYTHING, scope, f"w{number}", 60)
 
         def seen(query: _Query, node: str) -> list[int]:
-            part = Part(node, room._network.ways()[node], STATIONS)
+            part = Part(node, room._parts.network.ways()[node], STATIONS)
             rows = read_part(0, part, query.number, EVERYTHING, None).to_pylist()
             return [parse_json(row["body"])["Count"] for row in rows]
 

@@ -20,7 +20,7 @@ COUNTER = "counter front at bob takes ORDER from orders\n"
 @pytest.fixture
 def stations(room: Postroom) -> Postroom:
     for name in ("ann", "bob"):
-        room._network.add_station(name, "control", None)
+        room._parts.network.add_station(name, "control", None)
     return room
 
 
@@ -49,14 +49,14 @@ def test_counters_are_checked_with_the_types_and_queues_of_the_load(stations: Po
     with pytest.raises(FormInvalid, match="orders"):
         stations.store.read(lambda tx: office.check_counters(tx, both, alone=True))
     stations.store.read(lambda tx: office.check_counters(tx, both, alone=False))
-    stations.create_queue("orders")
+    stations.queues.create("orders")
     subject = stations.store.read(lambda tx: office.proposed_counters(tx, both))
     assert [counter.name for counter in subject.counters] == ["front"]
     assert list(stations.store.read(lambda tx: office.proposed_forms(tx, both))) == [ERROR.name, "ORDER"]
 
 
 def test_counters_are_loaded_after_their_types(stations: Postroom, tmp_path: Path) -> None:
-    stations.create_queue("orders")
+    stations.queues.create("orders")
     (tmp_path / "office.form").write_text(COUNTER + TYPE)
     stations.load(tmp_path / "office.form")
-    assert [counter.name for counter in stations.counters()] == ["front"]
+    assert [counter.name for counter in stations.stations.counters()] == ["front"]

@@ -21,14 +21,14 @@ def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
 
 
 def visits(room: Postroom) -> int:
-    stores = [room._network.store(node) for node in room._network.nodes()]
+    stores = [room._parts.network.store(node) for node in room._parts.network.nodes()]
     return sum(store.read(lambda tx: tx.session.rows("SELECT count(*) FROM visits"))[0][0] for store in stores)
 
 
 def test_only_kinds_with_a_retention_are_removed(room: Postroom) -> None:
-    cleaning = Cleaning(room._network)
+    cleaning = Cleaning(room._parts.network)
     assert (cleaning.sweepable(), cleaning.sweep()) == ([], [])
-    room.set_retention(Kind.RECEIPTS, timedelta(0))
+    room.engine.set_retention(Kind.RECEIPTS, timedelta(0))
     assert cleaning.sweep() == [Swept(Kind.RECEIPTS, 0)]
 
 
@@ -39,8 +39,8 @@ def test_visits_of_messages_that_have_gone_on_are_removed_from_every_store(room:
     bob.get()
     bob.ship(keys[:2], "ann")
     ann.get()
-    room.set_retention(Kind.VISITS, timedelta(0))
-    cleaning, before = Cleaning(room._network), visits(room)
+    room.engine.set_retention(Kind.VISITS, timedelta(0))
+    cleaning, before = Cleaning(room._parts.network), visits(room)
     (counted,) = cleaning.sweepable()
     assert visits(room) == before, "counting removes nothing"
     assert cleaning.sweep() == [counted]
@@ -53,7 +53,7 @@ def test_a_node_that_does_not_answer_keeps_all_visits(room: Postroom, tmp_path: 
     keys = [ann.create("NOTE", To="x")]
     ann.ship(keys, "bob")
     bob.get()
-    room.set_retention(Kind.VISITS, timedelta(0))
-    room._network.close()
+    room.engine.set_retention(Kind.VISITS, timedelta(0))
+    room._parts.network.close()
     (tmp_path / "south.db").rename(tmp_path / "away.db")
-    assert Cleaning(room._network).sweep() == [Swept(Kind.VISITS, 0)]
+    assert Cleaning(room._parts.network).sweep() == [Swept(Kind.VISITS, 0)]

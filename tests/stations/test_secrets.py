@@ -78,9 +78,9 @@ def test_no_url_is_told_with_its_password(url: str, tmp_path: Path, monkeypatch:
     assert CANARY not in f"{caught.value} {caught.value.facts} {caught.value!r} {caught.value.__cause__}"
     with postroom.open(tmp_path / "room.db") as room:
         with pytest.raises(PostroomError) as caught:
-            room.add_node("south", url)
+            room.stations.add_node("south", url)
         assert CANARY not in f"{caught.value} {caught.value.facts} {caught.value.__cause__}"
-        assert [each.name for each in room.nodes()] == ["control"]
+        assert [each.name for each in room.stations.nodes()] == ["control"]
     assert CANARY.encode() not in everything(tmp_path / "room.db")
     if "://" in url:
         assert CANARY not in public_url(url)
@@ -131,13 +131,13 @@ def test_what_is_shown_of_a_url_has_no_part_of_its_password(password: str, shape
 @pytest.mark.parametrize("telling", TELLING)
 def test_a_url_with_a_password_is_no_node_and_leaves_nothing(url: str, telling: str) -> None:
     with postroom.open(url) as room:
-        before = room.store.read(lambda tx: tx.definitions.version()), len(room.journal())
+        before = room.store.read(lambda tx: tx.definitions.version()), len(room.journal.last())
         with pytest.raises(NodeUnfit, match=r"~/\.pgpass.*POSTROOM_NODE_south_PASSWORD"):
-            room.add_node("south", telling)
+            room.stations.add_node("south", telling)
         with pytest.raises(NodeUnfit, match="leave it out"):
-            room.move_node("south", telling)
-        assert [node.name for node in room.nodes()] == ["control"]
-        assert (room.store.read(lambda tx: tx.definitions.version()), len(room.journal())) == before
+            room.stations.move_node("south", telling)
+        assert [node.name for node in room.stations.nodes()] == ["control"]
+        assert (room.store.read(lambda tx: tx.definitions.version()), len(room.journal.last())) == before
 
 
 def test_the_password_of_a_node_comes_from_the_environment(
@@ -145,15 +145,15 @@ def test_the_password_of_a_node_comes_from_the_environment(
 ) -> None:
     with postroom.open(sqlite_url) as room:
         monkeypatch.setenv("POSTROOM_NODE_south_PASSWORD", CANARY)
-        room.add_node("south", postgres_url)
-        store = room._network.store("south")
+        room.stations.add_node("south", postgres_url)
+        store = room._parts.network.store("south")
         assert isinstance(store, PostgresStore)
         assert store.session.connection.info.password == CANARY
         monkeypatch.setenv("POSTROOM_NODE_south_PASSWORD", "changed")
-        again = room._network.store("south")
+        again = room._parts.network.store("south")
         assert isinstance(again, PostgresStore)
         assert again.session.connection.info.password == "changed", "as soon as it is another"
-        shown = room.nodes()
+        shown = room.stations.nodes()
         assert [each.answers for each in shown] == [True, True]
         assert CANARY not in json.dumps([each.as_dict() for each in shown])
     assert CANARY.encode() not in everything(Path(sqlite_url))
@@ -178,7 +178,7 @@ def upgraded(url: str, urls: Urls, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
     node = urls()
     with postroom.open(url) as room:
-        room.add_node("south", node)
+        room.stations.add_node("south", node)
         stored = f"{node}&password={CANARY}"
         room.store.transact("node", lambda tx: tx.nodes.set_url("south", stored))
         yield room, node
@@ -186,12 +186,12 @@ def upgraded(url: str, urls: Urls, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_password_that_was_stored_is_not_used_and_not_shown(upgraded: tuple[Postroom, str]) -> None:
     room, _ = upgraded
-    shown = room.nodes()
+    shown = room.stations.nodes()
     assert [(each.name, each.answers) for each in shown] == [("control", True), ("south", False)]
     assert "postroom node secure" in shown[1].why
     with pytest.raises(NodeDown, match="stored its password in clear"):
-        room.add_station("ann", "pw", "south")
-    told = json.dumps([each.as_dict() for each in shown]) + str(room.diagnose())
+        room.stations.add("ann", "pw", "south")
+    told = json.dumps([each.as_dict() for each in shown]) + str(room.operations.diagnose())
     assert "south" in told
     assert CANARY not in told
 
@@ -201,17 +201,17 @@ def test_a_stored_password_is_moved_to_the_password_file(upgraded: tuple[Postroo
     (tmp_path / "pgpass").write_text("# mine\nh:1:d:u:p\n")
     os.chmod(tmp_path / "pgpass", 0o640)
     with pytest.raises(ArgumentInvalid, match="chmod 600"):
-        room.secure_nodes()
+        room.stations.secure_nodes()
     os.chmod(tmp_path / "pgpass", 0o600)
-    assert room.secure_nodes() == ["south"]
-    assert room.secure_nodes() == []
+    assert room.stations.secure_nodes() == ["south"]
+    assert room.stations.secure_nodes() == []
     said = psycopg.conninfo.conninfo_to_dict(node)
     first, *rest = (tmp_path / "pgpass").read_text().splitlines()
     assert first == f"{said['host']}:*:{said['dbname']}:{said['user']}:{CANARY}"
     assert rest == ["# mine", "h:1:d:u:p"]
     assert (tmp_path / "pgpass").stat().st_mode & 0o777 == 0o600
-    assert all(each.answers for each in room.nodes())
-    store = room._network.store("south")
+    assert all(each.answers for each in room.stations.nodes())
+    store = room._parts.network.store("south")
     assert isinstance(store, PostgresStore)
     assert store.session.connection.info.password == CANARY, "PostgreSQL's own library has found it there"
     if room.store.address is None:
@@ -224,11 +224,11 @@ def test_a_secret_that_has_no_place_in_a_password_file_is_named(upgraded: tuple[
     room, node = upgraded
     room.store.transact("node", lambda tx: tx.nodes.set_url("south", f"{node}&sslpassword={CANARY}"))
     with pytest.raises(NodeUnfit, match=r"sslpassword.*node move south") as caught:
-        room.secure_nodes()
+        room.stations.secure_nodes()
     assert CANARY not in str(caught.value)
     assert not (tmp_path / "pgpass").exists()
-    room.move_node("south", node)
-    assert all(each.answers for each in room.nodes())
+    room.stations.move_node("south", node)
+    assert all(each.answers for each in room.stations.nodes())
 
 
 # --- a node that is refused ---
@@ -260,15 +260,15 @@ def test_a_node_that_is_refused_leaves_no_file(run: Run, tmp_path: Path, how: st
 def test_a_node_that_is_refused_at_the_last_moment_leaves_no_file(tmp_path: Path) -> None:
     """Someone else has added a node of the same name since this one was checked."""
     with postroom.open(tmp_path / "room.db") as room:
-        room.add_node("north", str(tmp_path / "other.db"))
+        room.stations.add_node("north", str(tmp_path / "other.db"))
         late = Node("north", str(tmp_path / "new.db"), "mark")
         with pytest.raises(NodeUnfit, match="already"):
-            room._network._enter(late, late.url)
+            room._parts.network._enter(late, late.url)
         assert not list(tmp_path.glob("new.db*"))
         with postroom.open(late.url) as other:
-            other.add_node("south", str(tmp_path / "south.db"))
+            other.stations.add_node("south", str(tmp_path / "south.db"))
         with pytest.raises(NodeUnfit, match="of its own"):
-            room._network._enter(late._replace(name="west"), late.url)
+            room._parts.network._enter(late._replace(name="west"), late.url)
         assert (tmp_path / "new.db").exists(), "that one was there before"
 
 
@@ -348,9 +348,9 @@ def test_no_job_of_spark_tells_a_password(
     monkeypatch.setenv("POSTROOM_NODE_south_PASSWORD", f"{CANARY}-node")
     with postroom.open(f"{postgres_url}&password={CANARY}-room") as room:
         room.load(tmp_path / "note.form")
-        room.add_node("south", urls())
+        room.stations.add_node("south", urls())
         for name, node in (("ann", "control"), ("bob", "south")):
-            room._network.add_station(name, node, None)
+            room._parts.network.add_station(name, node, None)
             desk(room, name).create("NOTE", {"To": "you", "Text": name})
         assert desk(room, "ann").count("NOTE", scope="global") == 2
     said = [json.loads(file.read_text()) for file in told.iterdir()]

@@ -69,7 +69,7 @@ def test_creation_fills_what_is_automatic(room: Postroom) -> None:
     assert (fields["From"], fields["KEY"], fields["Remarks"]) == ("John", key, None)
     assert fields["DATE"] == john.show(key).fields["DATE"] is not None
     assert fields["Time"] is not None
-    assert room.locate(key) == "John"
+    assert room.journal.locate(key) == "John"
     assert [event.verb for event in room.trace(key)] == ["create"]
     assert room.trace(key)[0].by == "John"
 
@@ -115,7 +115,7 @@ def test_kinds_of_fields_when_modified(room: Postroom) -> None:
         john.modify(key, Response=text)
     assert john.show(key).fields["Response"] is None
     assert [event.verb for event in room.trace(key)] == ["create", "modify", "modify", "modify", "modify"]
-    store = room._network.store(john.node)
+    store = room._parts.network.store(john.node)
     assert len(store.read(lambda tx: tx.messages.editions(int(key.replace(".", ""))))) == 4
 
 
@@ -146,7 +146,7 @@ def test_a_station_reaches_only_its_own(room: Postroom) -> None:
         with pytest.raises(MessageElsewhere, match="not in the database of John"):
             attempt()
     assert simon.show(key).fields["Response"] is None
-    assert room.locate(key) == "Simon"
+    assert room.journal.locate(key) == "Simon"
 
 
 def test_nobody_else_reaches_a_stations_queues(room: Postroom) -> None:
@@ -279,7 +279,7 @@ def test_an_index_is_made_for_messages_that_are_there(room: Postroom, tmp_path: 
     file.write_text(MEETING + "index To\n")
     room.load(file)
     assert [image.key for image in john.query(TYPE, To="p3")] == before
-    store = room._network.store(john.node)
+    store = room._parts.network.store(john.node)
     filings = store.read(lambda tx: {each.field: each.ready for each in tx.filings.of_type(TYPE)})
     assert filings["To"] == 1
     file.write_text(MEETING)
@@ -327,7 +327,7 @@ field Total decimal automatic total
 def test_a_damaged_message_is_told_and_never_shown(room: Postroom) -> None:
     john = desk(room, "John")
     good, bad = john.create_many(TYPE, [{"To": "Simon", "Subject": "x"}] * 2)
-    store = room._network.store(john.node)
+    store = room._parts.network.store(john.node)
     number = int(bad.replace(".", ""))
     store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{}' WHERE key = ?", (number,)))
     for answer in (john.query(TYPE), john.messages()):

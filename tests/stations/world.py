@@ -39,9 +39,9 @@ def network(url: str, folder: Path, nodes: dict[str, str], stations: dict[str, s
     room = postroom.open(url)
     room.load(file)
     for name, where in nodes.items():
-        room.add_node(name, where)
+        room.stations.add_node(name, where)
     for name, node in stations.items():
-        room._network.add_station(name, node, None)  # passwords take their time, and are tested elsewhere
+        room._parts.network.add_station(name, node, None)  # passwords take their time, and are tested elsewhere
     return room
 
 
@@ -57,4 +57,4 @@ def unreachable(*_: object) -> dict[int, int]:
 
 def desk(room: Postroom, name: str) -> Station:
     """A station as tests have it: without a password, and with the Spark session of the test run."""
-    return room._station(name, "local[2]")
+    return room.stations._station(name, "local[2]")

@@ -54,8 +54,8 @@ def queues(room: Postroom, folder: Path) -> None:
         tree.write_text(TREE.format(name=name, command=command))
         room.load(tree)
     for name in ("plain", "held", "half", "gone", "purged", "read", "freed"):
-        room.create_queue(name, password="pw")
-    room.remove_queue("gone")
+        room.queues.create(name, password="pw")
+    room.queues.remove("gone")
     room.send_many("plain", ["1", "2", "3"])
     room.receive("plain")
     room.receive("plain", segment=True)
@@ -64,12 +64,12 @@ def queues(room: Postroom, folder: Path) -> None:
     room.receive("read", segment=True)
     with postroom.open(room.url) as other:
         other.receive("freed", segment=True)
-    room.disable("half", password="pw")
-    room.enable("half", password="pw")
-    room.disable("held", password="pw")
+    room.queues.disable("half", password="pw")
+    room.queues.enable("half", password="pw")
+    room.queues.disable("held", password="pw")
     room.send_many("purged", ["1", "2"])
     room.receive("purged")
-    room.set_mode("purged", keep_processed=False)
+    room.queues.set_mode("purged", keep_processed=False)
     room.receive("purged")
 
 
@@ -81,12 +81,12 @@ def rules(room: Postroom, folder: Path) -> None:
     for number in range(3):
         room.send("asked", f"<ask><id>{number}</id></ask>", format="xml")
     room.send("asked", "<forget><id>1</id></forget>", format="xml")
-    room.publish_many("In", [{"n": 1}, {"n": 2}])
+    room.flows.publish_many("In", [{"n": 1}, {"n": 2}])
     evaluate_here(room).run_until_idle(step_messages=3)
-    assert room.sweep()
-    room.add_principal("someone", "pw")
-    room.add_principal("leaver", "pw")
-    room.remove_principal("leaver")
+    assert room.engine.sweep()
+    room.flows.add_principal("someone", "pw")
+    room.flows.add_principal("leaver", "pw")
+    room.flows.remove_principal("leaver")
 
 
 def stations(room: Postroom, folder: Path) -> None:
@@ -94,9 +94,9 @@ def stations(room: Postroom, folder: Path) -> None:
     form.write_text(FORM)
     room.load(form)
     for name in ("ann", "bob", "cid"):
-        room.add_station(name, "pw")
-    room.remove_station("cid")
-    ann, bob = room._station("ann"), room._station("bob")
+        room.stations.add(name, "pw")
+    room.stations.remove("cid")
+    ann, bob = room.stations._station("ann"), room.stations._station("bob")
     keys = [ann.create("NOTE", No=number) for number in range(4)]
     for key in keys:
         ann.add_to_dossier("kept", key)
@@ -105,12 +105,12 @@ def stations(room: Postroom, folder: Path) -> None:
     ann.ship(keys[:2], "bob")
     bob.get(limit=1)
     for name in ("north", "south"):
-        room.add_node(name, str(folder / f"{name}.db"))
-    room.remove_node("south")
+        room.stations.add_node(name, str(folder / f"{name}.db"))
+    room.stations.remove_node("south")
 
 
 def spheres(room: Postroom) -> None:
-    orders = room.machine(["NEW", "PAID"], [("NEW", "PAID")])
+    orders = room.spheres.machine(["NEW", "PAID"], [("NEW", "PAID")])
     orders.start("order")
     orders.move("order", "PAID")
     with room.sphere("good") as good:
@@ -122,12 +122,12 @@ def spheres(room: Postroom) -> None:
 
 def effects(room: Postroom) -> None:
     room.send(("M", "B"), "wakes")
-    (woken,) = room.outbox()
+    (woken,) = room.engine.outbox()
     payload = {"command": "true"}
     others = [room.store.transact("send", lambda tx: tx.outbox.add("command", payload, "q")) for _ in range(3)]
-    room.drop_effect(others[0])
-    room.store.transact("send", lambda tx: tx.outbox.done(room._effect(tx, others[1]), {}))
-    room.store.transact("send", lambda tx: tx.outbox.attempt(room._effect(tx, others[2])))
-    room.retry(others[2])
+    room.engine.drop_effect(others[0])
+    room.store.transact("send", lambda tx: tx.outbox.done(room.engine._effect(tx, others[1]), {}))
+    room.store.transact("send", lambda tx: tx.outbox.attempt(room.engine._effect(tx, others[2])))
+    room.engine.retry(others[2])
     room.store.transact("send", lambda tx: tx.outbox.attempt(woken))
     room.store.transact("send", lambda tx: tx.outbox.failed(woken, {"outcome": "no"}, None))

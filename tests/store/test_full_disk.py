@@ -52,7 +52,7 @@ def one(free_pages, was_open):
     url = str(disk / "room.db")
     def begin():
         with postroom.open(url) as room:
-            room.create_queue("q")
+            room.queues.create("q")
             for number in range(60): room.send("q", f"{number} " + "x" * 2000)
     if was_open:
         begin()
@@ -63,7 +63,7 @@ def one(free_pages, was_open):
     fill(free_pages)
     sent = 61 if was_open else 60
     if not was_open: room = postroom.open(url)  # there is neither a log nor its index
-    assert len(list(room.info("q"))) == sent
+    assert len(list(room.queues.info("q"))) == sent
     refused = 0
     while refused < 3:
         try:
@@ -101,9 +101,9 @@ def one(free_pages, was_open):
     time.sleep(0.6)
     room.send("q", "after")
     assert Path(url + "-reserve").stat().st_size >= RESERVE_BYTES
-    bodies = [message.body.split()[0] for message in room.info("q")]
+    bodies = [message.body.split()[0] for message in room.queues.info("q")]
     assert bodies == [*map(str, range(36, sent)), "after"], bodies
-    assert not room.verify().differences
+    assert not room.journal.verify().differences
     room.close()
     return sent
 
@@ -132,14 +132,14 @@ def test_who_adds_to_the_room_is_refused_while_the_reserve_is_given_up(
 ) -> None:
     reserve = Path(sqlite_url + "-reserve")
     with postroom.open(sqlite_url) as room, postroom.open(sqlite_url) as other:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", "x")
         assert reserve.stat().st_size == RESERVE_BYTES
         assert reserve.stat().st_blocks * 512 >= RESERVE_BYTES  # space, not a hole
         os.truncate(reserve, RESERVE_OPEN_BYTES)  # as a process does that finds the disk full
         sleep(LOOK_SECONDS)
         monkeypatch.setattr("postroom.store.files.reserve._allocate", no_space)
-        for act in (lambda: room.send("q", "y"), lambda: other.send_many("q", ["y"]), lambda: room.create_queue("r")):
+        for act in (lambda: room.send("q", "y"), lambda: other.send_many("q", ["y"]), lambda: room.queues.create("r")):
             with pytest.raises(StoreFull, match="kept for receiving"):
                 act()
         assert other.receive("q").message is not None
@@ -156,7 +156,7 @@ def no_space(handle: int, begin: int, end: int) -> None:
 def test_the_reserve_grows_with_the_log(sqlite_url: str) -> None:
     reserve, log = Path(sqlite_url + "-reserve"), Path(sqlite_url + "-wal")
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send_many("q", ["x" * 1_000_000] * 20)
         assert reserve.stat().st_size >= log.stat().st_size + RESERVE_BYTES
     with postroom.open(sqlite_url):
@@ -166,7 +166,7 @@ def test_the_reserve_grows_with_the_log(sqlite_url: str) -> None:
 def test_a_reserve_that_somebody_removed_is_made_again(sqlite_url: str) -> None:
     reserve = Path(sqlite_url + "-reserve")
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         reserve.unlink()
         sleep(LOOK_SECONDS)
         assert room.send("q", "x").key

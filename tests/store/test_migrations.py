@@ -78,16 +78,16 @@ def test_a_room_of_version_1_opens_with_its_messages_and_takes_rules(
         "create queue r kind basic mode persistent create property p as xs:string queue q, r value string(.)"
     )
     with postroom.open(url) as room:
-        assert [message.body for message in room.info("q")] == ["waits"]
-        assert [message.body for message in room.history("q")] == ["done"]
+        assert [message.body for message in room.queues.info("q")] == ["waits"]
+        assert [message.body for message in room.queues.history("q")] == ["done"]
         assert room.send("q", "new").key > "00001.00002"
         room.load(program)
         room.send("q", "worked out")
-        assert [message.properties.get("p") for message in room.info("q")] == [None, None, "worked out"]
+        assert [message.properties.get("p") for message in room.queues.info("q")] == [None, None, "worked out"]
         assert [event.verb for event in room.trace("00001.00001")] == ["put", "take"]
         assert room.receive("q").message.body == "waits"  # type: ignore[union-attr]  # there is one
     with postroom.open(url) as again:
-        (found,) = [count for count in again.accept().queues if count.queue == "q"]
+        (found,) = [count for count in again.queues.accept().queues if count.queue == "q"]
         assert (found.unprocessed, found.processed) == (2, 2)
 
 

@@ -35,7 +35,7 @@ from postroom.store.urls import public_url
 @pytest.fixture
 def room(postgres_url: str) -> Iterator[Postroom]:
     with postroom.open(postgres_url) as opened:
-        opened.create_queue("q")
+        opened.queues.create("q")
         yield opened
 
 
@@ -57,7 +57,7 @@ def test_a_connection_lost_between_transactions_changes_nothing(room: Postroom, 
     with pytest.raises(StoreStopped):
         room.send("q", "x")
     with postroom.open(postgres_url) as again:
-        assert again.accept("q").queues[0].unprocessed == 0
+        assert again.queues.accept("q").queues[0].unprocessed == 0
 
 
 def test_a_connection_lost_inside_a_transaction_undoes_it(room: Postroom, postgres_url: str) -> None:
@@ -69,7 +69,7 @@ def test_a_connection_lost_inside_a_transaction_undoes_it(room: Postroom, postgr
     with pytest.raises(StoreUnavailable):
         room.store.transact("send", work)
     with postroom.open(postgres_url) as again:
-        assert "note" not in [event.verb for event in again.journal(50)]
+        assert "note" not in [event.verb for event in again.journal.last(50)]
 
 
 def test_a_connection_lost_at_the_commit_is_unknown(room: Postroom, postgres_url: str) -> None:
@@ -94,13 +94,13 @@ def test_a_lock_held_by_others_is_a_typed_refusal(room: Postroom, postgres_url: 
 
 def test_two_transactions_that_wait_for_each_other_are_both_done_in_the_end(postgres_url: str) -> None:
     with postroom.open(postgres_url) as room:
-        room.create_queue("a")
-        room.create_queue("b")
+        room.queues.create("a")
+        room.queues.create("b")
 
     def send(first: str, second: str) -> None:
         with postroom.open(postgres_url) as mine:
             for _ in range(15):
-                mine.distribute([first, second], "x")
+                mine.queues.distribute([first, second], "x")
 
     threads = [threading.Thread(target=send, args=names) for names in (("a", "b"), ("b", "a"))]
     for thread in threads:
@@ -108,7 +108,7 @@ def test_two_transactions_that_wait_for_each_other_are_both_done_in_the_end(post
     for thread in threads:
         thread.join()
     with postroom.open(postgres_url) as room:
-        assert [count.unprocessed for count in room.accept().queues] == [30, 30]
+        assert [count.unprocessed for count in room.queues.accept().queues] == [30, 30]
 
 
 def test_a_missing_room_and_one_from_the_future(postgres_url: str) -> None:
@@ -180,7 +180,7 @@ def test_a_queue_that_appears_while_it_is_looked_for_is_not_used_unlocked(room: 
 
 def test_a_waiter_notices_a_lock_whose_owner_died(postgres_url: str) -> None:
     with postroom.open(postgres_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", "a\nb")
         script = "import sys, time, postroom\nroom = postroom.open(sys.argv[1])\nroom.receive('q', segment=True)\n"
         child = subprocess.Popen(
@@ -221,11 +221,11 @@ def test_a_commit_that_goes_on_without_its_client_is_settled_before_anyone_is_to
     with pytest.raises(CommitUnknown):
         room.send("q", "late", idempotency_key="once")
     with postroom.open(postgres_url) as other:
-        seen = [message.body for message in other.info("q")]
+        seen = [message.body for message in other.queues.info("q")]
         sleep(1.5)
-        assert [message.body for message in other.info("q")] == seen == ["late"]
+        assert [message.body for message in other.queues.info("q")] == seen == ["late"]
         other.send("q", "late", idempotency_key="once")
-        assert len(list(other.info("q"))) == 1
+        assert len(list(other.queues.info("q"))) == 1
     line.close()
 
 
@@ -233,7 +233,7 @@ def test_sends_to_the_same_queues_in_other_orders_do_not_wait_in_a_circle(postgr
     """PostgreSQL would find out after a second, and end one of them."""
     with postroom.open(postgres_url) as room:
         for name in "abcd":
-            room.create_queue(name)
+            room.queues.create(name)
 
     def deadlocks() -> int:
         with psycopg.connect(postgres_url) as connection:
@@ -243,33 +243,33 @@ def test_sends_to_the_same_queues_in_other_orders_do_not_wait_in_a_circle(postgr
     def send(order: str) -> None:
         with postroom.open(postgres_url) as room:
             for number in range(60):
-                room.distribute(list(order), f"{order} {number}")
+                room.queues.distribute(list(order), f"{order} {number}")
 
     before = deadlocks()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(send, ["abcd", "dcba", "bdac", "cadb"]))
     assert deadlocks() == before, "each has told of them when it left"
     with postroom.open(postgres_url) as room:
-        assert [queue.unprocessed for queue in room.accept().queues] == [240] * 4
+        assert [queue.unprocessed for queue in room.queues.accept().queues] == [240] * 4
 
 
 def test_an_index_that_has_lost_messages_is_named_and_made_anew(postgres_url: str) -> None:
     """As rot would have it: rows that the index over unprocessed messages does not lead to."""
     change = "UPDATE pg_index SET indisready = %s WHERE indexrelid = 'messages_chain'::regclass"
     with postroom.open(postgres_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send_many("q", ["1", "2", "3"])
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
     with psycopg.connect(postgres_url, autocommit=True) as superuser:
         superuser.execute(change, (False,))
         with postroom.open(postgres_url) as room:
             room.send("q", "lost")
-            assert "index messages_chain is not valid" in [each.tables for each in room.verify().differences]
+            assert "index messages_chain is not valid" in [each.tables for each in room.journal.verify().differences]
         superuser.execute(change, (True,))
     with postroom.open(postgres_url) as room:
-        found = [each.tables or "" for each in room.verify().differences if each.what == "the file"]
+        found = [each.tables or "" for each in room.journal.verify().differences if each.what == "the file"]
         assert len(found) == 1
         assert found[0].startswith("of 4 message(s) of queue")
         assert found[0].endswith("index messages_chain leads to 3")
-        assert room.mend().left == ()
-        assert [message.body for message in room.info("q")] == ["1", "2", "3", "lost"]
+        assert room.journal.mend().left == ()
+        assert [message.body for message in room.queues.info("q")] == ["1", "2", "3", "lost"]

@@ -30,9 +30,9 @@ SENT = [f"message {number} é " + "x" * (number * 7 % 300) for number in range(4
 
 def fill(room: Postroom, folder: Path) -> None:
     """Something in the tables of every capability; what is followed is in ``q``."""
-    room.define_type(MessageType("Note", (Field("Text"),)))
-    room.create_queue("q", password="pw")
-    room.create_queue("drop", keep_processed=False)
+    room.definitions.define_type(MessageType("Note", (Field("Text"),)))
+    room.queues.create("q", password="pw")
+    room.queues.create("drop", keep_processed=False)
     for number, body in enumerate(SENT):
         room.send("q", body, properties={"n": number}, idempotency_key=f"key {number}" if number % 9 == 0 else None)
         room.send("drop", {"Text": body}, type="Note")
@@ -43,9 +43,9 @@ def fill(room: Postroom, folder: Path) -> None:
         room.send("requests", f"<request><id>r{number}</id><n>{number}</n></request>", format="xml")
         room.publish("In", {"n": number})
     room.client("desk").subscribe("In", "[n: any]", durable=True)
-    room.add_station("ann", "pw", "control")
-    room.add_station("bob", "pw", "control")
-    ann = room._station("ann")
+    room.stations.add("ann", "pw", "control")
+    room.stations.add("bob", "pw", "control")
+    ann = room.stations._station("ann")
     key = ann.create("NOTE", To="bob", Number=1, Text="first")
     ann.modify(key, Text="second")
     ann.ship(key, "bob")
@@ -62,8 +62,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rot")
     with postroom.open(folder / "original.db") as room:
         fill(room, folder)
-        keys = [message.key for message in room.info("q")]
-        assert room.verify().differences == ()
+        keys = [message.key for message in room.queues.info("q")]
+        assert room.journal.verify().differences == ()
     (folder / "keys").write_text(" ".join(keys))
     return folder / "original.db"
 
@@ -79,12 +79,12 @@ class Look:
         with self._told(), postroom.open(file, create=False) as room:
             self.opened = True
             with self._told():
-                self.named = bool(room.verify().differences)
+                self.named = bool(room.journal.verify().differences)
             self._look(room, keys)
             self._drain(room)
             if self.said:
                 with self._told():
-                    room.mend()
+                    room.journal.mend()
                 self._drain(room)
 
     def _told(self) -> Any:
@@ -92,19 +92,19 @@ class Look:
 
     def _look(self, room: Postroom, keys: list[str]) -> None:
         with self._told():
-            for message in [*room.info("q"), *room.history("q"), *room.info("drop")]:
+            for message in [*room.queues.info("q"), *room.queues.history("q"), *room.queues.info("drop")]:
                 message.as_dict()
         with self._told():
-            room.accept()
+            room.queues.accept()
         with self._told():
-            [event.as_dict() for event in room.journal(30)]
+            [event.as_dict() for event in room.journal.last(30)]
         for key in keys[::10]:
             with self._told():
                 [event.as_dict() for event in room.trace(key)]
                 room.show(key).as_dict()
         with self._told():
-            plan = partial(room.store.read, room._programs.plan)
-            examine(Case(room.store, room._network, plan, room.lags, deep=True))
+            plan = partial(room.store.read, room._parts.programs.plan)
+            examine(Case(room.store, room._parts.network, plan, room.operations.lags, deep=True))
         with self._told():
             evaluate_here(room).run_until_idle(step_messages=2)
 
@@ -191,7 +191,7 @@ def test_a_bit_that_flips_anywhere_delivers_nothing_false_and_loses_nothing_sile
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Postroom]:
     with postroom.open(tmp_path / "room.db") as opened:
-        opened.create_queue("q")
+        opened.queues.create("q")
         opened.send_many("q", ["one", "two", "three"])
         yield opened
 
@@ -212,11 +212,11 @@ def received(room: Postroom, before: list[str] | None = None) -> list[str]:
 
 @pytest.mark.parametrize("column", ["body", "properties", "type", "format"])
 def test_a_message_whose_text_is_none_any_more_is_set_aside_and_the_rest_goes_on(room: Postroom, column: str) -> None:
-    keys = [message.key for message in room.info("q")]
+    keys = [message.key for message in room.queues.info("q")]
     sql(room, f"UPDATE messages SET {column} = CAST(x'61ff' AS TEXT) WHERE body = 'two'")
-    assert [message.corrupt for message in room.info("q")] == [False, True, False]
-    assert [each.what for each in room.verify().differences] == [f"message {keys[1]}"]
-    findings = room.diagnose(deep=True)
+    assert [message.corrupt for message in room.queues.info("q")] == [False, True, False]
+    assert [each.what for each in room.journal.verify().differences] == [f"message {keys[1]}"]
+    findings = room.operations.diagnose(deep=True)
     assert any(keys[1] in finding.what for finding in findings)
     first = room.receive("q").message
     assert first is not None
@@ -238,8 +238,8 @@ def test_the_engine_goes_on_behind_a_message_whose_text_is_none_any_more(room: P
         room.send("in", f"<a>{number}</a>", format="xml")
     sql(room, "UPDATE messages SET body = CAST(x'3c613eff3c2f613e' AS TEXT) WHERE body = '<a>1</a>'")
     evaluate_here(room).run_until_idle()
-    assert [message.body for message in room.info("out")] == ["<b>0</b>", "<b>2</b>"]
-    assert room.accept("in").queues[0].unprocessed == 0
+    assert [message.body for message in room.queues.info("out")] == ["<b>0</b>", "<b>2</b>"]
+    assert room.queues.accept("in").queues[0].unprocessed == 0
 
 
 @pytest.mark.parametrize("column", ["verb", "actor", "detail", "at", "message", "prior", "source", "target"])
@@ -247,19 +247,19 @@ def test_a_changed_line_of_the_journal_is_noticed(room: Postroom, column: str) -
     assert room.receive("q")
     value = "CAST(x'ff' AS TEXT)" if column in ("verb", "actor", "detail") else "coalesce(" + column + ", 0) + 1"
     sql(room, f"UPDATE journal SET {column} = {value} WHERE seq = 3")
-    named = [each.what for each in room.verify().differences]
+    named = [each.what for each in room.journal.verify().differences]
     assert "line 3" in named
-    assert [event.damaged for event in room.journal(10) if event.seq == 3] == [True]
+    assert [event.damaged for event in room.journal.last(10) if event.seq == 3] == [True]
 
 
 def test_the_name_and_the_time_of_a_line_are_under_its_digest(url: str) -> None:
     """On both stores, whoever wrote the line: one by one, many at once, or a step."""
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", "a")
         room.send_many("q", ["b", "c"])
         assert room.receive("q")
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
         lines = room.store.read(lambda tx: list(tx.journal.lines()))
         assert all(line.digest is not None for line in lines)
         for line in lines:
@@ -270,25 +270,25 @@ def test_the_name_and_the_time_of_a_line_are_under_its_digest(url: str) -> None:
 
 
 def test_a_line_that_no_message_needs_cannot_be_taken_out(room: Postroom) -> None:
-    room.set_password("q", password="pw")
+    room.queues.set_password("q", password="pw")
     sql(room, "DELETE FROM journal WHERE verb = 'put' AND seq = 2")
-    assert any("the line before it has the number 1" in str(each.journal) for each in room.verify().differences)
+    assert any("the line before it has the number 1" in str(each.journal) for each in room.journal.verify().differences)
 
 
 def test_a_digest_that_was_taken_away_is_noticed_and_old_lines_are_counted(room: Postroom) -> None:
     sql(room, "UPDATE journal SET digest = NULL WHERE seq = 2")
-    assert [each.what for each in room.verify().differences] == ["line 2"]
+    assert [each.what for each in room.journal.verify().differences] == ["line 2"]
     sql(room, "UPDATE journal SET digest = NULL")
-    found = room.verify()
+    found = room.journal.verify()
     assert (found.differences, found.uncovered) == ((), found.lines)
 
 
 def test_a_changed_definition_is_named_and_not_used(room: Postroom) -> None:
-    room.define_type(MessageType("Note", (Field("Text"),)))
+    room.definitions.define_type(MessageType("Note", (Field("Text"),)))
     sql(room, "UPDATE definitions SET body = replace(body, 'Text', 'Texu')")
     with pytest.raises(StoreCorrupt, match="'Note' does not match its hash"):
         room.send("q", {"Text": "x"}, type="Note")
-    assert any("'Note'" in each.what for each in room.verify().differences)
+    assert any("'Note'" in each.what for each in room.journal.verify().differences)
     assert received(room) == ["one", "two", "three"]
 
 
@@ -327,20 +327,20 @@ def test_an_index_that_leads_astray_is_noticed_and_mended(
 ) -> None:
     file = tmp_path / "room.db"
     with postroom.open(file) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send_many("q", ["one", "two", "three"])
     behind_the_index(file, statement)
     with postroom.open(file) as room:
-        assert room.verify().differences != ()
+        assert room.journal.verify().differences != ()
         for body in before:
             message = room.receive("q").message
             assert message is not None
             assert message.body == body
         with pytest.raises(StoreCorrupt, match="postroom mend"):
             room.receive("q")
-        assert room.mend().left == ()
+        assert room.journal.mend().left == ()
         assert received(room) == after
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 @pytest.mark.parametrize("seen", [[], ["one", "two"]], ids=["all", "the newest"])
@@ -348,8 +348,8 @@ def test_messages_that_an_index_hides_from_all_counts_are_no_empty_queue(tmp_pat
     """Of the newest messages of a queue nothing else knows: not even how many there are."""
     file = tmp_path / "room.db"
     with postroom.open(file) as room:
-        room.create_queue("q")
-        room.create_queue("other")
+        room.queues.create("q")
+        room.queues.create("other")
         room.send_many("q", [*seen, "hidden", "hidden too"])
         room.send("other", "x")
     connection = apsw.Connection(str(file))
@@ -359,21 +359,21 @@ def test_messages_that_an_index_hides_from_all_counts_are_no_empty_queue(tmp_pat
     hides = r"an index of q does not lead to message .* postroom mend"
     with postroom.open(file) as room:
         with pytest.raises(StoreCorrupt, match=hides):
-            list(room.info("q"))
+            list(room.queues.info("q"))
         found: list[str] = []
         with pytest.raises(StoreCorrupt, match=hides):
             received(room, found)
         assert found == seen
         with pytest.raises(StoreCorrupt, match=hides):
-            room.accept("q")
+            room.queues.accept("q")
         with pytest.raises(StoreCorrupt, match=hides):
-            room.accept()
-        assert room.accept("other").queues[0].unprocessed == 1
-        assert room.verify().differences != ()
-        assert room.mend().left == ()
+            room.queues.accept()
+        assert room.queues.accept("other").queues[0].unprocessed == 1
+        assert room.journal.verify().differences != ()
+        assert room.journal.mend().left == ()
         assert received(room) == ["hidden", "hidden too"]
-        assert [each.unprocessed for each in room.accept().queues] == [0, 1]
-        assert room.verify().differences == ()
+        assert [each.unprocessed for each in room.queues.accept().queues] == [0, 1]
+        assert room.journal.verify().differences == ()
 
 
 @pytest.mark.parametrize(
@@ -381,48 +381,50 @@ def test_messages_that_an_index_hides_from_all_counts_are_no_empty_queue(tmp_pat
 )
 def test_a_queue_whose_row_is_damaged_is_noticed_and_mended(room: Postroom, change: str) -> None:
     sql(room, f"UPDATE queues SET {change}")
-    assert room.verify().differences != ()
+    assert room.journal.verify().differences != ()
     got: list[str] = []
     with pytest.raises(PostroomError):
         received(room, got)
-    assert room.mend().left == ()
+    assert room.journal.mend().left == ()
     assert received(room, got) == ["one", "two", "three"]
 
 
 def test_mending_a_sound_room_changes_nothing(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", "a")
-        lines = room.verify().lines
-        mended = room.mend()
+        lines = room.journal.verify().lines
+        mended = room.journal.mend()
         assert (mended.queues, mended.places, mended.set_aside, mended.left) == (0, 0, (), ())
-        assert room.verify().lines == lines
+        assert room.journal.verify().lines == lines
 
 
 def test_mending_sets_aside_what_is_damaged_and_tells_it(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send_many("q", ["one", "two"])
         forged = "UPDATE messages SET body = 'forged' WHERE body = 'one'"
         room.store.transact("send", lambda tx: tx.session.run(forged))
-        mended = room.mend()
+        mended = room.journal.mend()
         assert len(mended.set_aside) == 1
         assert [event.verb for event in room.trace(mended.set_aside[0])] == ["put", "set-aside"]
         assert received(room) == ["two"]
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 @pytest.mark.parametrize("word", ["seq", "version"])
 def test_a_table_whose_description_is_damaged_is_named(tmp_path: Path, word: str) -> None:
     with postroom.open(tmp_path / "room.db") as room:
-        room.create_queue("q")
-        assert room.verify().differences == ()
+        room.queues.create("q")
+        assert room.journal.verify().differences == ()
     data = (tmp_path / "room.db").read_bytes()
     made = data.index(b"CREATE TABLE epochs (seq")
     place = data.index(word.encode(), made) + 1
     (tmp_path / "room.db").write_bytes(data[:place] + bytes([data[place] ^ 0x80]) + data[place + 1 :])
     with postroom.open(tmp_path / "room.db") as room:
-        assert "the description of table epochs is damaged" in [each.tables for each in room.verify().differences]
+        assert "the description of table epochs is damaged" in [
+            each.tables for each in room.journal.verify().differences
+        ]
 
 
 def test_an_error_of_a_program_in_a_sound_room_stays_what_it_is(room: Postroom) -> None:

@@ -29,10 +29,10 @@ from postroom.store.proof.verification import beginning, compared, tables
 from postroom.store.upkeep.archive_folder import (
     DEPARTED_COLUMNS,
     MANIFEST,
+    ArchiveFolder,
     Digest,
     Manifest,
     Part,
-    Shelf,
     arrow_table,
     file_digest,
     read_manifest,
@@ -98,7 +98,7 @@ def moved(store: Store, folder: Path) -> list[Archive]:
             place = folder / Path(each.folder).name
             if str(place) == each.folder or not (place / MANIFEST).exists():
                 continue
-            Shelf(str(place), each.digest)  # it is the one that was noted
+            ArchiveFolder(str(place), each.digest)  # it is the one that was noted
             tx.journal.archives.moved(each, str(place))
             tx.journal.add("archive-moved", detail={"last": each.last, "folder": str(place)})
             found.append(each._replace(folder=str(place)))
@@ -251,7 +251,7 @@ class _Archiving:
 
 def _check(place: Path, manifest: Manifest, counted: Callable[[int], None]) -> None:
     """Read all of an archive back, and compare."""
-    shelf, digest, rows = Shelf(str(place), manifest.digest), Digest(), 0
+    shelf, digest, rows = ArchiveFolder(str(place), manifest.digest), Digest(), 0
     for kind in ("lines", "departed"):
         for some in shelf.every(kind):
             digest.add(some)

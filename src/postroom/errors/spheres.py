@@ -46,7 +46,7 @@ class ParticipantInDoubt(SphereError):
     code = "participant-in-doubt"
     template = (
         "sphere {sphere} is committed, and {participant} has not confirmed its part: {why}. "
-        "Settle it with: room.settle(participant)"
+        "Settle it with: room.spheres.settle(participant)"
     )
     happened = "yes"
 

@@ -2,7 +2,7 @@
 
 >>> import postroom, tempfile, os
 >>> with tempfile.TemporaryDirectory() as folder, postroom.open(os.path.join(folder, "room.db")) as room:
-...     queue = room.create_queue("greetings")
+...     queue = room.queues.create("greetings")
 ...     sent = queue.send("hello")
 ...     room.receive("greetings").message.body
 'hello'

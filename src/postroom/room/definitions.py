@@ -20,7 +20,7 @@ from postroom.room import catalog, loading
 from postroom.room.catalog import CatalogEntry
 from postroom.room.languages import languages
 from postroom.room.loading import File
-from postroom.room.parts import Parts, spark_session
+from postroom.room.parts import RoomPart, spark_session
 from postroom.rules import catalog as rule_catalog
 from postroom.rules import inspection
 from postroom.rules.inspection import Explanation
@@ -30,7 +30,7 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import define_type
 
 
-class DefinitionsFace(Parts):
+class RoomDefinitions(RoomPart):
     """Loading, checking, explaining and trying out definitions."""
 
     def load(
@@ -52,62 +52,64 @@ class DefinitionsFace(Parts):
         a function that is called with the level's name. Or the operator gives ``change_passwords``.
         """
         sources = self._read(files)
-        by, alone = self._by, sources.alone
+        by, alone = self._parts.by, sources.alone
         terms = Terms(sources.files, by.principal, by.broker, alone, drop, progress, old, change_passwords)
-        return sources.load(self.store, terms)
+        return sources.load(self._parts.store, terms)
 
     def check(self, *files: File) -> int:
         """Read and check definition files without loading them; returns the number of definitions."""
         sources = self._read(files)
-        sources.check(self.store)
+        sources.check(self._parts.store)
         return sources.count
 
     def _read(self, files: Sequence[File]) -> loading.Sources:
-        return loading.read(files, languages(self._network, self._interpreter))
+        return loading.read(files, languages(self._parts.network, self._parts.interpreter))
 
     def load_collection(self, name: str, *files: File) -> int:
         """Replace the documents of a collection of master data; returns the version of the definitions."""
         documents = loading.documents(files)
         for text in documents.values():
             check_xml(text)
-        flow_catalog.check_collection(self.store.read(self._charts.now), name, list(documents.values()))
-        return rule_catalog.load_collection(self.store, name, documents)
+        flow_catalog.check_collection(self._parts.store.read(self._parts.charts.now), name, list(documents.values()))
+        return rule_catalog.load_collection(self._parts.store, name, documents)
 
     def hierarchy(self) -> str:
         """The tree of queues as a description, which can be loaded again."""
-        return self.store.read(hierarchy.description)
+        return self._parts.store.read(hierarchy.description)
 
-    def definition_files(self) -> dict[str, bytes]:
+    def files(self) -> dict[str, bytes]:
         """The definitions in force as files, by name; loaded together into another room, they define the same."""
 
         def work(tx: Transaction) -> dict[str, bytes]:
             return {name: text for language in languages() for name, text in language.printed(tx).items()}
 
-        return self.store.read(work)
+        return self._parts.store.read(work)
 
     def levels(self) -> list[Level]:
         """The tree of queues, entry by entry."""
-        return self.store.read(hierarchy.read)
+        return self._parts.store.read(hierarchy.read)
 
     def define_type(self, type: MessageType) -> int:
         """Define a message type, or a new version of one."""
-        return self.store.transact("define-type", lambda tx: define_type(tx, type))
+        return self._parts.store.transact("define-type", lambda tx: define_type(tx, type))
 
     def catalog(self) -> list[CatalogEntry]:
         """All definitions: what they are, where they are written, since when."""
-        return self.store.read(catalog.catalog)
+        return self._parts.store.read(catalog.catalog)
 
     def explain(self, rule: str) -> Explanation:
         """How a rule is executed: what it watches, reads and writes, and its query."""
-        return self.store.read(lambda tx: inspection.explain(self._programs.program(tx), self._programs.plan(tx), rule))
+        return self._parts.store.read(
+            lambda tx: inspection.explain(self._parts.programs.program(tx), self._parts.programs.plan(tx), rule)
+        )
 
     def explain_arc(self, arc: str) -> ArcExplained:
         """How an arc is executed: its types, the names its pattern binds, its condition and result in Spark SQL."""
-        return self.store.read(lambda tx: flow_inspection.explain(self._charts.now(tx), arc))
+        return self._parts.store.read(lambda tx: flow_inspection.explain(self._parts.charts.now(tx), arc))
 
     def explain_procedure(self, name: str) -> ProcedureExplained:
         """How a procedure is executed: its sketches, how they are joined, and the order of its actions."""
-        return self.store.read(lambda tx: explain_procedure(tx, self._procedures, name))
+        return self._parts.store.read(lambda tx: explain_procedure(tx, self._parts.procedures, name))
 
     def spark_plan(
         self, space: str | None = None, master: str = "local[*]", conf: Mapping[str, str] | None = None
@@ -116,10 +118,10 @@ class DefinitionsFace(Parts):
         if space is not None:
             from postroom.flows.evaluation.share import spark_plan as flow_plan
 
-            return flow_plan(spark_session(master, conf), self.store.read(self._charts.now), space)
+            return flow_plan(spark_session(master, conf), self._parts.store.read(self._parts.charts.now), space)
         from postroom.rules.evaluation.share import spark_plan
 
-        return spark_plan(spark_session(master, conf), self.store.read(self._programs.plan))
+        return spark_plan(spark_session(master, conf), self._parts.store.read(self._parts.programs.plan))
 
     def try_out(
         self,
@@ -135,5 +137,5 @@ class DefinitionsFace(Parts):
         Nothing is changed. Arcs and procedures are tried on Spark, which is started if there is something to try them
         on.
         """
-        trial = Trial(self.store, since, timeout, self._admission, partial(spark_session, master, conf))
+        trial = Trial(self._parts.store, since, timeout, self._parts.admission, partial(spark_session, master, conf))
         return self._read(files).tried(trial)

@@ -12,14 +12,14 @@ from postroom.engine.runner import Totals
 from postroom.engine.spark.exchange import exchange, settings_of_spark
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
-from postroom.room.parts import Parts, spark_session
+from postroom.room.parts import RoomPart, spark_session
 from postroom.rules import retention
 from postroom.store.kernel.outbox import Effect
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.upkeep.kinds import Kind
 
 
-class EngineFace(Parts):
+class RoomEngine(RoomPart):
     """The run loop, retention, and the outbox."""
 
     def run(
@@ -37,7 +37,7 @@ class EngineFace(Parts):
         Spark is started when there is a message to evaluate. Returns the number of messages processed and effects
         tried; ``progress`` is called after each step.
         """
-        totals = self.engine_run(
+        totals = self.run_totals(
             until_idle=until_idle,
             report=report,
             progress=progress,
@@ -47,11 +47,11 @@ class EngineFace(Parts):
         )
         return totals.messages + totals.effects
 
-    def engine_run(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
+    def run_totals(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
         """As ``run``, but returns everything that was done. Spheres are compensated in parallel."""
-        return self._runner.run(
+        return self._parts.runner.run(
             spark=lambda: spark_session(master, settings_of_spark(conf or {})),
-            exchange=exchange(self.store, master, conf or {}),
+            exchange=exchange(self._parts.store, master, conf or {}),
             beside=self._compensating(once=bool(options.get("until_idle"))),
             **options,
         )
@@ -59,7 +59,7 @@ class EngineFace(Parts):
     @contextmanager
     def _compensating(self, *, once: bool) -> Iterator[None]:
         """Look for spheres that lost their owner, once or again and again."""
-        compensator = self._monitor.compensator()
+        compensator = self._parts.monitor.compensator()
         compensator.announce()
         compensator.check()
         with nullcontext() if once else compensator.beside():
@@ -71,7 +71,7 @@ class EngineFace(Parts):
 
     def stop(self) -> None:
         """Let ``run`` finish its current steps and return."""
-        self._runner.stop()
+        self._parts.runner.stop()
 
     def sweep(self) -> int:
         """Delete messages and records that are no longer needed; returns how many.
@@ -83,16 +83,16 @@ class EngineFace(Parts):
 
     def sweep_by_kind(self) -> dict[str, int]:
         """As ``sweep``, but returns the number for each kind."""
-        return {"messages": self._sweep(), **{each.kind: each.number for each in self._cleaning.sweep()}}
+        return {"messages": self._parts.sweep(), **{each.kind: each.number for each in self._parts.cleaning.sweep()}}
 
     def sweepable(self) -> dict[str, int]:
         """How many records of each kind ``sweep`` would delete now, without the kinds that are kept forever."""
-        found = {"messages": retention.sweepable(self.store, self._programs)}
-        return {**found, **{each.kind: each.number for each in self._cleaning.sweepable()}}
+        found = {"messages": retention.sweepable(self._parts.store, self._parts.programs)}
+        return {**found, **{each.kind: each.number for each in self._parts.cleaning.sweepable()}}
 
     def retentions(self) -> dict[str, timedelta | None]:
         """The retention time of each kind of record that grows with use; None means forever."""
-        known = self.store.read(lambda tx: tx.upkeep.retentions())
+        known = self._parts.store.read(lambda tx: tx.upkeep.retentions())
         return {kind: _span(known.get(kind)) for kind in Kind}
 
     def set_retention(self, kind: str, age: timedelta | None) -> None:
@@ -105,11 +105,11 @@ class EngineFace(Parts):
         if age is not None and not timedelta(0) <= age <= timedelta(days=RETENTION_DAYS_MAX):
             raise ArgumentInvalid(argument="age", why=f"from 0 to {RETENTION_DAYS_MAX} days")
         microseconds = None if age is None else age // timedelta(microseconds=1)
-        self.store.transact("retention", lambda tx: tx.upkeep.retain(Kind(kind), microseconds))
+        self._parts.store.transact("retention", lambda tx: tx.upkeep.retain(Kind(kind), microseconds))
 
     def outbox(self) -> list[Effect]:
         """Effects that are pending or have failed."""
-        return self.store.read(lambda tx: tx.outbox.all())
+        return self._parts.store.read(lambda tx: tx.outbox.all())
 
     def retry(self, effect: int) -> None:
         """Give a failed effect new attempts, with the current command line of its queue."""
@@ -126,7 +126,7 @@ class EngineFace(Parts):
             tx.outbox.revive(found, payload)
             tx.wake()
 
-        self.store.transact("outbox-retry", work)
+        self._parts.store.transact("outbox-retry", work)
 
     def drop_effect(self, effect: int) -> None:
         """Remove an effect from the outbox without executing it; the journal keeps a record of it."""
@@ -134,7 +134,7 @@ class EngineFace(Parts):
         def work(tx: Transaction) -> None:
             tx.outbox.drop(self._effect(tx, effect))
 
-        self.store.transact("outbox-drop", work)
+        self._parts.store.transact("outbox-drop", work)
 
     @staticmethod
     def _effect(tx: Transaction, number: int) -> Effect:

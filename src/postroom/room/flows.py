@@ -13,23 +13,23 @@ from postroom.flows.graph.meta import By
 from postroom.flows.presence import end_lapsed
 from postroom.queues.results import Sent, SentMany
 from postroom.room.client import Client
-from postroom.room.parts import Parts
+from postroom.room.parts import RoomPart
 from postroom.store.tables.registry import check_actor
 
 
-class FlowsFace(Parts):
+class RoomFlows(RoomPart):
     """Clients, events, the graph, and the names that are registered."""
 
     def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Client:
         """A publisher and subscriber under a name of its own; a registered name needs its password."""
         check_actor("name", name)
-        check_actor("broker", broker or self._by.broker)
+        check_actor("broker", broker or self._parts.by.broker)
         if password is not None:
-            self._registry.verify(name, password)
-        elif self._registry.knows(name):
+            self._parts.registry.verify(name, password)
+        elif self._parts.registry.knows(name):
             raise PrincipalRefused(principal=name, why="this name is registered: give its password")
-        by = By(name, broker or self._by.broker, proven=password is not None)
-        return Client(self.store, self._programs, self._charts, by, self._owner)
+        by = By(name, broker or self._parts.by.broker, proven=password is not None)
+        return Client(self._parts.store, self._parts.programs, self._parts.charts, by, self._parts.owner)
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
         """Publish one event as the room's user; use ``client`` to publish as someone else."""
@@ -41,16 +41,16 @@ class FlowsFace(Parts):
 
     def _user(self) -> Client:
         """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
-        return Client(self.store, self._programs, self._charts, self._by, self._owner)
+        return Client(self._parts.store, self._parts.programs, self._parts.charts, self._parts.by, self._parts.owner)
 
     def graph(self) -> GraphShown:
         """The current graph: domains and their policies, spaces, arcs, tables."""
-        return self.store.read(lambda tx: flow_inspection.shown(tx, self._charts.now(tx)))
+        return self._parts.store.read(lambda tx: flow_inspection.shown(tx, self._parts.charts.now(tx)))
 
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions of all clients."""
-        clients = Clients(self.store, self._charts)
-        end_lapsed(self.store, clients)
+        clients = Clients(self._parts.store, self._parts.charts)
+        end_lapsed(self._parts.store, clients)
         return clients.subscriptions()
 
     def add_principal(
@@ -60,12 +60,12 @@ class FlowsFace(Parts):
 
         A registered name needs its ``old`` password, or the operator's override ``replace``.
         """
-        return self._registry.add(name, password, old=old, replace=replace)
+        return self._parts.registry.add(name, password, old=old, replace=replace)
 
     def remove_principal(self, name: str) -> None:
         """Remove a name and its password."""
-        self._registry.remove(name)
+        self._parts.registry.remove(name)
 
     def principals(self) -> list[str]:
         """Every name that is registered."""
-        return self._registry.names()
+        return self._parts.registry.names()

@@ -17,7 +17,7 @@ from postroom.model.message import Message
 from postroom.model.moment import to_microseconds
 from postroom.model.types import FieldValue
 from postroom.model.views import record
-from postroom.room.parts import Parts, spark_session
+from postroom.room.parts import RoomPart, spark_session
 from postroom.rules import retention
 from postroom.stations.forms import editions
 from postroom.stations.forms.editions import Valued
@@ -32,21 +32,21 @@ from postroom.store.upkeep.archives import Archive
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class JournalFace(Parts):
+class RoomJournal(RoomPart):
     """Finding a message by its key, its story, and the slices that hold it."""
 
     def show(self, key: str, edition: int | None = None) -> Message:
         """One message, wherever it is; with ``edition`` an earlier edition, where 1 is as it was created."""
         if edition is not None:
-            return editions.show(self._network, key, edition)
-        return whereabouts.show(self._network, key)
+            return editions.show(self._parts.network, key, edition)
+        return whereabouts.show(self._parts.network, key)
 
     def fields(self, message: Message) -> dict[str, FieldValue]:
         """The typed fields of a message, whatever its format."""
         name = message.type
         if name is None:
             raise ArgumentInvalid(argument="message", why=f"{message.key} has no type")
-        return record(message.body, message.format, self.store.read(lambda tx: find_type(tx, name)))
+        return record(message.body, message.format, self._parts.store.read(lambda tx: find_type(tx, name)))
 
     @overload
     def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...
@@ -57,40 +57,40 @@ class JournalFace(Parts):
 
         With ``causes``, the same for all messages that caused it and that it caused, as a tree.
         """
-        return story(self._network, key) if causes else whereabouts.trace(self._network, key)
+        return story(self._parts.network, key) if causes else whereabouts.trace(self._parts.network, key)
 
     def trace_values(self, key: str) -> list[Valued]:
         """The same with the values that each event has written; every node must answer."""
-        return editions.trace(self._network, key)
+        return editions.trace(self._parts.network, key)
 
     def locate(self, key: str) -> str | None:
         """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""
-        return whereabouts.locate(self._network, key)
+        return whereabouts.locate(self._parts.network, key)
 
-    def journal(self, last: int = 20) -> list[Event]:
+    def last(self, last: int = 20) -> list[Event]:
         """The newest entries of the journal, oldest of them first."""
         if not 0 < last <= JOURNAL_ROWS_MAX:
             raise ArgumentInvalid(argument="last", why=f"1 to {JOURNAL_ROWS_MAX}")
-        return self.store.read(lambda tx: list(tx.journal.tail(last)))
+        return self._parts.store.read(lambda tx: list(tx.journal.tail(last)))
 
-    def journal_after(self, seq: int) -> list[Event]:
+    def after(self, seq: int) -> list[Event]:
         """The next entries after a number, a page at a time."""
-        return self.store.read(lambda tx: tx.journal.after(seq))
+        return self._parts.store.read(lambda tx: tx.journal.after(seq))
 
     def why(self, key: str) -> retention.Retained:
         """Which slices keep a message, and whether it can be deleted."""
-        return retention.why(self.store, key)
+        return retention.why(self._parts.store, key)
 
     def slice(self, slicing: str, key: str) -> list[Message]:
         """The messages of a slice's current lifetime, in the order of their arrival."""
-        return retention.slice(self.store, self._programs, slicing, key)
+        return retention.slice(self._parts.store, self._parts.programs, slicing, key)
 
     def mend(self) -> Mended:
         """Repair what can be repaired: indexes from their tables, places and counts from the journal.
 
         Damaged messages are set aside. What the result lists as ``left`` needs a backup.
         """
-        mended = self.store.transact("mend", mend)
+        mended = self._parts.store.transact("mend", mend)
         return replace(mended, left=self.verify().differences)
 
     def verify(self, *, archives: bool = False) -> Verified:
@@ -102,8 +102,8 @@ class JournalFace(Parts):
         """
         found: tuple[Difference, ...] = ()
         try:
-            found = self.store.read(damaged)
-            told = self.store.read(partial(verified, archives=archives))
+            found = self._parts.store.read(damaged)
+            told = self._parts.store.read(partial(verified, archives=archives))
         except StoreCorrupt as damage:  # what cannot be read at all is named, too
             return Verified(0, 0, 0, 0, (*found, Difference("the store", None, str(damage))))
         return replace(told, differences=(*found, *told.differences)[:DIFFERENCES_MAX])
@@ -124,10 +124,10 @@ class JournalFace(Parts):
         """
         if not isinstance(before, (datetime, timedelta)):
             raise ArgumentInvalid(argument="before", why="give a datetime, or a timedelta before now")
-        moment = self.store.session.clock() - before // _MICROSECOND if isinstance(before, timedelta) else None
+        moment = self._parts.store.session.clock() - before // _MICROSECOND if isinstance(before, timedelta) else None
         write = archiving.spark_writer(partial(spark_session, master, conf))
         return archiving.archive(
-            self.store,
+            self._parts.store,
             to_microseconds(before) if isinstance(before, datetime) else moment or 0,
             Path(folder).absolute(),
             write,
@@ -136,8 +136,8 @@ class JournalFace(Parts):
 
     def archives(self) -> list[Archive]:
         """The archives of the journal, oldest first."""
-        return self.store.read(lambda tx: tx.journal.archives.all())
+        return self._parts.store.read(lambda tx: tx.journal.archives.all())
 
     def archive_moved(self, folder: str | os.PathLike[str]) -> list[Archive]:
         """Tell the room in which folder moved archives are now."""
-        return archiving.moved(self.store, Path(folder).absolute())
+        return archiving.moved(self._parts.store, Path(folder).absolute())

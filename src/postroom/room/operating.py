@@ -8,8 +8,8 @@ from pathlib import Path
 
 from postroom.diagnosis.examination import examine
 from postroom.diagnosis.finding import Case, Finding
-from postroom.room.overview import Picture, look
-from postroom.room.parts import Parts
+from postroom.room.overview import Overview, look
+from postroom.room.parts import RoomPart
 from postroom.store.kernel.base import Progress
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified
@@ -17,7 +17,7 @@ from postroom.store.upkeep import backup
 from postroom.store.upkeep.backup import BackedUp
 
 
-class OperatingFace(Parts):
+class RoomOperations(RoomPart):
     """What an operator asks of a room."""
 
     def lag(self) -> int:
@@ -28,16 +28,16 @@ class OperatingFace(Parts):
         """The same for each of rules, flows, counters and procedures."""
 
         def work(tx: Transaction) -> dict[str, int]:
-            watched = self._programs.plan(tx).queues
+            watched = self._parts.programs.plan(tx).queues
             waiting = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
             flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
-            return {"rules": waiting, "flows": flowing, "counters": self._counter_stage.lag(tx)}
+            return {"rules": waiting, "flows": flowing, "counters": self._parts.counter_stage.lag(tx)}
 
-        return {**self.store.read(work), "procedures": self._interpreter.lag()}
+        return {**self._parts.store.read(work), "procedures": self._parts.interpreter.lag()}
 
-    def overview(self, before: Picture | None = None) -> Picture:
+    def overview(self, before: Overview | None = None) -> Overview:
         """A status picture of the room; with an earlier one as ``before``, also the rates of arrival and departure."""
-        return look(self.store, self._programs.plan, self.lags, before)
+        return look(self._parts.store, self._parts.programs.plan, self.lags, before)
 
     def backup(
         self,
@@ -52,7 +52,7 @@ class OperatingFace(Parts):
         The file is a room on SQLite, whatever store this one is in, and can be restored into either. A room that does
         not pass ``verify`` is refused, unless ``check`` is off.
         """
-        return backup.backup(self.store, Path(file).absolute(), replace=replace, check=check, progress=progress)
+        return backup.backup(self._parts.store, Path(file).absolute(), replace=replace, check=check, progress=progress)
 
     def restore(
         self, file: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None
@@ -61,7 +61,7 @@ class OperatingFace(Parts):
 
         With ``replace``, its content is deleted: end every other process that uses it first.
         """
-        return backup.restore(self.store, Path(file).absolute(), replace=replace, progress=progress)
+        return backup.restore(self._parts.store, Path(file).absolute(), replace=replace, progress=progress)
 
     def diagnose(self, *, deep: bool = False) -> list[Finding]:
         """What is wrong with this room and this machine, and what to do; nothing is changed.
@@ -70,6 +70,6 @@ class OperatingFace(Parts):
         """
         from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
 
-        plan = partial(self.store.read, self._programs.plan)
-        case = Case(self.store, self._network, plan, self.lags, deep)
-        return machine.examine(self.url) + examine(case)
+        plan = partial(self._parts.store.read, self._parts.programs.plan)
+        case = Case(self._parts.store, self._parts.network, plan, self.lags, deep)
+        return machine.examine(self._parts.url) + examine(case)

@@ -66,7 +66,7 @@ class StepSeen:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Overview:
     """The status of a room at one moment."""
 
     at: datetime
@@ -100,20 +100,20 @@ def look(
     store: Store,
     plan: Callable[[Transaction], Plan],
     lags: Callable[[], Mapping[str, int]],
-    before: Picture | None = None,
-) -> Picture:
+    before: Overview | None = None,
+) -> Overview:
     """The room as it stands; with a picture of before, also how fast it moves."""
     waiting = lags()  # nodes are asked, too: not while this store is being read
     return store.read(lambda tx: _seen(tx, plan(tx), waiting, before))
 
 
-def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Picture | None) -> Picture:
+def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview | None) -> Overview:
     queues, newest, now = tx.queues.all(), tx.journal.newest(), to_datetime(tx.now)
     seconds = 0.0 if before is None else (now - before.at).total_seconds()
     steps = _steps(tx, newest, before)
     by_name = {queue.name: queue for queue in queues}
     known = {} if before is None else {queue.name: queue for queue in before.queues}
-    return Picture(
+    return Overview(
         at=now,
         engine=presence(tx),
         lags=lags,
@@ -128,7 +128,7 @@ def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Picture 
     )
 
 
-def _steps(tx: Transaction, newest: int, before: Picture | None) -> list[StepSeen]:
+def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSeen]:
     """What the engine has committed since the picture before.
 
     There is one engine, so its commits are in the order of their times. Their numbers may become visible behind higher

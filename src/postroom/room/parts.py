@@ -42,36 +42,43 @@ _serial = itertools.count(1)
 
 
 class Parts:
-    """The ground of the faces of a room: they share these parts, and nothing else."""
+    """What the capabilities of an open room are made of, each thing once."""
 
     def __init__(self, store: Store, url: str, actor: str, owner: str | None = None, broker: str | None = None) -> None:
         self.store = store
         self.url = url
         here = f"{process_token()}/{next(_serial)}"
-        self._own_locks = owner is None
-        self._owner = owner or here
-        self._programs = Programs()
-        self._charts = Charts()
-        self._by = By(actor, broker or broker_name())
-        self._admission = RoomAdmission(self._programs, self._charts, self._by)
+        self.own_locks = owner is None
+        self.owner = owner or here
+        self.programs = Programs()
+        self.charts = Charts()
+        self.by = By(actor, broker or broker_name())
+        self.admission = RoomAdmission(self.programs, self.charts, self.by)
         again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
-        self._verbs = Verbs(store, User(self._owner, actor), self._admission, again)
-        self._registry = Registry(store)
-        self._network = Network(store, url, Forms())
-        self._monitor = Monitor(store, again, SphereAccess(self._verbs, self._network))
-        self._administration = Administration(store)
+        self.verbs = Verbs(store, User(self.owner, actor), self.admission, again)
+        self.registry = Registry(store)
+        self.network = Network(store, url, Forms())
+        self.monitor = Monitor(store, again, SphereAccess(self.verbs, self.network))
+        self.administration = Administration(store)
         gateways = [CommandGateway(absolute(url))]
-        self._procedures = Procedures(self._network.forms)
-        self._interpreter = Interpreter(self._network, self._procedures)
-        self._counter_stage = CounterStage(self._network, Counters())
-        stages: list[Stage] = [RulesStage(self._programs), FlowStage(self._charts)]
-        stages += [self._interpreter, self._counter_stage, Watching()]
-        self._cleaning = Cleaning(self._network)
-        self._runner = Runner(store, gateways, here, stages, self._sweep, self._admission, self._cleaning.sweep)
+        self.procedures = Procedures(self.network.forms)
+        self.interpreter = Interpreter(self.network, self.procedures)
+        self.counter_stage = CounterStage(self.network, Counters())
+        stages: list[Stage] = [RulesStage(self.programs), FlowStage(self.charts)]
+        stages += [self.interpreter, self.counter_stage, Watching()]
+        self.cleaning = Cleaning(self.network)
+        self.runner = Runner(store, gateways, here, stages, self.sweep, self.admission, self.cleaning.sweep)
 
-    def _sweep(self) -> int:
-        self._interpreter.tidy()
-        return retention.sweep(self.store, self._programs)
+    def sweep(self) -> int:
+        self.interpreter.tidy()
+        return retention.sweep(self.store, self.programs)
+
+
+class RoomPart:
+    """The methods of one capability; all of them share the parts of the room."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
 
 
 def spark_session(master: str, conf: Mapping[str, str] | None) -> SparkSession:

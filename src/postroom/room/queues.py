@@ -10,39 +10,39 @@ from postroom.model.body import Format
 from postroom.model.message import Draft, Value, cause_number
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.queues.verbs import Password
-from postroom.room.parts import Parts
+from postroom.room.parts import RoomPart
 from postroom.store.kernel.queues import Hold
 
 
-class QueuesFace(Parts):
+class RoomQueues(RoomPart):
     """Making queues, sending and receiving, looking into them, holding them."""
 
-    def queue(self, *names: str) -> QueueHandle:
+    def handle(self, *names: str) -> QueueHandle:
         """One queue or level, as an object with methods."""
         return QueueHandle(self, names)
 
-    def create_queue(
+    def create(
         self, name: str, *, keep_processed: bool = True, password: str | None = None, exist_ok: bool = False
     ) -> QueueHandle:
         """Create a queue without a description. With ``exist_ok`` it may exist already."""
-        self._administration.create(name, keep_processed=keep_processed, password=password, exist_ok=exist_ok)
+        self._parts.administration.create(name, keep_processed=keep_processed, password=password, exist_ok=exist_ok)
         return QueueHandle(self, (name,))
 
-    def remove_queue(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove a queue that has no unprocessed messages and is in no description; its history stays readable."""
-        self._administration.remove(name)
+        self._parts.administration.remove(name)
 
     def set_mode(self, *queue: str, keep_processed: bool) -> list[str]:
         """Keep or discard processed messages; returns the queues whose mode changed."""
-        return self._administration.set_mode(queue, keep_processed=keep_processed)
+        return self._parts.administration.set_mode(queue, keep_processed=keep_processed)
 
     def set_password(self, *queue: str, password: str, old: str | None = None) -> None:
         """Set the password of a queue or level. ``old`` is the one it has, or else that of the nearest level above."""
-        self._administration.set_password(queue, password, old=old)
+        self._parts.administration.set_password(queue, password, old=old)
 
     def has_password(self, *queue: str) -> bool:
         """Whether a queue or level, or one above it, has a password."""
-        return self._administration.has_password(queue)
+        return self._parts.administration.has_password(queue)
 
     def send(
         self,
@@ -63,7 +63,7 @@ class QueuesFace(Parts):
         again, and it is the cause unless another is given.
         """
         draft = Draft.of(body, format, type, properties)
-        return self._verbs.send(_path(queue), draft, idempotency_key, cause_number(body, cause))
+        return self._parts.verbs.send(_path(queue), draft, idempotency_key, cause_number(body, cause))
 
     def send_many(
         self,
@@ -77,7 +77,7 @@ class QueuesFace(Parts):
         """Send many messages in one commit: all of them, in their order, or none."""
         if isinstance(bodies, (str, bytes)):
             raise ArgumentInvalid(argument="bodies", why="give a list of bodies, not one body")
-        return self._verbs.send_many(_path(queue), Draft.many(bodies, format, type, properties))
+        return self._parts.verbs.send_many(_path(queue), Draft.many(bodies, format, type, properties))
 
     def distribute(
         self,
@@ -90,7 +90,7 @@ class QueuesFace(Parts):
     ) -> Distributed:
         """Send one message to several queues; the result lists queues that cannot accept it."""
         draft = Draft.of(body, format, type, properties)
-        return self._verbs.distribute([_path(queue) for queue in queues], draft)
+        return self._parts.verbs.distribute([_path(queue) for queue in queues], draft)
 
     def receive(
         self,
@@ -110,11 +110,13 @@ class QueuesFace(Parts):
         Outside the main thread, a caller may have gone without the thread's knowledge, for example after cancelling
         ``asyncio.to_thread(room.receive, …)``. There, a result that is dropped unread returns its message to the queue.
         """
-        return self._verbs.receive(queue, segment=segment, wait=wait, bind=self._monitor.bind, deliver=deliver)
+        return self._parts.verbs.receive(
+            queue, segment=segment, wait=wait, bind=self._parts.monitor.bind, deliver=deliver
+        )
 
     def count(self, *queue: str) -> Accepted:
         """Count messages; without a name, in every queue of the room."""
-        return self._verbs.accept(queue)
+        return self._parts.verbs.accept(queue)
 
     def accept(self, *queue: str) -> Accepted:
         """The same as ``count``: an alias, the name that Multics gave it."""
@@ -122,7 +124,7 @@ class QueuesFace(Parts):
 
     def peek(self, *queue: str, limit: int | None = None) -> Listing:
         """Read unprocessed messages, oldest first, without receiving them."""
-        return self._verbs.info(queue, limit)
+        return self._parts.verbs.info(queue, limit)
 
     def info(self, *queue: str, limit: int | None = None) -> Listing:
         """The same as ``peek``: an alias, the name that Multics gave it."""
@@ -130,7 +132,7 @@ class QueuesFace(Parts):
 
     def history(self, *queue: str, limit: int | None = None) -> Listing:
         """Processed messages, in the order of their processing."""
-        return self._verbs.history(queue, limit)
+        return self._parts.verbs.history(queue, limit)
 
     def disable(
         self, *queue: str, password: Password = "", input_only: bool = False, output_only: bool = False
@@ -144,17 +146,17 @@ class QueuesFace(Parts):
         if input_only and output_only:
             raise ArgumentInvalid(argument="output_only", why="it excludes input_only; without both nothing passes")
         wanted = Hold.INPUT if input_only else Hold.OUTPUT if output_only else Hold.FULL
-        return self._verbs.hold(queue, wanted, password)
+        return self._parts.verbs.hold(queue, wanted, password)
 
     def enable(self, *queue: str, password: Password = "") -> Held:
         """Take a queue, or all queues below a level, off hold with that level's password."""
-        return self._verbs.hold(queue, Hold.NONE, password)
+        return self._parts.verbs.hold(queue, Hold.NONE, password)
 
 
 class QueueHandle:
     """A queue or a level of the tree, as an object with methods."""
 
-    def __init__(self, room: QueuesFace, names: Sequence[str]) -> None:
+    def __init__(self, room: RoomQueues, names: Sequence[str]) -> None:
         self._room = room
         self.names = tuple(names)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from postroom.limits import COMMIT_SECONDS, HEARTBEAT_SECONDS
-from postroom.room.parts import Parts
+from postroom.room.parts import RoomPart
 from postroom.spheres import machine as machines
 from postroom.spheres import watching
 from postroom.spheres.compensation import Checked, Compensator
@@ -16,10 +16,10 @@ from postroom.spheres.sphere import Sphere
 from postroom.store.kernel.queues import STATE
 
 
-class SpheresFace(Parts):
+class RoomSpheres(RoomPart):
     """Starting spheres, looking at them, ending them from outside; machines of states."""
 
-    def sphere(
+    def open(
         self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
     ) -> Sphere:
         """Start a sphere: a transaction over messages, databases and the answers of recipients.
@@ -27,42 +27,42 @@ class SpheresFace(Parts):
         Leaving its ``with`` block normally commits it, an exception aborts it, and so does the end of this thread or
         process: ``heartbeat`` is the longest time in seconds between two signs of life. An ``id`` can be used once.
         """
-        return self._monitor.start(id, heartbeat=heartbeat, commit_within=commit_within)
+        return self._parts.monitor.start(id, heartbeat=heartbeat, commit_within=commit_within)
 
-    def spheres(self, state: str | None = None) -> list[SphereShown]:
+    def all(self, state: str | None = None) -> list[SphereShown]:
         """All spheres, or those in a state."""
-        return self._monitor.spheres(state)
+        return self._parts.monitor.spheres(state)
 
-    def show_sphere(self, id: str) -> SphereTold:
+    def show(self, id: str) -> SphereTold:
         """Everything about a sphere: its sends, their outcomes, and what it waits for."""
-        return self._monitor.show(id)
+        return self._parts.monitor.show(id)
 
-    def abort_sphere(self, id: str, reason: str = "an operator aborted it") -> str:
+    def abort(self, id: str, reason: str = "an operator aborted it") -> str:
         """Abort a sphere from outside; returns its state: ABORTED, or ABORTING while compensations are left."""
-        return self._monitor.abort(id, reason)
+        return self._parts.monitor.abort(id, reason)
 
     def acknowledge(self, key: str, *, processed: bool = False) -> bool:
         """Acknowledge for a recipient that a message was received or processed; False if no sphere sent it."""
-        return self._monitor.acknowledge(key, processed=processed)
+        return self._parts.monitor.acknowledge(key, processed=processed)
 
     def settle(self, participant: Any) -> dict[str, str]:
         """After a crash: commit or roll back prepared transactions of spheres in a database; returns their outcomes."""
-        return self._monitor.settle(participant)
+        return self._parts.monitor.settle(participant)
 
     def settle_database(self, url: str) -> dict[str, str]:
         """The same for a PostgreSQL database by its URL."""
         from postroom.store.postgres import two_phase
 
         with two_phase(url) as connection:
-            return self._monitor.settle(connection)
+            return self._parts.monitor.settle(connection)
 
     def compensator(self, check: float | None = None) -> Compensator:
         """The detached engine that finds spheres whose owner has ended; ``run``, ``once`` or ``stop`` it."""
-        return self._monitor.compensator(check)
+        return self._parts.monitor.compensator(check)
 
     def compensate(self, check: float | None = None) -> Checked:
         """One check of the compensation engine: undo the spheres of owners that have ended."""
-        return self._monitor.compensator(check).once()
+        return self._parts.monitor.compensator(check).once()
 
     def watch_state(self, state: str, *queue: str, stop: bool = False) -> None:
         """Let the engine send a message to a queue for each arrival in a state of a machine, or ``stop`` that.
@@ -70,17 +70,17 @@ class SpheresFace(Parts):
         The message has the entity, its state, the state before and the reason; rules and arcs may watch the queue. The
         states of spheres are ACTIVE, COMMITTING, ABORTING, COMMITTED and ABORTED.
         """
-        target = self.store.transact("watch", lambda tx: self._verbs.find(tx, queue).name)
-        watching.watch(self.store, state, target, wanted=not stop)
+        target = self._parts.store.transact("watch", lambda tx: self._parts.verbs.find(tx, queue).name)
+        watching.watch(self._parts.store, state, target, wanted=not stop)
 
     def is_state(self, queue: Sequence[str]) -> bool:
         """Whether a name is a state of a machine."""
-        return len(queue) == 1 and self.store.read(lambda tx: tx.queues.kind(queue[0])) == STATE
+        return len(queue) == 1 and self._parts.store.read(lambda tx: tx.queues.kind(queue[0])) == STATE
 
     def follow_state(self, state: str, wait: float | None = None) -> Iterator[dict[str, Any]]:
         """The entities in a state of a machine, and new arrivals, until none has come for ``wait`` seconds."""
-        return watching.follow(self.store, state, wait)
+        return watching.follow(self._parts.store, state, wait)
 
     def machine(self, states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> MachineHandle:
         """A state machine whose states are queues: an entity is a token in exactly one of them."""
-        return MachineHandle(self.store, machines.made(states, transitions))
+        return MachineHandle(self._parts.store, machines.made(states, transitions))

@@ -8,7 +8,7 @@ from functools import partial
 from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
 from postroom.limits import WAITING_MAX
 from postroom.model.message import Message
-from postroom.room.parts import Parts, spark_session
+from postroom.room.parts import RoomPart, spark_session
 from postroom.stations.counters.definitions import remove as remove_counter
 from postroom.stations.counters.exchange import CounterShown
 from postroom.stations.forms.catalog import Edition
@@ -20,7 +20,7 @@ from postroom.stations.procedures.inspection import WaitingSets, waiting_sets
 from postroom.stations.station import Station
 
 
-class StationsFace(Parts):
+class RoomStations(RoomPart):
     """The network of nodes, whoever works at its stations, and what works there by itself."""
 
     def add_node(self, name: str, url: str) -> None:
@@ -29,45 +29,45 @@ class StationsFace(Parts):
         Its URL is stored, so it must not have a password; put that into PostgreSQL's password file, or into the
         environment as ``POSTROOM_NODE_<name>_PASSWORD``.
         """
-        self._network.add(name, url)
+        self._parts.network.add(name, url)
 
     def secure_nodes(self) -> list[str]:
         """Move passwords that an earlier version stored with the URLs of nodes to PostgreSQL's password file.
 
         Returns the names of these nodes.
         """
-        return self._network.secure()
+        return self._parts.network.secure()
 
     def move_node(self, name: str, url: str) -> None:
         """Change the address of a node's store."""
-        self._network.move(name, url)
+        self._parts.network.move(name, url)
 
     def remove_node(self, name: str, *, force: bool = False) -> None:
         """Remove a node without stations from the network; one that does not answer only with ``force``."""
-        self._network.remove(name, force=force)
+        self._parts.network.remove(name, force=force)
 
     def nodes(self) -> list[NodeShown]:
         """The nodes of the network, and whether they answer; this room is the one named control."""
-        return self._network.shown()
+        return self._parts.network.shown()
 
-    def add_station(self, name: str, password: str, node: str = CONTROL) -> Station:
+    def add(self, name: str, password: str, node: str = CONTROL) -> Station:
         """Add a station on a node. A name that is registered already must give its own password."""
-        if self._registry.knows(name):
-            self._registry.verify(name, password)
-            self._network.add_station(name, node, None)
+        if self._parts.registry.knows(name):
+            self._parts.registry.verify(name, password)
+            self._parts.network.add_station(name, node, None)
         else:
-            self._network.add_station(name, node, self._registry.hashed(name, password))
+            self._parts.network.add_station(name, node, self._parts.registry.hashed(name, password))
         return self._station(name)
 
-    def remove_station(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove a station that has neither messages nor mail."""
-        self._network.remove_station(name)
+        self._parts.network.remove_station(name)
 
-    def stations(self) -> dict[str, str]:
+    def all(self) -> dict[str, str]:
         """Every station, with its node."""
-        return self._network.stations()
+        return self._parts.network.stations()
 
-    def station(
+    def at(
         self,
         name: str,
         password: str | None = None,
@@ -81,37 +81,37 @@ class StationsFace(Parts):
         ``master`` and ``conf`` are for the queries that run on Spark.
         """
         if token is None:
-            self._registry.verify(name, password or "", "postroom station list tells the stations")
-        elif not self._registry.admits(name, token):
+            self._parts.registry.verify(name, password or "", "postroom station list tells the stations")
+        elif not self._parts.registry.admits(name, token):
             raise PrincipalRefused(principal=name, why="this login has ended; log in again with: postroom login")
         return self._station(name, master, conf)
 
     def _station(self, name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> Station:
-        return Station(self._network, name, partial(spark_session, master, conf), self._owner)
+        return Station(self._parts.network, name, partial(spark_session, master, conf), self._parts.owner)
 
     def login(self, name: str, password: str) -> str:
         """Check a password once; returns a token for ``station`` that is valid for some hours."""
-        return self._registry.login(name, password)
+        return self._parts.registry.login(name, password)
 
     def logout(self, name: str, token: str) -> None:
         """End a login: its token becomes invalid."""
-        self._registry.logout(name, token)
+        self._parts.registry.logout(name, token)
 
     def procedures(self) -> list[KeptProcedure]:
         """Every procedure, and whether it is enabled."""
-        return self.store.read(kept_procedures)
+        return self._parts.store.read(kept_procedures)
 
     def enable_procedure(self, name: str) -> bool:
         """Let a procedure run, on all messages of its station. False if it was enabled already."""
-        return self.store.transact("switch", lambda tx: set_enabled(tx, name, True))
+        return self._parts.store.transact("switch", lambda tx: set_enabled(tx, name, True))
 
     def disable_procedure(self, name: str) -> bool:
         """Stop a procedure from running. False if it was disabled already."""
-        return self.store.transact("switch", lambda tx: set_enabled(tx, name, False))
+        return self._parts.store.transact("switch", lambda tx: set_enabled(tx, name, False))
 
     def remove_procedure(self, name: str) -> None:
         """Remove a procedure; messages that waited for it stay where they are."""
-        self.store.transact("switch", lambda tx: remove_procedure(tx, name))
+        self._parts.store.transact("switch", lambda tx: remove_procedure(tx, name))
 
     def waiting(self, procedure: str | None = None, limit: int = WAITING_MAX) -> WaitingSets:
         """The incomplete working sets: what they have, what they wait for, since when. Oldest first.
@@ -120,19 +120,19 @@ class StationsFace(Parts):
         """
         if limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
-        return waiting_sets(self._network, self._procedures, procedure, limit)
+        return waiting_sets(self._parts.network, self._parts.procedures, procedure, limit)
 
     def counters(self) -> list[CounterShown]:
         """Every counter, the number of waiting messages, and why if it does nothing."""
-        return self.store.read(self._counter_stage.shown)
+        return self._parts.store.read(self._parts.counter_stage.shown)
 
     def remove_counter(self, name: str) -> None:
         """Close a counter; messages stay where they are."""
-        self.store.transact("switch", lambda tx: remove_counter(tx, name))
+        self._parts.store.transact("switch", lambda tx: remove_counter(tx, name))
 
     def form(self, type: str) -> Edition:
         """The form of a message type, and the version since which it has it."""
-        return self.store.read(lambda tx: self._network.forms.named(tx, type))
+        return self._parts.store.read(lambda tx: self._parts.network.forms.named(tx, type))
 
     def form_of(self, message: Message) -> Edition | None:
         """The form with which a message was created, if any."""
@@ -141,6 +141,6 @@ class StationsFace(Parts):
             return None
         name = message.type
         try:
-            return self.store.read(lambda tx: self._network.forms.at(tx, name, version))
+            return self._parts.store.read(lambda tx: self._parts.network.forms.at(tx, name, version))
         except TypeUnknown:  # a property of another meaning
             return None

@@ -5,7 +5,7 @@ set of entities in a state is what its queue holds.
 
 >>> import postroom, tempfile, os
 >>> with tempfile.TemporaryDirectory() as folder, postroom.open(os.path.join(folder, "room.db")) as room:
-...     orders = room.machine(["NEW", "PAID", "SHIPPED"], [("NEW", "PAID"), ("PAID", "SHIPPED")])
+...     orders = room.spheres.machine(["NEW", "PAID", "SHIPPED"], [("NEW", "PAID"), ("PAID", "SHIPPED")])
 ...     orders.start("order-17")
 ...     orders.move("order-17", "PAID")
 ...     orders.state("order-17"), orders.entities("NEW")

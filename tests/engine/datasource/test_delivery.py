@@ -28,19 +28,19 @@ def give(room: Postroom, made: Sequence[Draft], receipt: Receipt | None = None, 
 
 
 def bodies(room: Postroom, queue: str = "q") -> list[str]:
-    return [message.body for message in room.info(queue).messages]
+    return [message.body for message in room.queues.info(queue).messages]
 
 
 @pytest.fixture
 def queue(room: Postroom) -> str:
-    room.create_queue("q")
+    room.queues.create("q")
     return "q"
 
 
 def test_all_enter_in_their_order_in_one_commit(room: Postroom, queue: str) -> None:
     assert give(room, drafts("a", "b", "c")) == 3
     assert bodies(room) == ["a", "b", "c"]
-    assert len({message.created for message in room.info("q").messages}) == 1
+    assert len({message.created for message in room.queues.info("q").messages}) == 1
     assert give(room, []) == 0
 
 
@@ -52,7 +52,7 @@ def test_a_batch_that_comes_again_is_known_whatever_it_says(room: Postroom, queu
 
 
 def test_other_batches_queries_and_queues_are_others(room: Postroom, queue: str) -> None:
-    room.create_queue("p")
+    room.queues.create("p")
     for receipt, target in (("x", 0), "q"), (("x", 1), "q"), (("y", 0), "q"), (("x", 0), "p"):
         assert give(room, drafts("a"), Receipt(*receipt), target) == 1
     assert len(bodies(room)) == 3
@@ -61,7 +61,7 @@ def test_other_batches_queries_and_queues_are_others(room: Postroom, queue: str)
 
 def test_two_who_write_the_same_batch_at_once_write_it_once(url: str) -> None:
     with postroom.open(url) as first, postroom.open(url) as second:
-        first.create_queue("q")
+        first.queues.create("q")
         with ThreadPoolExecutor(2) as pool:
             for batch in range(5):
                 receipt = Receipt("query", batch)
@@ -85,13 +85,13 @@ def test_what_a_send_refuses_is_refused_and_leaves_no_receipt(room: Postroom, qu
     receipt = Receipt("query", 0)
     with pytest.raises(QueueUnknown):
         give(room, drafts("a"), receipt, "none")
-    room.create_queue("held", password="pw")
-    room.disable("held", password="pw")
+    room.queues.create("held", password="pw")
+    room.queues.disable("held", password="pw")
     with pytest.raises(QueueHeld):
         give(room, drafts("a"), receipt, "held")
-    room.enable("held", password="pw")
+    room.queues.enable("held", password="pw")
     assert give(room, drafts("a"), receipt, "held") == 1
-    room.define_type(MessageType("Note", (Field("Text"),)))
+    room.definitions.define_type(MessageType("Note", (Field("Text"),)))
     with pytest.raises(BodyMismatch):
         give(room, [*drafts("a"), Draft.of({"Text": [1]}, type="Note")], receipt)
     assert bodies(room) == []
@@ -104,7 +104,7 @@ def test_a_queue_with_a_door_works_on_what_enters(room: Postroom, tmp_path: Path
     )
     room.load(tmp_path / "prices.demaq")
     assert give(room, [Draft.of("<order total='7'/>", "xml")], queue="priced") == 1
-    (message,) = room.info("priced").messages
+    (message,) = room.queues.info("priced").messages
     assert message.properties["total"] == 7
     with pytest.raises(EntryRefused):
         give(room, [Draft.of("<order total='seven'/>", "xml")], queue="priced")

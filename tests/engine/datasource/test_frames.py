@@ -20,7 +20,7 @@ def found(sqlite_url: str) -> list[Found]:
 
 
 def _sent(room: Postroom) -> list[Found]:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", "first", properties={"p": 1, "t": "x"})
     room.send("q", "second")
     return [Found(0, 1, stored) for stored in room.store.read(lambda tx: list(tx.slices.queue("q")))]

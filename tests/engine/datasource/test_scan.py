@@ -38,7 +38,7 @@ def keys(url: str, **options: Any) -> list[str]:
 @pytest.fixture
 def orders(room: Postroom) -> list[str]:
     """Ten messages, the first of them processed."""
-    queue = room.create_queue("orders")
+    queue = room.queues.create("orders")
     sent = [queue.send(f"body {n}", properties={"n": n, "odd": n % 2 == 1, "no": None}).key for n in range(10)]
     queue.receive()
     return sent
@@ -65,7 +65,7 @@ def test_partitions_cut_a_queue_into_like_parts_and_each_message_is_in_one(url: 
 
 
 def test_an_empty_queue_and_no_partition_are_empty_tables(url: str, room: Postroom) -> None:
-    room.create_queue("orders")
+    room.queues.create("orders")
     assert rows(scanned(url)) == []
     assert rows(scanned(url), [InputPartition(None)]) == []
 
@@ -80,7 +80,7 @@ def test_a_schema_chooses_columns(url: str, orders: list[str]) -> None:
 
 
 def test_filters_find_what_they_say(url: str, room: Postroom, orders: list[str]) -> None:
-    room.define_type(MessageType("Note", (Field("Text"),)))
+    room.definitions.define_type(MessageType("Note", (Field("Text"),)))
     note = room.send("orders", {"Text": "x"}, type="Note").key
     moment = room.show(orders[5]).created
     then, later = moment.isoformat(), (moment + timedelta(microseconds=1)).isoformat()
@@ -104,7 +104,7 @@ def test_filters_find_what_they_say(url: str, room: Postroom, orders: list[str])
 
 
 def test_a_message_of_another_queue_is_not_found_by_its_key(url: str, room: Postroom, orders: list[str]) -> None:
-    other = room.create_queue("other").send("x").key
+    other = room.queues.create("other").send("x").key
     assert keys(url, key=other) == []
 
 
@@ -112,7 +112,7 @@ def test_messages_processed_while_others_are_read_come_once(
     url: str, room: Postroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan, "PAGE_ROWS", 2)
-    queue = room.create_queue("orders")
+    queue = room.queues.create("orders")
     sent = [queue.send(f"{n}").key for n in range(7)]
     reading = scanned(url)
     (part,) = reading.partitions()
@@ -124,7 +124,7 @@ def test_messages_processed_while_others_are_read_come_once(
 
 
 def test_what_comes_in_after_the_planning_may_be_read_too_but_never_twice(url: str, room: Postroom) -> None:
-    queue = room.create_queue("orders")
+    queue = room.queues.create("orders")
     sent = [queue.send(f"{n}").key for n in range(4)]
     reading = scanned(url, partitions="2")
     parts = reading.partitions()
@@ -134,7 +134,7 @@ def test_what_comes_in_after_the_planning_may_be_read_too_but_never_twice(url: s
 
 def test_a_message_that_rotted_stops_the_reading_or_is_left_out(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        queue = room.create_queue("orders")
+        queue = room.queues.create("orders")
         sent = [queue.send(f"body {n}").key for n in range(3)]
         rot = apsw.Connection(sqlite_url)
         rot.execute("UPDATE messages SET body = 'other' WHERE body = 'body 1'")
@@ -142,12 +142,12 @@ def test_a_message_that_rotted_stops_the_reading_or_is_left_out(sqlite_url: str)
         with pytest.raises(MessageUnsound, match=f"message {sent[1]} in orders does not match.*corrupt = skip"):
             keys(sqlite_url)
         assert keys(sqlite_url, corrupt="skip") == [sent[0], sent[2]]
-        assert room.accept("orders").queues[0].unprocessed == 3, "nothing is set aside by looking"
+        assert room.queues.accept("orders").queues[0].unprocessed == 3, "nothing is set aside by looking"
 
 
 def test_a_message_that_was_set_aside_is_for_nobody(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        queue = room.create_queue("orders")
+        queue = room.queues.create("orders")
         queue.send("rots")
         sound = queue.send("sound").key
         rot = apsw.Connection(sqlite_url)
@@ -163,9 +163,9 @@ def test_a_queue_is_found_by_name_or_path_and_a_retired_one_too(url: str, room: 
     room.load(tmp_path / "tree.qdl")
     sent = room.send(("M", "A"), "x").key
     assert keys(url, queue="M/A") == [sent]
-    gone = room.create_queue("gone").send("y").key
+    gone = room.queues.create("gone").send("y").key
     room.receive("gone")
-    room.remove_queue("gone")
+    room.queues.remove("gone")
     assert keys(url, queue="gone") == [gone]
     with pytest.raises(QueueUnknown, match=r"there is no queue M/B; did you mean M/A\?"):
         keys(url, queue="M/B")

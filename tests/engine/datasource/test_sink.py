@@ -32,7 +32,7 @@ def batches(**columns: list[Any]) -> Iterator[pyarrow.RecordBatch]:
 
 
 def bodies(room: Postroom) -> list[str]:
-    return [message.body for message in room.info("q").messages]
+    return [message.body for message in room.queues.info("q").messages]
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_columns_in_any_order_and_case_with_what_is_missing_left_to_its_default(
         type=[None, None],
     )
     writer.commit([writer.write(rows)])
-    found = list(room.info("q").messages)
+    found = list(room.queues.info("q").messages)
     assert [(message.body, message.format.value, message.properties) for message in found] == [
         ("<a/>", "xml", {"n": 1.5, "b": None}),
         ("é", "text", {}),
@@ -77,7 +77,7 @@ def test_properties_may_be_a_map(url: str, room: Postroom) -> None:
     pairs = pyarrow.array([[("n", 1), ("m", None)], None], pyarrow.map_(pyarrow.string(), pyarrow.int64()))
     batch = pyarrow.RecordBatch.from_arrays([pyarrow.array(["a", "b"]), pairs], names=["body", "properties"])
     writer.commit([writer.write(iter([batch]))])
-    assert [message.properties for message in room.info("q").messages] == [{"n": 1, "m": None}, {}]
+    assert [message.properties for message in room.queues.info("q").messages] == [{"n": 1, "m": None}, {}]
 
 
 @pytest.mark.parametrize(

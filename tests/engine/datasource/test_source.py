@@ -31,14 +31,14 @@ def write(frame: DataFrame, url: str, queue: str = "out", mode: str = "append", 
 
 
 def bodies(room: Postroom, queue: str) -> list[str]:
-    return [message.body for message in room.info(queue).messages]
+    return [message.body for message in room.queues.info(queue).messages]
 
 
 @pytest.fixture
 def orders(room: Postroom) -> list[str]:
     """Ten messages in a queue, the first of them processed, and an empty queue beside it."""
-    queue = room.create_queue("orders")
-    room.create_queue("out")
+    queue = room.queues.create("orders")
+    room.queues.create("out")
     keys = [queue.send({"number": n}, properties={"n": n, "who": "Æ"}).key for n in range(10)]
     queue.receive()
     return keys
@@ -59,7 +59,7 @@ def test_a_queue_is_a_table_and_a_table_goes_into_a_queue(
     assert frame.where(f"created = timestamp'{made.isoformat()}'").select("key").collect() == [(orders[1],)]
     assert frame.where("state = 'unprocessed' AND body LIKE '%7%' AND properties['n'] = '7'").count() == 1
     write(frame.orderBy("key").select("body", "format", "properties"), url)
-    copies = list(room.info("out").messages)
+    copies = list(room.queues.info("out").messages)
     assert [message.value["number"] for message in copies] == list(range(10))
     assert copies[3].properties == {"n": "3", "who": "Æ"}
     assert len({message.created for message in copies}) == 1, "one commit has one time"
@@ -83,7 +83,7 @@ def test_a_refusal_reaches_the_user_by_its_name(
         write(frame, url)
     with pytest.raises(PySparkException, match="ArgumentInvalid: mode: a queue is only ever appended to"):
         write(frame, url, mode="overwrite")
-    room.remove_queue("out")
+    room.queues.remove("out")
     with pytest.raises(PySparkException, match="QueueUnknown: there is no queue out"):
         write(frame.where("body = '{}'"), url)
 

@@ -21,7 +21,7 @@ ALL = ReadAllAvailable()
 
 @pytest.fixture
 def queue(room: Postroom) -> str:
-    room.create_queue("q")
+    room.queues.create("q")
     return "q"
 
 
@@ -101,7 +101,7 @@ def test_available_now_ends_at_what_was_there_when_it_began(url: str, room: Post
 
 
 def test_a_message_that_left_is_left_out_wherever_it_went(url: str, room: Postroom, queue: str) -> None:
-    room.set_mode("q", keep_processed=False)
+    room.queues.set_mode("q", keep_processed=False)
     room.send_many("q", ["gone", "here"])
     reader = followed(url)
     end = reader.latestOffset({"journal": 0}, ALL)

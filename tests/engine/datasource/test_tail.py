@@ -26,7 +26,7 @@ def numbers(room: Postroom, queue: str) -> list[int]:
 
 
 def test_arrivals_are_followed_in_the_steps_that_are_asked_for(room: Postroom) -> None:
-    queue = room.create_queue("q")
+    queue = room.queues.create("q")
     tail = Tail(room.store, "q")
     assert tail.last(0) == 0
     room.send_many("q", ["a", "b", "c"])
@@ -40,7 +40,7 @@ def test_arrivals_are_followed_in_the_steps_that_are_asked_for(room: Postroom) -
 
 
 def test_what_happens_elsewhere_is_passed_over_once(room: Postroom) -> None:
-    queue, other = room.create_queue("q"), room.create_queue("other")
+    queue, other = room.queues.create("q"), room.queues.create("other")
     tail = Tail(room.store, "q")
     queue.send("a")
     (start,) = numbers(room, "q")
@@ -56,8 +56,8 @@ def test_what_happens_elsewhere_is_passed_over_once(room: Postroom) -> None:
 
 
 def test_a_message_that_is_moved_arrives_where_it_goes(room: Postroom) -> None:
-    room.create_queue("q").send("a")
-    room.create_queue("other")
+    room.queues.create("q").send("a")
+    room.queues.create("other")
     tails = [Tail(room.store, name) for name in ("q", "other")]
     before = [tail.last(0) for tail in tails]
 
@@ -80,8 +80,8 @@ def test_a_number_that_is_drawn_and_not_yet_committed_is_waited_for(postgres_url
         postroom.open(postgres_url) as fast,
         postroom.open(postgres_url) as reader,
     ):
-        slow.create_queue("q")
-        slow.create_queue("other")
+        slow.queues.create("q")
+        slow.queues.create("other")
         for room in (slow, fast):
             for _ in range(4):
                 room.send("other", "x")  # from now on each has keys in reserve, and they share no row but the queue's
@@ -111,6 +111,6 @@ def test_a_number_that_is_drawn_and_not_yet_committed_is_waited_for(postgres_url
 
 
 def test_a_queue_that_is_not_there_is_an_error(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     with pytest.raises(QueueUnknown):
         Tail(room.store, "none").last(0)

@@ -76,9 +76,9 @@ def test_both_ways_end_alike(urls: Urls, tmp_path: Path, spark: SparkSession) ->
     for way in ("driver", "store"):
         with load(postroom.open(urls()), tmp_path) as room:
             room.send_many("requests", requests(150, bad=7), format="xml")
-            totals = room.engine_run(until_idle=True, master=MASTER, conf={SETTING: way})
+            totals = room.engine.run_totals(until_idle=True, master=MASTER, conf={SETTING: way})
             assert totals.failures == 1
-            room.sweep()
+            room.engine.sweep()
             ends.append((totals.messages, totals.created, told(room), verbs(room)))
             assert len(ends[-1][2]["book"]) == 149
             assert staged(room) == 0
@@ -103,12 +103,12 @@ def test_executors_read_and_write_and_the_engine_hands_over_keys(
     monkeypatch.setattr(share, "packed", kept(packed, sent, at_end=True))
     monkeypatch.setattr(Receipt, "unpacked", kept(Receipt.unpacked, came, at_end=False))
     load(room, tmp_path).send_many("requests", requests(200), format="xml")
-    room.engine_run(until_idle=True, master=MASTER, conf=THERE)
+    room.engine.run_totals(until_idle=True, master=MASTER, conf=THERE)
     assert sent
     assert not any(b"<request>" in each or b"<export>" in each for each in sent)
     assert len(came) >= len(sent) - 1
     assert max(map(len, came)) < 200
-    assert len(room.info("book").messages) == 200
+    assert len(room.queues.info("book").messages) == 200
 
 
 @pytest.mark.slow
@@ -125,9 +125,9 @@ def test_a_message_that_kills_its_worker_loses_its_own_actions_only(
     else do enqueue <r>{string(/m)}</r> into out
     """
     load(room, tmp_path, program).send_many("in", [f"<m>{n}</m>" for n in range(20)], format="xml")
-    room.engine_run(until_idle=True, master=MASTER, conf=THERE)
-    assert len(room.info("out").messages) == 19
-    (error,) = room.info("errors").messages
+    room.engine.run_totals(until_idle=True, master=MASTER, conf=THERE)
+    assert len(room.queues.info("out").messages) == 19
+    (error,) = room.queues.info("errors").messages
     assert "<m>13</m>" in error.body
     assert staged(room) == 0, "what its job left was swept"
 
@@ -136,7 +136,7 @@ def test_a_message_that_kills_its_worker_loses_its_own_actions_only(
 
 
 def run_here(room: Postroom, *acts: Callable[[], object], **options: Any) -> Totals:
-    return executors_here(room, *acts).engine_run(until_idle=True, **options)
+    return executors_here(room, *acts).engine.run_totals(until_idle=True, **options)
 
 
 def damage(url: str, key: str) -> Callable[[], object]:
@@ -151,7 +151,7 @@ def test_a_message_that_executors_find_damaged_is_set_aside(room: Postroom, tmp_
     load(room, tmp_path)
     keys = room.send_many("requests", requests(5), format="xml").keys
     totals = run_here(room, damage(room.url, keys[2]))
-    assert len(room.info("book").messages) == 4
+    assert len(room.queues.info("book").messages) == 4
     assert [event.verb for event in room.trace(keys[2])] == ["put", "set-aside"]
     assert totals.failures == 0
     assert staged(room) == 0
@@ -163,12 +163,12 @@ def test_a_damaged_member_of_a_slice_is_not_there(room: Postroom, tmp_path: Path
         room.send("crm", f"<{name}><id>a</id></{name}>", format="xml").key for name in ("creditResult", "exportResult")
     ]
     run_here(room, step_messages=1)
-    assert len(room.history("customer").messages) == 1, "the check below can fail"
+    assert len(room.queues.history("customer").messages) == 1, "the check below can fail"
     keys = [
         room.send("crm", f"<{name}><id>b</id></{name}>", format="xml").key for name in ("creditResult", "exportResult")
     ]
     run_here(room, damage(room.url, keys[1]), step_messages=1)
-    assert len(room.history("customer").messages) == 1
+    assert len(room.queues.history("customer").messages) == 1
     assert [[event.verb for event in room.trace(key)] for key in keys] == [["put", "take"], ["put", "set-aside"]]
 
 
@@ -180,7 +180,7 @@ def test_a_message_that_is_gone_before_it_is_read_is_claimed_by_nobody(room: Pos
             assert other.receive("requests").message is not None
 
     totals = run_here(room, take)
-    assert len(room.info("book").messages) == 2
+    assert len(room.queues.info("book").messages) == 2
     assert totals.failures == 0
 
 
@@ -251,7 +251,7 @@ def test_receipts_of_trouble_are_told_and_blame_no_message(room: Postroom) -> No
 
 def test_an_executor_that_cannot_reach_the_store_says_so(room: Postroom, tmp_path: Path) -> None:
     load(room, tmp_path)
-    plan = room.store.read(room._programs.plan)
+    plan = room.store.read(room._parts.programs.plan)
     ticket = Ticket("postgresql://nobody:secret@127.0.0.1:1/nowhere", 1, 1, 1)
     told = receipt(RulesTask(plan), ticket, 4, packed([], {}, {}))
     assert told.chunk == 4
@@ -265,7 +265,7 @@ def test_an_executor_that_cannot_leave_its_answer_says_so(
     room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(room, tmp_path)
-    plan = room.store.read(room._programs.plan)
+    plan = room.store.read(room._parts.programs.plan)
     ticket = Ticket(room.store.address or "", 1, 1, 1)
 
     def refuse(*_: object) -> bool:

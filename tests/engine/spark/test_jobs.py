@@ -102,7 +102,7 @@ def test_a_piece_that_ends_its_worker_costs_no_other(spark: SparkSession) -> Non
 
 def test_by_the_store_keys_go_out_and_receipts_come_back(urls: Urls, spark: SparkSession) -> None:
     with postroom.open(urls()) as room:
-        room.create_queue("q", keep_processed=False)
+        room.queues.create("q", keep_processed=False)
         keys = [key_number(key) for key in room.send_many("q", [f"w{number}" for number in range(150)]).keys]
         words = [Word(number, "", key) for number, key in enumerate(keys)]
         with closing(Depot(room.url, 1)) as depot:
@@ -120,7 +120,7 @@ def test_by_the_store_keys_go_out_and_receipts_come_back(urls: Urls, spark: Spar
 
 def test_the_way_by_the_store_takes_messages_as_they_are_there(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         word = Word(7, "", key_number(room.send("q", "there").key))
         with closing(Depot(room.url, 1)) as depot:
             bay = depot.bay()

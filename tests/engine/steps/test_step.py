@@ -51,7 +51,7 @@ class Copying:
 @pytest.fixture
 def fence(room: Postroom) -> int:
     for name in ("low", "high", "out"):
-        room.create_queue(name)
+        room.queues.create(name)
     return room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "tester", 600))
 
 
@@ -90,8 +90,8 @@ def test_what_is_evaluated_is_committed_with_the_message(room: Postroom, fence: 
     effects, settled = evaluate(found, lambda: None)  # type: ignore[arg-type, return-value]  # it needs none
     result = room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence))
     assert (settled, result.messages, result.created) == (2, 2, 2)
-    assert [each.body for each in room.info("out")] == ["A", "B"]
-    assert room.info("low").messages == []
+    assert [each.body for each in room.queues.info("out")] == ["A", "B"]
+    assert room.queues.info("low").messages == []
     assert claimed(room, fence) is None
 
 
@@ -105,4 +105,4 @@ def test_a_commit_is_refused_when_the_lease_or_the_definitions_have_changed(room
     found.share = Copying(found.share.watched, found.share.version + 1)
     with pytest.raises(Stale):
         room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence))
-    assert [each.body for each in room.info("low")] == ["a"]
+    assert [each.body for each in room.queues.info("low")] == ["a"]

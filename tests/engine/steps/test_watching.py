@@ -46,7 +46,7 @@ def begin(room: Postroom, spark: SparkSession) -> Begin:
     fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "tester", 600))
 
     def begin(size: int = 3, ahead: int = 2) -> Generator[Result]:
-        share = RulesShare(room.store.read(room._programs.plan))
+        share = RulesShare(room.store.read(room._parts.programs.plan))
         return steps(share, Turn(room.store, fence, lambda: spark, lambda: size), ahead)
 
     return begin
@@ -57,11 +57,11 @@ def send(room: Postroom, count: int, queue: str = "in") -> None:
 
 
 def answers(room: Postroom) -> list[int]:
-    return [int(each.body.removeprefix("<r>").removesuffix("</r>")) for each in room.info("out")]
+    return [int(each.body.removeprefix("<r>").removesuffix("</r>")) for each in room.queues.info("out")]
 
 
 def left(room: Postroom, queue: str = "in") -> int:
-    return next(each.unprocessed for each in room.accept().queues if each.queue == queue)
+    return next(each.unprocessed for each in room.queues.accept().queues if each.queue == queue)
 
 
 def test_steps_are_committed_in_their_order_and_each_message_once(
@@ -101,11 +101,11 @@ def test_steps_end_before_one_that_must_wait_for_a_queue_on_hold(
     send(room, 9)
     under_way = begin()
     next(under_way)
-    room.set_password("out", password="pw")
-    room.disable("out", password="pw")
+    room.queues.set_password("out", password="pw")
+    room.queues.disable("out", password="pw")
     assert next(under_way).blocked == ("in", "out")
     assert next(under_way, None) is None
-    room.enable("out", password="pw")
+    room.queues.enable("out", password="pw")
     assert sum(each.messages for each in begin()) == 6
     assert answers(room) == list(range(9))
 
@@ -146,7 +146,7 @@ def test_a_message_that_looks_at_others_sees_what_those_before_it_did(
     assert len(done) == 1  # behind a step nothing is claimed as long as one waits that looks
     while list(begin()):
         pass
-    assert [each.body for each in room.info("told")] == ["<n>7</n>"]
+    assert [each.body for each in room.queues.info("told")] == ["<n>7</n>"]
     assert answers(room) == [*range(7), *range(4)]
 
 
@@ -161,7 +161,7 @@ def test_one_that_looks_at_others_and_comes_later_ends_the_steps(
     assert [each.messages for each in under_way] == [3, 3]
     while list(begin()):
         pass
-    assert [each.body for each in room.info("told")] == ["<n>12</n>"]
+    assert [each.body for each in room.queues.info("told")] == ["<n>12</n>"]
 
 
 def test_an_urgent_message_goes_before_all_that_are_not_yet_claimed(

@@ -153,7 +153,7 @@ def test_the_same_function_serves_a_stream(spark: SparkSession, tmp_path: Path) 
     known = graph()
     with postroom.open(tmp_path / "room.db") as room:
         register(spark)
-        room.create_queue("NYSE")
+        room.queues.create("NYSE")
         for body in bodies(known):
             room.send("NYSE", body, format="json")
         events = (

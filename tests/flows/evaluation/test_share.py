@@ -36,7 +36,7 @@ def work(room: Postroom, spark: SparkSession) -> Callable[..., int]:
 
 
 def stored(room: Postroom, queue: str) -> list[str]:
-    return [message.body for message in room.info(queue)]
+    return [message.body for message in room.queues.info(queue)]
 
 
 # --- agreement ---
@@ -109,14 +109,14 @@ def test_spark_and_the_plain_meaning_end_in_the_same_state(
     evaluate_here(rooms[1])
     for room in rooms:
         room.load(file)
-    arcs = [each.name for each in rooms[0].graph().arcs]
+    arcs = [each.name for each in rooms[0].flows.graph().arcs]
     for turn in range(3):
         for space, event in list(events(chance, 30)):
             for room in rooms:
                 room.publish(space, event)
         chosen = chance.choice(arcs)
         for room, way in zip(rooms, ways, strict=True):
-            state = next(each.state for each in room.graph().arcs if each.name == chosen)
+            state = next(each.state for each in room.flows.graph().arcs if each.name == chosen)
             room.publish("meta:d", {"EnableArc" if state == "disabled" else "DisableArc": {"arcName": chosen}})
             if turn != 1:
                 room.run_until_idle(master="local[2]", step_messages=20, conf=way)
@@ -131,9 +131,9 @@ def test_spark_and_the_plain_meaning_end_in_the_same_state(
 def contents(room: Postroom) -> dict[str, list[str]]:
     """All that is in a room, by place."""
     found = {}
-    for count in room.accept().queues:
-        found[f"waits in {count.queue}"] = [message.body for message in room.info(count.queue)]
-        found[f"was in {count.queue}"] = [message.body for message in room.history(count.queue)]
+    for count in room.queues.accept().queues:
+        found[f"waits in {count.queue}"] = [message.body for message in room.queues.info(count.queue)]
+        found[f"was in {count.queue}"] = [message.body for message in room.queues.history(count.queue)]
     return found
 
 
@@ -150,10 +150,10 @@ def diamonds(count: int, left: str = "merge", right: str = "merge") -> str:
 def test_ten_diamonds_of_arcs_are_planned_once_each(room: Postroom, load: Load, work: Callable[..., int]) -> None:
     """An event that arrives by many ways arrives as often; the plan has every arc once."""
     load(diamonds(10))
-    chart = room.store.read(room._charts.now)
+    chart = room.store.read(room._parts.charts.now)
     steps = [network.Network(chart.running, chart.keeping, None, cuts).ways(space) for cuts, space in _parts(chart)]
     assert sorted(len(each) for each in steps) == [4] * 10, "40 arcs, each once"
-    room.publish_many("S0", ["[1]", "[2]"])
+    room.flows.publish_many("S0", ["[1]", "[2]"])
     work()
     assert [json.loads(body)["n"] for body in stored(room, "S10")] == [1] * 1024 + [2] * 1024
 
@@ -167,7 +167,7 @@ def test_an_event_that_takes_one_way_of_very_many_arrives_once(
     room: Postroom, load: Load, work: Callable[..., int]
 ) -> None:
     load(diamonds(10, "select [n: > 5]", "select [n: <= 5]"))
-    room.publish_many("S0", ["[1]", "[6]", "[5]"])
+    room.flows.publish_many("S0", ["[1]", "[6]", "[5]"])
     work()
     assert stored(room, "S10") == ['{"n":1}', '{"n":6}', '{"n":5}']
 
@@ -187,11 +187,11 @@ def test_an_arc_that_cannot_work_out_an_event_delivers_an_error_and_the_others_w
         """domain d space A : [n: int] space B : [n: int] space C : [n: int]
         arc b : A -> B merge arc c : A -> C transform [n: n] => [n: 10 % n]"""
     )
-    room.publish_many("A", [{"n": n} for n in (5, 0, 3)])
+    room.flows.publish_many("A", [{"n": n} for n in (5, 0, 3)])
     work()
     assert stored(room, "B") == ['{"n":5}', '{"n":0}', '{"n":3}']
     assert stored(room, "C") == ['{"n":0}', '{"n":1}']
-    (error,) = room.info("postroom-errors")
+    (error,) = room.queues.info("postroom-errors")
     assert "<code>PF0001</code>" in error.body
     assert "arc c: a value is too large for its type, or divided by zero" in error.body
     assert '{"n":0}' in error.body
@@ -205,7 +205,7 @@ def test_a_condition_without_a_value_is_an_error_too(room: Postroom, load: Load,
         arc b : A -> B select [m: m, n: n > 10 % m]
         arc c : A -> C transform [m: m < 5, n: n > 10 % m] => [n: n]"""
     )
-    room.publish_many("A", [{"n": 5, "m": 3}, {"n": 5, "m": 0}, {"n": 0, "m": 3}, {"n": 9, "m": 7}])
+    room.flows.publish_many("A", [{"n": 5, "m": 3}, {"n": 5, "m": 0}, {"n": 0, "m": 3}, {"n": 9, "m": 7}])
     work()
     assert [json.loads(body)["n"] for body in stored(room, "B")] == [5, 9]
     assert [json.loads(body)["n"] for body in stored(room, "C")] == [5]
@@ -225,11 +225,11 @@ def test_an_event_that_ends_its_job_loses_only_the_arc_that_is_guilty(
     )
     raising = "IF({0} = 7, CAST(raise_error('no') AS BIGINT), {0})"
     monkeypatch.setitem(sql.FUNCTIONS, "abs", raising.format)
-    room.publish_many("A", [{"n": n} for n in (1, 2, 3, 7, 4, 5, 6)])
+    room.flows.publish_many("A", [{"n": n} for n in (1, 2, 3, 7, 4, 5, 6)])
     work()
     assert [json.loads(body)["t"] for body in stored(room, "D")] == [1, 2, 3, 4, 5, 6]
     assert [json.loads(body)["n"] for body in stored(room, "C")] == [1, 2, 3, 7, 4, 5, 6]
-    (error,) = room.info("postroom-errors")
+    (error,) = room.queues.info("postroom-errors")
     assert "arc b" in error.body
     assert "<rule>b</rule>" in error.body
 
@@ -242,10 +242,10 @@ def test_an_arc_that_spark_cannot_plan_is_put_aside_by_name(
         arc b : A -> B transform [n: n > 1] => [t: abs(n)] arc c : A -> C merge"""
     )
     monkeypatch.setitem(sql.FUNCTIONS, "abs", "no_such_function({})".format)
-    room.publish_many("A", ["[1]", "[2]"])
+    room.flows.publish_many("A", ["[1]", "[2]"])
     work()
     assert [stored(room, "B"), stored(room, "C")] == [[], ['{"n":1}', '{"n":2}']]
-    errors = [message.body for message in room.info("postroom-errors")]
+    errors = [message.body for message in room.queues.info("postroom-errors")]
     assert len(errors) == 2
     assert all("arc b: Spark cannot plan it" in body for body in errors)
 
@@ -273,7 +273,7 @@ def test_what_can_be_subscribed_to_is_planned_and_stops_nobody(
     room.publish("S", f"[1, {event.get(type, 'A: 7')}]")
     work()
     assert [len(stored(room, name)) for name in ("T", "other")] == [1, 1]
-    assert not [message for message in room.info("postroom-errors") if "cannot plan" in message.body]
+    assert not [message for message in room.queues.info("postroom-errors") if "cannot plan" in message.body]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_what_cannot_be_planned_is_refused_with_its_place(room: Postroom, load: 
     load(f"domain d space S : [v: {type}]")
     with pytest.raises(FlowInvalid, match=r"pattern.*1:\d+"):
         room.client("hostile").subscribe("S", pattern)
-    assert room.subscriptions() == []
+    assert room.flows.subscriptions() == []
 
 
 def test_what_rules_put_into_a_space_is_checked_when_it_flows_on(
@@ -306,7 +306,7 @@ def test_what_rules_put_into_a_space_is_checked_when_it_flows_on(
     room.send_many("orders", [f"<order>{each}</order>" for each in ("5", "many", "0", "7")], format="xml")
     work()
     assert stored(room, "B") == ['{"n":5}', '{"n":7}']
-    (error,) = room.info("postroom-errors")
+    (error,) = room.queues.info("postroom-errors")
     assert "a value of type int is wanted" in error.body
 
 
@@ -321,10 +321,10 @@ def test_what_arcs_deliver_enters_slices_and_wakes_rules(
         "create rule answer for letters if (exists(qs:slice())) then do enqueue <n>{count(qs:slice())}</n> into answers"
     )
     room.load(tmp_path / "r.demaq")
-    room.publish_many("A", [{"n": 5, "k": "x"}, {"n": 0, "k": "x"}, {"n": 7, "k": "x"}, {"n": 8, "k": "y"}])
+    room.flows.publish_many("A", [{"n": 5, "k": "x"}, {"n": 0, "k": "x"}, {"n": 7, "k": "x"}, {"n": 8, "k": "y"}])
     work()
     assert stored(room, "answers") == ["<n>2</n>", "<n>2</n>", "<n>1</n>"]
-    assert len(room.slice("letters", "x")) == 2
+    assert len(room.journal.slice("letters", "x")) == 2
 
 
 def test_what_a_door_of_the_rules_refuses_is_an_error_and_not_the_end_of_the_step(
@@ -336,12 +336,12 @@ def test_what_a_door_of_the_rules_refuses_is_an_error_and_not_the_end_of_the_ste
         "create slicing inverses on inverse"
     )
     room.load(tmp_path / "r.demaq")
-    room.publish_many("A", [{"n": 5}, {"n": 0}, {"n": 6}])
+    room.flows.publish_many("A", [{"n": 5}, {"n": 0}, {"n": 6}])
     work()
     assert stored(room, "B") == stored(room, "C") == ['{"n":5}', '{"n":6}']
-    (error,) = room.info("postroom-errors")
+    (error,) = room.queues.info("postroom-errors")
     assert "<code>entry-refused</code>" in error.body
-    assert len(room.slice("inverses", "12")) == 1
+    assert len(room.journal.slice("inverses", "12")) == 1
 
 
 def test_an_event_for_a_space_that_has_another_type_now_stops_nobody(
@@ -394,7 +394,7 @@ def test_tables_are_broadcast(room: Postroom, load: Load, tmp_path: Path, spark:
         table t : [broker: string, city: string] from "t.csv"
         arc b : A -> B transform [broker: b] join t [broker: b, city: c] => [city: c]"""
     )
-    plan = room.spark_plan("A", master="local[2]")
+    plan = room.definitions.spark_plan("A", master="local[2]")
     assert "BroadcastHashJoin" in plan
     assert "SortMergeJoin" not in plan
 
@@ -403,11 +403,11 @@ def test_a_dry_run_tells_where_stored_events_would_go_and_changes_nothing(
     room: Postroom, load: Load, tmp_path: Path, spark: SparkSession
 ) -> None:
     load(f"domain d space A : {NUMBERS} space B : {NUMBERS}")
-    room.publish_many("A", ['[1, "x"]', '[5, "y"]'])
+    room.flows.publish_many("A", ['[1, "x"]', '[5, "y"]'])
     proposed = tmp_path / "p.flow"
     proposed.write_text(f"domain d space A : {NUMBERS} space B : {NUMBERS} arc new : A -> B select [n: n > 2]")
     before = room.store.read(lambda tx: tx.journal.newest())
-    tried = [each.as_dict()["actions"] for each in room.try_out(proposed, master="local[2]")]
+    tried = [each.as_dict()["actions"] for each in room.definitions.try_out(proposed, master="local[2]")]
     assert tried == [[], [{"action": "enqueue", "rule": "new", "queue": "B", "body": '{"n":5,"t":"y"}'}]]
     assert room.store.read(lambda tx: tx.journal.newest()) == before
 
@@ -426,12 +426,12 @@ def test_a_dry_run_ends_when_its_time_is_over(
     monkeypatch.setitem(sql.FUNCTIONS, "length", sleeping.format)
     began = time.monotonic()
     with pytest.raises(TryExpired, match="in 1 s"):
-        list(room.try_out(file, master="local[2]", timeout=1))
+        list(room.definitions.try_out(file, master="local[2]", timeout=1))
     assert time.monotonic() - began < 30
     assert stored(room, "A") == ['{"n":1}']
     monkeypatch.undo()
     file.write_text(file.read_text().replace("arc b", "arc c"))  # a plan is kept, and that of b sleeps
-    assert [len(each.as_dict()["actions"]) for each in room.try_out(file, master="local[2]")] == [1]
+    assert [len(each.as_dict()["actions"]) for each in room.definitions.try_out(file, master="local[2]")] == [1]
 
 
 def test_an_engine_that_runs_takes_changes_of_the_graph_between_two_steps(
@@ -447,7 +447,7 @@ def test_an_engine_that_runs_takes_changes_of_the_graph_between_two_steps(
         with postroom.open(url) as other:
             for turn in range(6):
                 other.client(f"c{turn}").subscribe("A", "[n: any]")
-                other.publish_many("A", [{"n": turn, "t": str(n)} for n in range(20)])
+                other.flows.publish_many("A", [{"n": turn, "t": str(n)} for n in range(20)])
             last = other.client("c5")
             for _ in range(20):
                 assert last.receive(wait=60).message is not None

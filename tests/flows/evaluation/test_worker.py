@@ -93,7 +93,7 @@ def test_both_ways_end_alike(urls: Urls, tmp_path: Path, spark: SparkSession) ->
             said = [*range(10), "no number", 2**62]
             room.send_many("orders", [f"<order><n>{n}</n><by>b</by></order>" for n in said], format="xml")
             room.run_until_idle(master=MASTER, conf={SETTING: way}, step_messages=15)
-            room.sweep()
+            room.engine.sweep()
             ends.append((told(room), verbs(room)))
             assert len(ends[-1][0]["done"]) == 24 + 1 + 4 + 1
             errors = [each[1] for each in ends[-1][0]["postroom-errors"]]
@@ -124,9 +124,9 @@ def test_executors_get_keys_and_give_receipts(
     monkeypatch.setattr(SparkContext, "setLocalProperty", noted)
     monkeypatch.setattr(Flow, "_run", heard)
     monkeypatch.setattr(plans, "events_of", lambda _: pytest.fail("an event went to Spark"))
-    room.publish_many("In", events(600))
+    room.flows.publish_many("In", events(600))
     run(room)
-    assert len(room.info("Large").messages) == 594
+    assert len(room.queues.info("Large").messages) == 594
     assert came
     assert max(map(len, came)) < 200
     assert any(given)
@@ -150,9 +150,9 @@ def test_a_body_that_many_arcs_deliver_is_left_once(
     (tmp_path / "many.flow").write_text(f"domain d space S : [t: string]\n{arcs}".replace("'", '"'))
     with postroom.open(urls()) as room:
         room.load(tmp_path / "many.flow")
-        room.publish_many("S", [{"t": "b" * 5_000}, {"t": "c" * 5_000}, {"t": "A"}])
+        room.flows.publish_many("S", [{"t": "b" * 5_000}, {"t": "c" * 5_000}, {"t": "A"}])
         run(room)
-        assert {len(room.info(f"C{n}").messages) for n in range(100)} == {2}
+        assert {len(room.queues.info(f"C{n}").messages) for n in range(100)} == {2}
     assert sum(sizes) < 100_000
 
 
@@ -178,16 +178,16 @@ def test_an_event_that_executors_find_damaged_is_set_aside(
 
     before_the_job(monkeypatch, lambda: rot(room, keys[7]))
     run(room)
-    assert [json.loads(each.body)["n"] for each in room.info("Large")] == [6, 8, 9]
+    assert [json.loads(each.body)["n"] for each in room.queues.info("Large")] == [6, 8, 9]
     assert [each.verb for each in room.trace(keys[7])] == ["put", "set-aside"]
-    assert room.info("postroom-errors").messages == []
+    assert room.queues.info("postroom-errors").messages == []
     assert staged(room) == 0
 
 
 def test_an_event_that_is_gone_before_it_is_read_flows_nowhere(
     room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room.publish_many("In", events(10)[::-1])
+    room.flows.publish_many("In", events(10)[::-1])
 
     def take() -> None:
         with postroom.open(room.url) as other:
@@ -195,13 +195,13 @@ def test_an_event_that_is_gone_before_it_is_read_flows_nowhere(
 
     before_the_job(monkeypatch, take)
     run(room)
-    assert [json.loads(each.body)["n"] for each in room.info("Large")] == [8, 7, 6]
+    assert [json.loads(each.body)["n"] for each in room.queues.info("Large")] == [8, 7, 6]
 
 
 def test_a_room_that_executors_cannot_reach_is_no_fault_of_an_event(
     room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room.publish_many("In", events(10))
+    room.flows.publish_many("In", events(10))
     away = "postgresql://nobody:secret@127.0.0.1:1/nowhere"
 
     def elsewhere(
@@ -215,8 +215,8 @@ def test_a_room_that_executors_cannot_reach_is_no_fault_of_an_event(
     assert "secret" not in str(raised.value)
     monkeypatch.undo()
     run(room)
-    assert len(room.info("Large").messages) == 4
-    assert room.info("postroom-errors").messages == []
+    assert len(room.queues.info("Large").messages) == 4
+    assert room.queues.info("postroom-errors").messages == []
 
 
 def test_an_error_at_the_door_of_rules_has_what_the_event_says(urls: Urls, tmp_path: Path, spark: SparkSession) -> None:
@@ -226,10 +226,10 @@ def test_an_error_at_the_door_of_rules_has_what_the_event_says(urls: Urls, tmp_p
         "create slicing inverses on inverse"
     )
     with load(postroom.open(urls()), tmp_path, rules) as room:
-        room.publish_many("In", events(10))
+        room.flows.publish_many("In", events(10))
         run(room)
-        assert [json.loads(each.body)["n"] for each in room.info("Large")] == [6, 8, 9]
-        (error,) = room.info("postroom-errors")
+        assert [json.loads(each.body)["n"] for each in room.queues.info("Large")] == [6, 8, 9]
+        (error,) = room.queues.info("postroom-errors")
         assert "<code>entry-refused</code>" in error.body
         assert '{"n":7,"broker":"b"}</initialMessage>' in error.body
 
@@ -285,11 +285,11 @@ def test_a_commit_of_rules_leaves_the_answers_of_steps_under_way(
             if not sent and totals.messages >= 15:
                 sent.append(room.send("other", "<o/>", format="xml").key)
 
-        room.engine_run(until_idle=True, master=MASTER, conf=THERE, step_messages=15, progress=send)
+        room.engine.run_totals(until_idle=True, master=MASTER, conf=THERE, step_messages=15, progress=send)
         assert waited
         assert cleared[0] > waited[0]
         assert missed == []
-        assert len(room.history("Large").messages) == 44
+        assert len(room.queues.history("Large").messages) == 44
         assert [each.verb for each in room.trace(keys[20])] == ["put", "set-aside"]
         assert staged(room) == 0
 
@@ -303,9 +303,9 @@ def test_no_event_is_passed_over_when_the_cluster_grows(
     room.run_until_idle(master=MASTER, conf={SETTING: way})
     cores = iter([2, 4, *[4] * 100])
     monkeypatch.setattr(SparkContext, "defaultParallelism", property(lambda _: next(cores)))
-    room.publish_many("In", [{"n": n + 10, "broker": "b"} for n in range(2_000)])
+    room.flows.publish_many("In", [{"n": n + 10, "broker": "b"} for n in range(2_000)])
     room.run_until_idle(master=MASTER, conf={SETTING: way}, step_messages=1_000)
-    assert len(room.info("Large").messages) == 2_001
+    assert len(room.queues.info("Large").messages) == 2_001
 
 
 @pytest.mark.parametrize(("rows", "pattern"), [EMPTY, UNMATCHED], ids=["empty", "unmatched"])
@@ -324,7 +324,7 @@ def test_what_is_no_event_is_told_where_no_arc_can_deliver_anything(
         room.load(tmp_path / "r.demaq")
         room.send_many("orders", [f"<order><n>{n}</n><by>b</by></order>" for n in (1, "no number", 2)], format="xml")
         room.run_until_idle(master=MASTER, conf={SETTING: way})
-        (error,) = room.info("postroom-errors")
+        (error,) = room.queues.info("postroom-errors")
         assert "no number" in error.body
         key = room.publish("In", {"n": 1, "broker": "b"}).key
         rot(room, key)

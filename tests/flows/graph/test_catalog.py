@@ -39,7 +39,7 @@ def test_a_load_tells_what_it_added_kept_changed_and_removed(load: Load) -> None
 
 def test_what_one_principal_is_allowed_is_put_together(room: Postroom, load: Load) -> None:
     load(GRAPH)
-    assert room.graph().domains == {"trading": {"operator": ["addArc", "deleteArc"]}}
+    assert room.flows.graph().domains == {"trading": {"operator": ["addArc", "deleteArc"]}}
 
 
 def test_a_load_replaces_its_own_domains_and_keeps_what_came_at_run_time(room: Postroom, load: Load) -> None:
@@ -49,11 +49,11 @@ def test_a_load_replaces_its_own_domains_and_keeps_what_came_at_run_time(room: P
     room.publish("meta:trading", 'AddSpace: ["Added : [n: int]"]')
     room.publish("meta:trading", 'DisableArc: ["big"]')
     load(GRAPH)
-    graph = room.graph()
+    graph = room.flows.graph()
     assert {space.name for space in graph.spaces} >= {"X", "desk", "Added", "NYSE", "Big"}
     assert {arc.name: arc.state for arc in graph.arcs} == {"big": "disabled", "desk_NYSE": "enabled"}
     load(GRAPH.replace("75", "70"))
-    assert {arc.name: arc.state for arc in room.graph().arcs}["big"] == "enabled", "it is another arc now"
+    assert {arc.name: arc.state for arc in room.flows.graph().arcs}["big"] == "enabled", "it is another arc now"
 
 
 def test_a_space_that_a_subscription_needs_cannot_go(room: Postroom, load: Load) -> None:
@@ -67,7 +67,7 @@ def test_a_subscription_follows_the_type_of_its_space(room: Postroom, load: Load
     load(GRAPH)
     room.client("desk").subscribe("NYSE", "[price: p > 10]")
     load(GRAPH.replace("price: int]", "price: int, volume: int]"))
-    types = {space.name: space.type for space in room.graph().spaces}
+    types = {space.name: space.type for space in room.flows.graph().spaces}
     assert types["desk"] == types["NYSE"] == "[issue: string, price: int, volume: int]"
     with pytest.raises(FlowInvalid, match=r"subscription of desk.*price"):
         load("domain trading space NYSE : [issue: string]")
@@ -85,7 +85,7 @@ def test_files_may_share_a_domain_in_one_load(room: Postroom, tmp_path: Path) ->
     (tmp_path / "a.flow").write_text("domain d space A : [n: int]")
     (tmp_path / "b.flow").write_text("domain d space B : [n: int] arc ab : A -> B merge")
     room.load(tmp_path / "a.flow", tmp_path / "b.flow")
-    assert [arc.name for arc in room.graph().arcs] == ["ab"]
+    assert [arc.name for arc in room.flows.graph().arcs] == ["ab"]
 
 
 def test_flows_rules_and_queues_load_together_or_not_at_all(room: Postroom, tmp_path: Path) -> None:
@@ -108,10 +108,10 @@ def test_flows_rules_and_queues_load_together_or_not_at_all(room: Postroom, tmp_
 def test_a_name_that_is_a_queue_already_is_taken(room: Postroom, load: Load, tmp_path: Path, name: str) -> None:
     (tmp_path / "q.qdl").write_text("01 INPUT-QUEUE (M)\n02 SUB-QUEUE-1 (A)\n99\n")
     room.load(tmp_path / "q.qdl")
-    room.create_queue("plain")
+    room.queues.create("plain")
     with pytest.raises(NameTaken):
         load(f"domain d space {name} : [n: int]")
-    assert room.graph().spaces == ()
+    assert room.flows.graph().spaces == ()
 
 
 def test_messages_of_a_queue_are_taken_by_rules_or_by_arcs(room: Postroom, load: Load, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_space_that_comes_back_finds_its_history(room: Postroom, load: Load) -
         room.publish("A", {"n": 2})
     load("domain d space A : [n: int]")
     room.publish("A", {"n": 3})
-    assert [message.body for message in room.history("A")] == ['{"n":1}']
+    assert [message.body for message in room.queues.history("A")] == ['{"n":1}']
 
 
 def test_a_check_changes_nothing_and_tells_every_problem(room: Postroom, load: Load, tmp_path: Path) -> None:
@@ -153,11 +153,11 @@ def test_a_check_changes_nothing_and_tells_every_problem(room: Postroom, load: L
     bad = tmp_path / "bad.flow"
     bad.write_text("domain trading space A : [n: int] arc a : A -> B merge arc b : C -> A merge")
     with pytest.raises(FlowInvalid) as error:
-        room.check(bad)
+        room.definitions.check(bad)
     assert [problem.rule for problem in error.value.facts["problems"]] == ["arc-ends", "arc-ends"]
     bad.write_text("domain trading space A : [n: int]")
-    assert room.check(bad) == 2
-    assert {space.name for space in room.graph().spaces} == {"meta:trading", "NYSE", "Big"}
+    assert room.definitions.check(bad) == 2
+    assert {space.name for space in room.flows.graph().spaces} == {"meta:trading", "NYSE", "Big"}
 
 
 def test_a_table_from_an_unknown_collection_is_refused(load: Load) -> None:
@@ -168,7 +168,7 @@ def test_a_table_from_an_unknown_collection_is_refused(load: Load) -> None:
 def test_the_catalog_lists_what_a_graph_consists_of(room: Postroom, load: Load) -> None:
     load(GRAPH)
     room.client("desk").subscribe("NYSE")
-    entries = {(entry.what, entry.name): entry for entry in room.catalog()}
+    entries = {(entry.what, entry.name): entry for entry in room.definitions.catalog()}
     arc = entries["arc", "big in trading"]
     assert arc.definition["text"] == "arc big : NYSE -> Big select [price: p > 75]"
     assert arc.where is not None

@@ -29,7 +29,7 @@ def test_everything_is_in_the_flowchart(room: Postroom, load: Load) -> None:
     load(GRAPH)
     room.client("desk").subscribe("A", durable=True)
     room.client("desk").disconnect()
-    drawn = mermaid(room.graph())
+    drawn = mermaid(room.flows.graph())
     assert drawn.startswith("flowchart LR\n")
     labels = set(re.findall(r'"([^"]*)"', drawn))
     assert {"A", "B", "C<br>retain", "Alone", "desk", "domain one", "domain two"} <= labels
@@ -37,44 +37,44 @@ def test_everything_is_in_the_flowchart(room: Postroom, load: Load) -> None:
     assert any(label.startswith("meta:one") for label in labels)
     assert any(label.endswith("<br>(disabled)") for label in labels)
     assert drawn.count("-.->") == 2, "that of the client that has gone"
-    assert drawn == mermaid(room.graph()), "the same graph has the same picture"
+    assert drawn == mermaid(room.flows.graph()), "the same graph has the same picture"
 
 
 def test_every_arrow_is_between_nodes_that_are_there(room: Postroom, load: Load) -> None:
     load(GRAPH)
-    drawn = mermaid(room.graph())
+    drawn = mermaid(room.flows.graph())
     nodes = re.findall(r"^ +(\w+)(?:\(|\[)", drawn, re.MULTILINE)
     arrows = [
         line.replace("-.->", "-->").split("-->") for line in drawn.splitlines() if "-->" in line or "-.->" in line
     ]
     assert len(nodes) == len(set(nodes))
     assert {end.strip() for ends in arrows for end in ends} <= set(nodes)
-    assert len(arrows) == len(room.graph().arcs)
+    assert len(arrows) == len(room.flows.graph().arcs)
 
 
 def test_signs_of_mermaid_in_a_text_stay_text(room: Postroom, load: Load) -> None:
     load('domain d space A : [s: string] space B : [s: string] arc a : A -> B select [s: "#`<b>&\\""]')
-    (label,) = re.findall(r'"a<br>([^"]*)"', mermaid(room.graph()))
+    (label,) = re.findall(r'"a<br>([^"]*)"', mermaid(room.flows.graph()))
     assert label == "select [s: #34;#35;#96;#60;b#62;#38;\\#34;#34;]"
 
 
 def test_an_arc_is_explained_by_types_variables_and_sql(room: Postroom, load: Load) -> None:
     load(GRAPH)
-    told = room.explain_arc("bc")
+    told = room.definitions.explain_arc("bc")
     assert told.binds == {"x": "int"}
     assert told.source_type == "[n: int]"
     assert told.target_type == "[m: int]"
     assert told.domains == ("one", "two")
     assert told.result is not None
     assert "try_multiply" in told.result
-    assert room.explain_arc("ab").condition == "event.`n` > 1L AND event.`n` < 10L"
+    assert room.definitions.explain_arc("ab").condition == "event.`n` > 1L AND event.`n` < 10L"
     with pytest.raises(
         DefinitionUnknown, match=r"there is no arc b_c \(postroom catalog lists everything\); did you mean bc"
     ):
-        room.explain_arc("b_c")
+        room.definitions.explain_arc("b_c")
 
 
 def test_many_select_arcs_are_told_to_have_an_index(room: Postroom, load: Load) -> None:
     spaces = " ".join(f"space C{n} : [n: int] arc c{n} : A -> C{n} select [n: {n}]" for n in range(40))
     load(f"domain d space A : [n: int] {spaces}")
-    assert room.explain_arc("c3").matched_by == "the index of A, with 39 other arcs"
+    assert room.definitions.explain_arc("c3").matched_by == "the index of A, with 39 other arcs"

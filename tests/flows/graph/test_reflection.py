@@ -38,7 +38,7 @@ META = "meta:trading"
 def told(room: Postroom, meta: str = META) -> list[tuple[str, str, Any]]:
     """Who, what, and its first value."""
     found = []
-    for message in room.info(meta):
+    for message in room.queues.info(meta):
         event = json.loads(message.body)
         assert parse_event(message.body, META_TYPE, meta), "an ordinary event of the formal type"
         ((action, said),) = event["action"].items()
@@ -49,12 +49,12 @@ def told(room: Postroom, meta: str = META) -> list[tuple[str, str, Any]]:
 @pytest.fixture
 def operator(room: Postroom, load: Load) -> Any:
     load(GRAPH)
-    room.add_principal("operator", "pw")
+    room.flows.add_principal("operator", "pw")
     return room.client("operator", "pw", broker="north")
 
 
 def last(room: Postroom) -> Any:
-    *_, message = room.info(META)
+    *_, message = room.queues.info(META)
     return json.loads(message.body)
 
 
@@ -63,9 +63,9 @@ def last(room: Postroom) -> Any:
 
 def test_a_load_is_told_with_its_principal_and_broker(room: Postroom, load: Load) -> None:
     load(GRAPH)
-    me = json.loads(room.info(META).messages[0].body)
-    assert me["principal"] == room._by.principal
-    assert me["broker"] == room._by.broker
+    me = json.loads(room.queues.info(META).messages[0].body)
+    assert me["principal"] == room._parts.by.principal
+    assert me["broker"] == room._parts.by.broker
     assert [each[1:] for each in told(room)] == [("AddSpace", "NYSE"), ("AddSpace", "Big"), ("AddArc", "big")]
     load(GRAPH)
     assert len(told(room)) == 3, "nothing has changed"
@@ -73,7 +73,7 @@ def test_a_load_is_told_with_its_principal_and_broker(room: Postroom, load: Load
 
 def test_an_arc_is_told_with_its_ends_and_its_label(room: Postroom, load: Load) -> None:
     load(GRAPH + "arc all : NYSE -> Big merge")
-    arcs = [json.loads(message.body)["action"].get("AddArc") for message in room.info(META)]
+    arcs = [json.loads(message.body)["action"].get("AddArc") for message in room.queues.info(META)]
     assert [arc for arc in arcs if arc] == [
         {"arcName": "big", "srcNode": "NYSE", "destNode": "Big", "func": {"Select": {"pat": "[price: p > 75]"}}},
         {"arcName": "all", "srcNode": "NYSE", "destNode": "Big", "func": {"Merge": {}}},
@@ -111,7 +111,7 @@ def test_a_client_that_comes_leaves_and_goes_is_told(room: Postroom, load: Load)
         ("desk", "DeleteArc", "desk_NYSE"),
         ("desk", "DeleteSpace", "desk"),
     ]
-    brokers = [json.loads(message.body)["broker"] for message in room.info(META)][3:]
+    brokers = [json.loads(message.body)["broker"] for message in room.queues.info(META)][3:]
     assert brokers == ["north", "north", "south", "north", "north", "north"]
 
 
@@ -120,10 +120,10 @@ def test_meta_events_flow_like_all_others(room: Postroom, load: Load, run: Calla
     room.client("watcher").subscribe(META, '[action: AddArc: [arcName: "desk_NYSE"]]')
     room.client("desk").subscribe("NYSE")
     run()
-    (message,) = room.info("watcher")
+    (message,) = room.queues.info("watcher")
     assert json.loads(message.body)["action"]["AddArc"]["destNode"] == "desk"
     assert len(told(room)) == 3, "those from before someone subscribed have nowhere to go"
-    passed = [next(iter(json.loads(message.body)["action"])) for message in room.history(META)]
+    passed = [next(iter(json.loads(message.body)["action"])) for message in room.queues.history(META)]
     assert passed == ["AddSpace", "AddArc", "AddSpace", "AddArc"], "a meta-space retains what has passed"
 
 
@@ -136,13 +136,13 @@ def test_an_authorised_event_changes_the_graph(room: Postroom, operator: Any, ru
     operator.publish(META, {"AddArc": arc})
     room.publish("NYSE", '["penny", 1]')
     run()
-    assert json.loads(room.info("Small").messages[0].body)["issue"] == "penny"
+    assert json.loads(room.queues.info("Small").messages[0].body)["issue"] == "penny"
     operator.publish(META, 'DeleteArc: ["small"]')
     room.publish("NYSE", '["penny", 2]')
     run()
-    assert len(room.info("Small").messages) == 1
+    assert len(room.queues.info("Small").messages) == 1
     operator.publish(META, 'DeleteSpace: ["Small"]')
-    assert "Small" not in {space.name for space in room.graph().spaces}
+    assert "Small" not in {space.name for space in room.flows.graph().spaces}
     assert [each for each in told(room) if each[0] == "operator"] == [
         ("operator", "AddSpace", "Small"),
         ("operator", "AddArc", "small"),
@@ -167,11 +167,11 @@ def test_a_space_without_a_type_gets_that_of_its_first_arc(
         room.publish("Prices", "[1]")
     func = {"Transform": {"srcPat": "[price: p]", "resultPat": "[cents: 100 * p]"}}
     operator.publish(META, {"AddArc": {"arcName": "c", "srcNode": "NYSE", "destNode": "Prices", "func": func}})
-    (space,) = [space for space in room.graph().spaces if space.name == "Prices"]
+    (space,) = [space for space in room.flows.graph().spaces if space.name == "Prices"]
     assert space.type == "[cents: int]"
     room.publish("NYSE", '["IBM", 3]')
     run()
-    assert [message.body for message in room.info("Prices")] == ['{"cents":300}']
+    assert [message.body for message in room.queues.info("Prices")] == ['{"cents":300}']
     assert [action for _, action, _ in told(room)][-2:] == ["AddSpace", "AddArc"]
 
 
@@ -192,7 +192,7 @@ def test_a_name_alone_proves_nothing(room: Postroom, operator: Any) -> None:
         room.client("operator", "guess")
     with pytest.raises(PrincipalRefused, match="there is no such principal, or the password is not its own"):
         room.client("nobody", "pw")
-    room._by = type(room._by)("operator", "here")
+    room._parts.by = type(room._parts.by)("operator", "here")
     with pytest.raises(PrincipalRefused, match="this name is registered: give its password"):
         room.publish(META, 'RequestDeleteArc: [1, "big"]')
     impostor = postroom.open(room.url, actor="operator")
@@ -202,13 +202,13 @@ def test_a_name_alone_proves_nothing(room: Postroom, operator: Any) -> None:
 
 
 def test_a_token_is_as_good_as_a_password_and_is_shown_once(room: Postroom, operator: Any) -> None:
-    token = room.add_principal("service")
+    token = room.flows.add_principal("service")
     assert token is not None
     assert len(token) >= 32
     room.client("service", token).publish(META, 'RequestProcessed: [7, false, "no"]')
     assert last(room)["action"] == {"RequestProcessed": {"id": 7, "success": False, "reason": "no"}}
-    assert room.principals() == ["operator", "service"]
-    room.remove_principal("service")
+    assert room.flows.principals() == ["operator", "service"]
+    room.flows.remove_principal("service")
     with pytest.raises(PrincipalRefused):
         room.client("service", token)
 
@@ -217,7 +217,7 @@ def test_a_request_is_published_and_waits(room: Postroom, operator: Any) -> None
     arc = {"arcName": "wish", "srcNode": "NYSE", "destNode": "Big", "func": {"Merge": {}}}
     room.client("anyone").publish(META, {"RequestAddArc": {"id": 1, **arc}})
     room.client("anyone").publish(META, 'RequestDeleteArc: [2, "big"]')
-    assert {arc.name for arc in room.graph().arcs} == {"big"}
+    assert {arc.name for arc in room.flows.graph().arcs} == {"big"}
     assert told(room)[-2:] == [("anyone", "RequestAddArc", 1), ("anyone", "RequestDeleteArc", 2)]
     bad = {"id": 3, **arc, "func": {"Select": {"pat": "[price: >"}}}
     with pytest.raises(FlowInvalid, match="pat:1"):
@@ -272,16 +272,16 @@ def test_an_event_of_another_type_is_refused(room: Postroom, operator: Any) -> N
 def test_a_new_space_is_told_by_its_name_alone(room: Postroom, operator: Any, said: str, name: str) -> None:
     operator.publish(META, {"AddSpace": {"nodeName": said}})
     assert last(room)["action"] == {"AddSpace": {"nodeName": name}}
-    assert name in {space.name for space in room.graph().spaces}
+    assert name in {space.name for space in room.flows.graph().spaces}
 
 
 def test_what_a_refused_transaction_had_in_mind_is_forgotten(room: Postroom, load: Load, url: str) -> None:
     load("domain one allow * : addSpace domain two")
     with pytest.raises(NotAllowed):
-        room.distribute(["meta:one", "meta:two"], 'AddSpace: ["Ghost : [x: int]"]')
+        room.queues.distribute(["meta:one", "meta:two"], 'AddSpace: ["Ghost : [x: int]"]')
     with postroom.open(url) as other:
         other.client("c").publish("meta:one", 'AddSpace: ["Real : [x: int]"]')
-    assert {space.name for space in room.graph().spaces} == {"meta:one", "meta:two", "Real"}
+    assert {space.name for space in room.flows.graph().spaces} == {"meta:one", "meta:two", "Real"}
     room.send("Real", "[1]")
 
 
@@ -312,7 +312,7 @@ CROSS = {"AddArc": {"arcName": "x", "srcNode": "E", "destNode": "W", "func": {"M
 def both(room: Postroom, load: Load) -> tuple[Any, Any]:
     load(TWO)
     for name in ("a", "b"):
-        room.add_principal(name, "pw")
+        room.flows.add_principal(name, "pw")
     return room.client("a", "pw"), room.client("b", "pw")
 
 
@@ -321,17 +321,17 @@ def test_an_arc_across_domains_is_there_when_both_have_published_it(
 ) -> None:
     east, west = both
     east.publish("meta:east", CROSS)
-    (arc,) = room.graph().arcs
+    (arc,) = room.flows.graph().arcs
     assert arc.state == "waits for the domain west"
     room.publish("E", {"n": 1})
     run()
-    assert room.info("W").messages == []
+    assert room.queues.info("W").messages == []
     west.publish("meta:west", CROSS)
-    (arc,) = room.graph().arcs
+    (arc,) = room.flows.graph().arcs
     assert (arc.state, arc.domains) == ("enabled", ("east", "west"))
     room.publish("E", {"n": 2})
     run()
-    assert [message.body for message in room.info("W")] == ['{"n":2}']
+    assert [message.body for message in room.queues.info("W")] == ['{"n":2}']
     for meta, who in (("meta:east", "a"), ("meta:west", "b")):
         assert told(room, meta)[-1] == (who, "AddArc", "x")
 
@@ -357,7 +357,7 @@ def test_either_domain_may_disable_or_delete_and_both_are_told(room: Postroom, b
     west.publish("meta:west", 'DisableArc: ["x"]')
     west.publish("meta:west", 'EnableArc: ["x"]')
     east.publish("meta:east", 'DeleteArc: ["x"]')
-    assert room.graph().arcs == ()
+    assert room.flows.graph().arcs == ()
     for meta in ("meta:east", "meta:west"):
         assert [each[:2] for each in told(room, meta)][-3:] == [
             ("b", "DisableArc"),
@@ -374,7 +374,7 @@ def test_an_arc_across_domains_is_enabled_again_when_both_have_enabled_it(
     west.publish("meta:west", CROSS)
 
     def state() -> str:
-        (arc,) = room.graph().arcs
+        (arc,) = room.flows.graph().arcs
         return arc.state
 
     west.publish("meta:west", 'DisableArc: ["x"]')
@@ -398,22 +398,22 @@ def test_names_of_arcs_are_per_domain(room: Postroom, load: Load, run: Callable[
         arc big : C -> D select [n: > 7]"""
     )
     for space in ("A", "C"):
-        room.publish_many(space, ["[6]", "[8]"])
+        room.flows.publish_many(space, ["[6]", "[8]"])
     room.publish("meta:y", 'DisableArc: ["big"]')
     for space in ("A", "C"):
         room.publish(space, "[9]")
     run()
-    assert [json.loads(each.body)["n"] for each in room.info("B")] == [6, 8, 9]
-    assert [json.loads(each.body)["n"] for each in room.info("D")] == [8]
-    assert [(arc.name, arc.domains, arc.state) for arc in room.graph().arcs] == [
+    assert [json.loads(each.body)["n"] for each in room.queues.info("B")] == [6, 8, 9]
+    assert [json.loads(each.body)["n"] for each in room.queues.info("D")] == [8]
+    assert [(arc.name, arc.domains, arc.state) for arc in room.flows.graph().arcs] == [
         ("big", ("x",), "enabled"),
         ("big", ("y",), "disabled"),
     ]
     with pytest.raises(ArgumentInvalid, match="x:big or y:big"):
-        room.explain_arc("big")
-    assert room.explain_arc("y:big").source == "C"
+        room.definitions.explain_arc("big")
+    assert room.definitions.explain_arc("y:big").source == "C"
     room.publish("meta:x", 'DeleteArc: ["big"]')
-    assert [arc.domains for arc in room.graph().arcs] == [("y",)]
+    assert [arc.domains for arc in room.flows.graph().arcs] == [("y",)]
 
 
 @pytest.mark.parametrize(
@@ -438,7 +438,7 @@ def test_durable_arcs_of_one_name_in_two_domains_keep_each_its_own(
     room: Postroom, load: Load, run: Callable[..., int]
 ) -> None:
     def numbers(space: str) -> list[int]:
-        return [json.loads(each.body)["n"] for each in room.info(space)]
+        return [json.loads(each.body)["n"] for each in room.queues.info(space)]
 
     def switch(action: str, *domains: str) -> None:
         for domain in domains:
@@ -446,11 +446,11 @@ def test_durable_arcs_of_one_name_in_two_domains_keep_each_its_own(
 
     load(DURABLE)
     switch("DisableArc", "x", "y")
-    room.publish_many("A", ["[1]", "[2]"])
-    room.publish_many("C", ["[7]", "[8]"])
+    room.flows.publish_many("A", ["[1]", "[2]"])
+    room.flows.publish_many("C", ["[7]", "[8]"])
     run()
     assert (numbers("arc:big"), numbers("arc:y:big")) == ([1, 2], [7, 8])
-    assert [arc.kept for arc in room.graph().arcs] == [2, 2]
+    assert [arc.kept for arc in room.flows.graph().arcs] == [2, 2]
     load(DURABLE)  # each has the queue that it had
     switch("EnableArc", "x")
     room.publish("A", "[3]")
@@ -462,11 +462,11 @@ def test_durable_arcs_of_one_name_in_two_domains_keep_each_its_own(
     switch("EnableArc", "y")
     run()
     assert numbers("D") == [7, 8, 9]
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
 
 
 def test_an_arc_of_another_domain_is_none_of_its_business(room: Postroom, load: Load) -> None:
     load(TWO + "space W2 : [n: int] arc w : W -> W2 merge")
-    room.add_principal("a", "pw")
+    room.flows.add_principal("a", "pw")
     with pytest.raises(EventRefused, match="arc w is in the domain west"):
         room.client("a", "pw").publish("meta:east", 'DisableArc: ["w"]')

@@ -61,9 +61,9 @@ def test_rows_come_from_files_and_stay_when_the_file_goes(
     room.load(tmp_path / "g.flow")
     (tmp_path / name).unlink()
     assert room.store.read(Charts().now).rows["places"] == ROWS
-    room.publish_many("Seen", [{"broker": "b2"}, {"broker": "nowhere"}])
+    room.flows.publish_many("Seen", [{"broker": "b2"}, {"broker": "nowhere"}])
     run()
-    assert [json.loads(message.body) for message in room.info("Where")] == [
+    assert [json.loads(message.body) for message in room.queues.info("Where")] == [
         {"city": "Zürich, city", "since": "1999-12-31", "size": -4, "open": False, "rate": "0.25"}
     ]
 
@@ -77,7 +77,7 @@ def test_rows_come_from_a_collection_and_follow_it(room: Postroom, tmp_path: Pat
         cells = zip(NAMES, ("b1", city, "1998-01-02", 3, "true", "1.5"), strict=True)
         row = "".join(f"<{name}>{value}</{name}>" for name, value in cells)
         document.write_text(f"<places><place>{row}</place><note>none</note></places>")
-        room.load_collection("places", document)
+        room.definitions.load_collection("places", document)
 
     places("Hawthorne")
     (tmp_path / "g.flow").write_text(FLOW.format("collection places"))
@@ -87,8 +87,8 @@ def test_rows_come_from_a_collection_and_follow_it(room: Postroom, tmp_path: Pat
     places("Zurich")
     room.publish("Seen", {"broker": "b1"})
     run()
-    assert [json.loads(message.body)["city"] for message in room.info("Where")] == ["Hawthorne", "Zurich"]
-    assert room.graph().tables[0].as_dict()["source"] == "collection places"
+    assert [json.loads(message.body)["city"] for message in room.queues.info("Where")] == ["Hawthorne", "Zurich"]
+    assert room.flows.graph().tables[0].as_dict()["source"] == "collection places"
 
 
 def test_a_collection_that_does_not_fit_its_tables_is_refused(room: Postroom, tmp_path: Path) -> None:
@@ -96,17 +96,17 @@ def test_a_collection_that_does_not_fit_its_tables_is_refused(room: Postroom, tm
     room.load(tmp_path / "c.demaq")
     document = tmp_path / "s.xml"
     document.write_text("<s><r><issue>IBM</issue><n>many</n></r></s>")
-    room.load_collection("seats", document)
+    room.definitions.load_collection("seats", document)
     (tmp_path / "g.flow").write_text("domain d table t : [issue: string, n: int] from collection seats")
     with pytest.raises(FileUnreadable, match="row 1: n: a value of type int is wanted"):
         room.load(tmp_path / "g.flow")
     document.write_text("<s><r><issue>IBM</issue><n>5</n></r></s>")
-    room.load_collection("seats", document)
+    room.definitions.load_collection("seats", document)
     room.load(tmp_path / "g.flow")
     document.write_text("<s><r><issue>IBM</issue><n>many</n></r></s>")
     with pytest.raises(FileUnreadable, match="row 1: n: a value of type int is wanted"):
-        room.load_collection("seats", document)
-    assert room.graph().tables[0].rows == 1
+        room.definitions.load_collection("seats", document)
+    assert room.flows.graph().tables[0].rows == 1
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_is_not_a_row_is_told_with_its_number(
     (tmp_path / "g.flow").write_text(FLOW.format(f'"{name}"'))
     with pytest.raises(FileUnreadable, match=why):
         room.load(tmp_path / "g.flow")
-    assert room.graph().tables == ()
+    assert room.flows.graph().tables == ()
 
 
 def test_a_table_has_rows_of_simple_values(room: Postroom, tmp_path: Path) -> None:
@@ -163,11 +163,11 @@ def test_what_is_no_table_is_refused_and_nothing_is_loaded(
     (tmp_path / "g.flow").write_text('domain d table t : [code: string, city: string] from "cities.csv"')
     with pytest.raises(FileUnreadable, match=why):
         room.load(tmp_path / "g.flow")
-    assert room.graph().tables == ()
+    assert room.flows.graph().tables == ()
 
 
 def test_a_table_with_names_only_has_no_rows(room: Postroom, tmp_path: Path) -> None:
     (tmp_path / "cities.csv").write_text("city,code\n\n")
     (tmp_path / "g.flow").write_text('domain d table t : [code: string, city: string] from "cities.csv"')
     room.load(tmp_path / "g.flow")
-    assert [table.rows for table in room.graph().tables] == [0]
+    assert [table.rows for table in room.flows.graph().tables] == [0]

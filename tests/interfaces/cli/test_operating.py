@@ -119,7 +119,7 @@ def test_top_takes_pictures_until_it_is_stopped(run: Run, tmp_path: Path, way: s
 def test_top_lives_on_a_terminal_and_leaves_cleanly(tmp_path: Path) -> None:
     with postroom.open(tmp_path / "postroom.db") as room:
         for number in range(40):
-            room.create_queue(f"q{number}")
+            room.queues.create(f"q{number}")
     child, screen = pty.fork()
     if child == 0:
         os.chdir(tmp_path)

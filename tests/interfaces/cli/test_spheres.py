@@ -37,7 +37,7 @@ def agency(run: Run, tmp_path: Path) -> Iterator[Postroom]:
     """A room with those who are booked with; commands act on it, too."""
     with postroom.open(str(tmp_path / "postroom.db")) as room:
         for name in ("flights", "hotels", "audit"):
-            room.create_queue(name)
+            room.queues.create(name)
         yield room
 
 
@@ -111,7 +111,7 @@ def test_show_tells_everything(run: Run, agency: Postroom) -> None:
     assert state == "sphere trip-1 is ACTIVE"
     token = re.fullmatch(r"  owner process \d+, started .*Z, token (.*)", who)
     assert token is not None
-    assert agency.locate(token[1]) == "ACTIVE"
+    assert agency.journal.locate(token[1]) == "ACTIVE"
     assert requirement == "  requires 1 of flights, hotels: processed within 30 s"
     assert re.fullmatch(rf"  process \d+ takes part by {flight.key}: not done", takes_part)
     assert heading.split() == ["when", "to", "key", "compensation", "for", "received", "processed", "outcome"]
@@ -244,7 +244,7 @@ def test_compensate_leaves_those_who_live_alone(run: Run, agency: Postroom) -> N
     with agency.sphere("trip-1", heartbeat=0.1):
         told = run("compensate", "--once", "--check", "0.6")
         assert told.out == "1 sphere(s) at the last check, 0 aborted, 0 compensated\n"
-        assert agency.spheres()[0].state == "ACTIVE"
+        assert agency.spheres.all()[0].state == "ACTIVE"
 
 
 def test_compensate_undoes_what_a_killed_owner_did(run: Run, agency: Postroom, tmp_path: Path) -> None:
@@ -288,9 +288,9 @@ def test_the_engine_runs_until_it_is_told_to_stop(
     )
     killed(tmp_path, "trip-1")
     ends = monotonic() + 20
-    while agency.spheres()[0].state != "ABORTED" and monotonic() < ends:
+    while agency.spheres.all()[0].state != "ABORTED" and monotonic() < ends:
         sleep(0.05)
-    assert agency.spheres()[0].state == "ABORTED"
+    assert agency.spheres.all()[0].state == "ABORTED"
     engine.send_signal(number)
     out, err = engine.communicate(timeout=20)
     assert engine.returncode == 0
@@ -304,7 +304,7 @@ def test_the_engine_of_the_room_compensates_beside_its_work(run: Run, agency: Po
     killed(tmp_path, "trip-1")
     engine = subprocess.Popen([PROGRAM, "run"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     ends = monotonic() + 20
-    while agency.spheres()[0].state != "ABORTED" and monotonic() < ends:
+    while agency.spheres.all()[0].state != "ABORTED" and monotonic() < ends:
         sleep(0.05)
     engine.send_signal(signal.SIGTERM)
     _, err = engine.communicate(timeout=20)

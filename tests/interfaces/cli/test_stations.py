@@ -206,7 +206,7 @@ def test_a_login_stands_for_its_station_until_it_ends(office: Run, state: Path, 
     )
     assert office("list", "--as", "Simon", stdin="s\n").err == "no message\n"
     with postroom.open(tmp_path / "postroom.db") as room:
-        room.logout(*Login(**kept[str(tmp_path / "postroom.db")]))
+        room.stations.logout(*Login(**kept[str(tmp_path / "postroom.db")]))
     ended = office("list")
     assert (ended.code, ended.err) == (
         1,

@@ -148,7 +148,7 @@ def ran(load: Load, condition: str, stored: list[str], message: str) -> str:
         room.send("b", body, format="xml")
     room.send("a", message, format="xml")
     room.run_until_idle()
-    return next(each.body for each in room.info("out"))
+    return next(each.body for each in room.queues.info("out"))
 
 
 @pytest.mark.parametrize("indexed", [True, False])
@@ -191,7 +191,7 @@ def test_a_new_index_knows_the_messages_that_were_there_before(load: Load) -> No
         room,
     )
     room.run_until_idle()
-    assert [each.body for each in room.info("out")] == ["<o>2</o>"]
+    assert [each.body for each in room.queues.info("out")] == ["<o>2</o>"]
     room.receive("out")
     load(QUEUES, room, drop=True)
     assert room.store.read(lambda tx: tx.session.rows("SELECT count(*) FROM entries")) == [(0,)]

@@ -81,7 +81,7 @@ def test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waitin
     assert len(waits) > 5
     assert sorted(waits)[len(waits) // 2] < 0.5
     assert max(waits) < 3
-    assert not list(room.info("a"))
+    assert not list(room.queues.info("a"))
 
 
 def test_an_expression_that_takes_too_long_to_compile_is_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_dry_run_of_a_rule_that_takes_too_long_ends(
     proposed = tmp_path / "new.demaq"
     proposed.write_text(f"create rule r for a if ({LONG} = 7) then do enqueue <y/> into b")
     began = time.monotonic()
-    found = list(room.try_out(proposed))
+    found = list(room.definitions.try_out(proposed))
     assert time.monotonic() - began < 60
     assert len(found) == 20
     assert all("PR0005" in str(each) for each in found)

@@ -184,9 +184,9 @@ def test_an_error_goes_to_the_nearest_error_queue(
     )
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    waiting = {each.queue: each.unprocessed for each in room.accept().queues if each.unprocessed}
+    waiting = {each.queue: each.unprocessed for each in room.queues.accept().queues if each.unprocessed}
     assert waiting == {expected: 1}
-    assert [each.body for each in room.history("a")] == ["<x/>"]
+    assert [each.body for each in room.queues.history("a")] == ["<x/>"]
 
 
 def test_an_error_of_an_error_goes_one_level_up_and_never_back(load: Load) -> None:
@@ -198,8 +198,8 @@ def test_an_error_of_an_error_goes_one_level_up_and_never_back(load: Load) -> No
     )
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert [len(list(room.history(queue))) for queue in ("a", "e1", "e2")] == [1, 1, 1]
-    (last,) = room.info("e3")
+    assert [len(list(room.queues.history(queue))) for queue in ("a", "e1", "e2")] == [1, 1, 1]
+    (last,) = room.queues.info("e3")
     assert told(last.body)["rule"] == "r2"
     assert last.body.count("<error>") == 3
     assert last.properties["errors"] == 3
@@ -213,9 +213,9 @@ def test_errors_that_go_round_end(load: Load) -> None:
     )
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    (last,) = room.info("postroom-errors")
+    (last,) = room.queues.info("postroom-errors")
     assert last.properties["errors"] == 9
-    assert sum(len(list(room.history(queue))) for queue in ("a", "e1", "e2")) == 9
+    assert sum(len(list(room.queues.history(queue))) for queue in ("a", "e1", "e2")) == 9
 
 
 def test_an_error_queue_that_refuses_the_error_is_passed_over(load: Load, tmp_path: Any) -> None:
@@ -228,8 +228,8 @@ def test_an_error_queue_that_refuses_the_error_is_passed_over(load: Load, tmp_pa
     )
     room.send("a", "<x/>", format="xml")
     room.run_until_idle()
-    assert list(room.info("strict")) == []
-    assert len(list(room.info("postroom-errors"))) == 1
+    assert list(room.queues.info("strict")) == []
+    assert len(list(room.queues.info("postroom-errors"))) == 1
 
 
 @pytest.mark.parametrize("errors", ["abc", True, -(10**6), 2**40, None, 1.5])
@@ -237,7 +237,7 @@ def test_what_a_sender_writes_as_its_number_of_errors_harms_nothing(load: Load, 
     room = load(f"{QUEUES}create rule r for a if (error()) then do enqueue . into b")
     room.send("a", "<x/>", format="xml", properties={"errors": errors})
     room.run_until_idle()
-    assert len(list(room.info("postroom-errors"))) == 1
+    assert len(list(room.queues.info("postroom-errors"))) == 1
 
 
 def test_a_body_that_does_not_fit_the_schema_of_its_target_is_an_error_of_the_message(
@@ -253,8 +253,8 @@ def test_a_body_that_does_not_fit_the_schema_of_its_target_is_an_error_of_the_me
     for body in ("<x/>", "<y/>", "text"):
         room.send("a", body, format="xml" if body[0] == "<" else "text")
     room.run_until_idle()
-    assert [each.body for each in room.info("strict")] == ["<x/>"]
-    assert [(told(each.body)["class"], told(each.body)["code"]) for each in room.info("postroom-errors")] == [
+    assert [each.body for each in room.queues.info("strict")] == ["<x/>"]
+    assert [(told(each.body)["class"], told(each.body)["code"]) for each in room.queues.info("postroom-errors")] == [
         ("message", "schema-invalid")
     ] * 2
 
@@ -272,7 +272,7 @@ def test_system_properties_tell_what_the_system_knows(load: Load) -> None:
     )
     sent = room.send("a", "<x>é</x>", format="xml").key
     room.run_until_idle()
-    (first,), (second,) = room.history("b"), room.info("c")
+    (first,), (second,) = room.queues.history("b"), room.queues.info("c")
     assert first.body == (
         f"<y><key>{sent}</key><queue>a</queue><rule/><cause/><sender>tester</sender><connection/><size>9</size></y>"
     )
@@ -292,7 +292,7 @@ def test_a_rule_reads_typed_and_given_properties(load: Load) -> None:
     )
     room.send("a", "<x/>", format="xml", properties={"n": 7, "d": "2026-01-01", "free": "f"})
     room.run_until_idle()
-    assert [each.body for each in room.history("b")] == ["<y>f true</y>"]
+    assert [each.body for each in room.queues.history("b")] == ["<y>f true</y>"]
 
 
 def test_a_rule_cannot_claim_what_the_system_writes(load: Load) -> None:
@@ -313,7 +313,7 @@ def test_an_echo_passes_its_message_on_with_what_was_set_on_it(load: Load) -> No
     )
     room.send("a", "<x><k>1</k></x>", format="xml")
     room.run_until_idle()
-    (echo,), (found,) = room.history("wait"), room.info("b")
+    (echo,), (found,) = room.queues.history("wait"), room.queues.info("b")
     assert found.body == echo.body == "<x><k>1</k></x>"
     assert found.cause == echo.key
     assert {name: value for name, value in found.properties.items() if name != "rule"} == {"k": "1", "mine": 5}
@@ -324,10 +324,10 @@ def test_an_echo_whose_target_is_gone_or_refuses_becomes_an_error(load: Load) ->
     room = load(
         f"{QUEUES}create queue wait kind echo mode persistent create property n as xs:integer queue c value //n"
     )
-    room.create_queue("hand")
+    room.queues.create("hand")
     room.send("wait", "<x/>", format="xml", properties={"target": "hand", "timeout": 0})
     room.send("wait", "<x><n>no</n></x>", format="xml", properties={"target": "c", "timeout": 0})
-    room.remove_queue("hand")
+    room.queues.remove("hand")
     room.run_until_idle()
-    codes = [(told(each.body)["class"], told(each.body)["code"]) for each in room.info("postroom-errors")]
+    codes = [(told(each.body)["class"], told(each.body)["code"]) for each in room.queues.info("postroom-errors")]
     assert codes == [("system", "PR0004"), ("application", "FORG0001")]

@@ -63,7 +63,7 @@ def test_an_xml_message_passes_through_a_rule_as_it_is(load: Load, body: str) ->
     room.send("a", body, format="xml")
     room.send("a", "<last/>", format="xml")
     room.run_until_idle()
-    first, found, last = room.info("b")
+    first, found, last = room.queues.info("b")
     assert (first.body, last.body) == ("<first/>", "<last/>")
     assert found.format == "xml"
     assert canonical(found.body) == canonical(body)
@@ -76,7 +76,7 @@ def test_a_declaration_and_a_byte_order_mark_are_no_part_of_a_message(load: Load
     room = load(f"{QUEUES}create rule r for a if (/x) then do enqueue <y>{{count(/node()), .}}</y> into b")
     room.send("a", body, format="xml")
     room.run_until_idle()
-    assert [each.body for each in room.info("b")] == ["<y>1<x/></y>"]
+    assert [each.body for each in room.queues.info("b")] == ["<y>1<x/></y>"]
     assert without_declaration(body).strip() == "<x/>"
 
 
@@ -85,7 +85,7 @@ def test_a_text_message_passes_through_a_rule_as_it_is(load: Load, body: str) ->
     room = load(f"{QUEUES}create rule r for a if (true()) then (do enqueue string(.) into b, do enqueue . into b)")
     room.send("a", body)
     room.run_until_idle()
-    assert [(each.format, each.body) for each in room.info("b")] == [("text", body)] * 2
+    assert [(each.format, each.body) for each in room.queues.info("b")] == [("text", body)] * 2
 
 
 @pytest.mark.parametrize("body", ["\x01", "\x1f\x7f\ufffe\uffff", "\x0b\x0c"])
@@ -93,7 +93,7 @@ def test_what_xml_lacks_is_shown_to_rules_as_the_replacement_character(load: Loa
     room = load(f"{QUEUES}create rule r for a if (true()) then do enqueue string(.) into b")
     room.send("a", body)
     room.run_until_idle()
-    (found,) = room.info("b")
+    (found,) = room.queues.info("b")
     assert len(found.body) == len(body)
     assert "\ufffd" in found.body
 
@@ -114,7 +114,7 @@ def test_a_json_message_is_a_map_or_an_array_and_comes_out_as_one(load: Load, va
     room = load(f"{QUEUES}create rule r for a if (exists(.)) then do enqueue . into b")
     room.send("a", value)
     room.run_until_idle()
-    (found,) = room.info("b")
+    (found,) = room.queues.info("b")
     assert found.format == "json"
     said = json.loads(found.body)
     if "big" in value:  # type: ignore[operator]  # numbers of JSON are doubles in XQuery
@@ -127,19 +127,19 @@ def test_a_control_character_in_json_reaches_a_rule_as_something_and_harms_nothi
     room = load(f"{QUEUES}create rule r for a if (?a) then do enqueue <l>{{string-length(?a)}}</l> into b")
     room.send("a", '{"a": "\\u0001\\u001fx"}', format="json")
     room.run_until_idle()
-    assert [each.body for each in room.info("b")] == ["<l>3</l>"]
+    assert [each.body for each in room.queues.info("b")] == ["<l>3</l>"]
 
 
 def test_a_message_of_a_type_appears_as_xml_and_what_does_not_fit_it_as_it_came(load: Load) -> None:
     room = load(f"{QUEUES}create rule r for a if (true()) then do enqueue <y>{{/order/amount/data()}}</y> into b")
     order = MessageType("order", (Field("amount", Kind.INT), Field("note")))
-    room.define_type(order)
+    room.definitions.define_type(order)
     room.send("a", {"amount": 5, "note": "<&\r"}, type="order")
     room.send("a", "amount: 6\nnote: <&\n and more\n", type="order")
     room.send("a", "<order><amount>7</amount></order>", format="xml", type="order")
     room.send("a", "amount: 8")
     room.run_until_idle()
-    assert [each.body for each in room.info("b")] == ["<y>5</y>", "<y>6</y>", "<y>7</y>", "<y/>"]
+    assert [each.body for each in room.queues.info("b")] == ["<y>5</y>", "<y>6</y>", "<y>7</y>", "<y/>"]
     plan = Plan(1, "m", types={"order": order})
     assert element(Document(1, "json", "order", '{"amount": 5}'), plan) == "<d><order><amount>5</amount></order></d>"
     assert element(Document(1, "json", "order", '{"amount": "x"}'), plan) == '<d f="j">{"amount": "x"}</d>'
@@ -153,13 +153,13 @@ def test_a_message_of_a_type_appears_as_xml_and_what_does_not_fit_it_as_it_came(
 
 def test_tags_like_ours_inside_of_a_message_are_only_text(load: Load) -> None:
     room = load(f"{QUEUES}create rule r for a if (/x) then (do enqueue . into b, do enqueue string(.) into b)")
-    mark = room.store.read(room._programs.plan).mark
+    mark = room.store.read(room._parts.programs.plan).mark
     assert len(mark) == 8
     for said in ("0" * 8, "MARK", "m", "try", "check"):
         for body in (f"<x>&lt;e-{said} q='a'/&gt;</x>", f"<x a='-{said} '><r-{said} i='0'/><?t-{said} 0?></x>"):
             room.send("a", body, format="xml")
     room.run_until_idle()
-    found = list(room.info("b"))
+    found = list(room.queues.info("b"))
     assert [each.queue for each in found] == ["b"] * 20
     assert found[0].body == "<x>&lt;e-00000000 q='a'/&gt;</x>"
     assert found[1].body == "<e-00000000 q='a'/>"
@@ -173,7 +173,7 @@ def test_properties_keep_every_character(load: Load) -> None:
     value = "\"'<>&;\n\r\t {}]]> é\U0001f4ee"
     room.send("a", f"<x><k>{escaped(value)}</k></x>", format="xml")
     room.run_until_idle()
-    (found,) = room.info("b")
+    (found,) = room.queues.info("b")
     assert (found.properties["p"], found.properties["free"]) == (value, value)
 
 

@@ -41,7 +41,7 @@ def load(room: Postroom, tmp_path: Path) -> Callable[[str], Any]:
 
 def state(room: Postroom) -> Any:
     entries = room.store.read(lambda tx: tx.slices.values([each.key for each in tx.slices.queue("b")]))
-    names = [f"{each.what} {each.name}" for each in room.catalog()]
+    names = [f"{each.what} {each.name}" for each in room.definitions.catalog()]
     doors = room.store.read(lambda tx: [(queue.name, queue.admission) for queue in tx.queues.all()])
     return entries, names, doors, room.store.read(lambda tx: (tx.definitions.version(), tx.slices.ids("index")))
 

@@ -30,11 +30,11 @@ NOTE = "type NOTE\n| Subject: ____ |\nfield Subject string free\n"
 
 
 def furnished(room: Postroom, node: str) -> Postroom:
-    room._interpreter.evaluate = evaluate_here
-    room._network.add_station("North", node, None)
-    room._network.add_station("Archive", "control", None)
+    room._parts.interpreter.evaluate = evaluate_here
+    room._parts.network.add_station("North", node, None)
+    room._parts.network.add_station("Archive", "control", None)
     for queue in ("claims", "settled"):
-        room.create_queue(queue, password="letmein")
+        room.queues.create(queue, password="letmein")
     return room
 
 
@@ -44,4 +44,4 @@ def load(room: Postroom, folder: Path, text: str, name: str = "claims.form") -> 
 
 
 def errors(room: Postroom) -> list[str]:
-    return [message.body for message in room.info(SYSTEM_ERRORS)]
+    return [message.body for message in room.queues.info(SYSTEM_ERRORS)]

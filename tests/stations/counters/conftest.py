@@ -16,7 +16,7 @@ from postroom.room import Postroom
 def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
     """North is on a node of its own, Archive on the control node."""
     with postroom.open(url) as room:
-        room.add_node("far", str(tmp_path / "far.db"))
+        room.stations.add_node("far", str(tmp_path / "far.db"))
         yield furnished(room, "far")
 
 

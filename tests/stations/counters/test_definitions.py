@@ -50,15 +50,15 @@ def test_what_breaks_a_rule_is_refused_with_its_place(
     )
     here.load(tmp_path / "rules.demaq")
     here.store.transact("station", lambda tx: tx.queues.create("station:North", "station", path="station:North"))
-    before = here.catalog()
+    before = here.definitions.catalog()
     with pytest.raises(FormInvalid, match=r"claims\.form:1[34]:1: ") as refusal:
         load(here, tmp_path, CLAIM + text)
     assert what in str(refusal.value)
     assert refusal.value.facts["rule"] == rule
     with pytest.raises(FormInvalid):
-        here.check(tmp_path / "claims.form")
-    assert here.catalog() == before
-    assert here.counters() == []
+        here.definitions.check(tmp_path / "claims.form")
+    assert here.definitions.catalog() == before
+    assert here.stations.counters() == []
 
 
 def test_a_long_loop_is_found(here: Postroom, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_mail_of_a_station_with_a_counter_is_not_for_procedures(here: Postro
     with pytest.raises(FormInvalid, match="the mail of Archive is handled by procedure keep") as refusal:
         load(here, tmp_path, keep, "keep.form")
     assert "claims.form:13:1" in str(refusal.value), "the place of the counter, which was there first"
-    assert here.procedures() == []
+    assert here.stations.procedures() == []
 
 
 def test_others_may_not_take_what_a_counter_takes(here: Postroom, tmp_path: Path) -> None:
@@ -89,32 +89,32 @@ def test_others_may_not_take_what_a_counter_takes(here: Postroom, tmp_path: Path
     )
     with pytest.raises(QueueWatched, match="the messages of made are taken by counters"):
         here.load(tmp_path / "rules.demaq")
-    here.remove_counter("c")
+    here.stations.remove_counter("c")
     assert here.load(tmp_path / "rules.demaq").added == ("rule r",)
 
 
 def test_a_station_with_a_counter_cannot_go(here: Postroom, tmp_path: Path) -> None:
     load(here, tmp_path, CLAIM + OUT)
     with pytest.raises(StationInUse, match="counter back is there; postroom counter remove back"):
-        here.remove_station("Archive")
-    here.remove_counter("back")
-    here.remove_station("Archive")
+        here.stations.remove("Archive")
+    here.stations.remove_counter("back")
+    here.stations.remove("Archive")
     with pytest.raises(DefinitionUnknown, match="counter back"):
-        here.remove_counter("back")
+        here.stations.remove_counter("back")
 
 
 def test_a_queue_that_has_gone_is_told_of_and_may_come_back(here: Postroom, tmp_path: Path) -> None:
     load(here, tmp_path, CLAIM + OUT)
     north = desk(here, "North")
     north.ship(north.create("CLAIM", Claimant="Ann", Amount=1), "Archive")
-    here.remove_queue("settled")
+    here.queues.remove("settled")
     assert here.run_until_idle() == 0
-    (shown,) = here.counters()
+    (shown,) = here.stations.counters()
     assert (shown.waiting, shown.state) == (1, "there is no queue settled any more")
     load(
         here, tmp_path, "type NOTE\n| Text: ___ |\nfield Text string free\n", "note.form"
     )  # this is no matter of the load
-    here.create_queue("settled")
+    here.queues.create("settled")
     assert here.run_until_idle() == 1
 
 

@@ -42,7 +42,7 @@ def test_a_message_becomes_mail_whatever_it_is_written_in(
 ) -> None:
     load(room, tmp_path, CLAIM + IN)
     sent = room.send("claims", body, format=format, type=type)
-    assert room.lag() == 1
+    assert room.operations.lag() == 1
     assert room.run_until_idle() == 1
     north = desk(room, "North")
     (key,) = north.get()
@@ -91,7 +91,9 @@ def test_what_does_not_fit_is_an_error_message_and_holds_up_nothing(room: Postro
         assert f"<code>{code}</code>" in said
         assert why in said
         assert "<rule>front</rule><queue>claims</queue>" in said
-    assert [message.cause for message in room.info(SYSTEM_ERRORS)] == [each.key for each in room.history("claims")][:7]
+    assert [message.cause for message in room.queues.info(SYSTEM_ERRORS)] == [
+        each.key for each in room.queues.history("claims")
+    ][:7]
 
 
 def test_messages_are_taken_in_their_order(room: Postroom, tmp_path: Path) -> None:
@@ -116,11 +118,11 @@ def test_what_the_system_writes_is_written_anew(room: Postroom, tmp_path: Path) 
 def test_a_queue_on_hold_is_not_taken_from(room: Postroom, tmp_path: Path) -> None:
     load(room, tmp_path, CLAIM + IN)
     room.send("claims", JSON)
-    room.disable("claims", password="letmein")
+    room.queues.disable("claims", password="letmein")
     assert room.run_until_idle() == 0
-    (shown,) = room.counters()
+    (shown,) = room.stations.counters()
     assert (shown.waiting, shown.state) == (1, "claims is on hold")
-    room.enable("claims", password="letmein")
+    room.queues.enable("claims", password="letmein")
     assert room.run_until_idle() == 1
 
 
@@ -140,9 +142,9 @@ def test_mail_goes_into_a_queue(room: Postroom, tmp_path: Path) -> None:
     keys = [north.create("CLAIM", Claimant=name, Amount=1) for name in ("Ann", "Bob")]
     for key in keys:
         north.ship(key, "Archive")
-    assert room.lag() == 2
+    assert room.operations.lag() == 2
     assert room.run_until_idle() == 2
-    found = list(room.info("settled"))
+    found = list(room.queues.info("settled"))
     assert [message.cause for message in found] == keys
     assert [message.value["Claimant"] for message in found] == ["Ann", "Bob"]
     assert {(message.type, message.format) for message in found} == {("CLAIM", "json")}
@@ -162,9 +164,9 @@ def test_mail_passes_the_admission_of_its_queue(room: Postroom, tmp_path: Path) 
     archive = desk(room, "North")
     archive.ship(archive.create("CLAIM", Claimant="Ann", Amount="7.5"), "Archive")
     room.run_until_idle()
-    (message,) = room.info("checked")
+    (message,) = room.queues.info("checked")
     assert message.properties["amount"] == "7.5"
-    assert [each.key for each in room.slice("byAmount", "7.5")] == [message.key]
+    assert [each.key for each in room.journal.slice("byAmount", "7.5")] == [message.key]
 
 
 def test_mail_waits_for_a_queue_on_hold(room: Postroom, tmp_path: Path) -> None:
@@ -172,14 +174,14 @@ def test_mail_waits_for_a_queue_on_hold(room: Postroom, tmp_path: Path) -> None:
     north = desk(room, "North")
     key = north.create("CLAIM", Claimant="Ann", Amount=1)
     north.ship(key, "Archive")
-    room.disable("settled", password="letmein", input_only=True)
+    room.queues.disable("settled", password="letmein", input_only=True)
     room.run_until_idle()
     assert [mail.key for mail in desk(room, "Archive").mail()] == [key]
-    (shown,) = room.counters()
+    (shown,) = room.stations.counters()
     assert shown.state == "waits for settled, which is on hold"
-    room.enable("settled", password="letmein")
+    room.queues.enable("settled", password="letmein")
     room.run_until_idle()
-    assert [message.cause for message in room.info("settled")] == [key]
+    assert [message.cause for message in room.queues.info("settled")] == [key]
 
 
 def test_mail_that_a_crash_has_left_on_its_way_is_brought(room: Postroom, tmp_path: Path) -> None:
@@ -189,9 +191,9 @@ def test_mail_that_a_crash_has_left_on_its_way_is_brought(room: Postroom, tmp_pa
     faults.arm("arrive.begun", "raise")
     with pytest.raises(faults.FaultInjected):
         north.ship(key, "Archive")
-    assert room.lag() == 0
+    assert room.operations.lag() == 0
     room.run_until_idle()
-    assert [message.cause for message in room.info("settled")] == [key]
+    assert [message.cause for message in room.queues.info("settled")] == [key]
 
 
 def test_a_node_that_does_not_answer_holds_up_no_counter(room: Postroom, tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ def test_a_node_that_does_not_answer_holds_up_no_counter(room: Postroom, tmp_pat
     archive = desk(room, "Archive")
     archive.ship(archive.create("CLAIM", Claimant="Ann", Amount=1), "Archive")
     room.send("claims", JSON)
-    room._network._forget("far")
+    room._parts.network._forget("far")
     (tmp_path / "far.db").rename(tmp_path / "gone.db")
     assert room.run_until_idle() == 2
 
@@ -215,8 +217,8 @@ def test_what_belongs_to_a_sphere_stays_in_it(room: Postroom, tmp_path: Path) ->
         assert room.show(key).properties["sphere"] == "s1"
         north.ship(key, "Archive")
         room.run_until_idle()
-    (given,) = room.info("settled")
-    (error,) = room.info(SYSTEM_ERRORS)
+    (given,) = room.queues.info("settled")
+    (error,) = room.queues.info(SYSTEM_ERRORS)
     assert given.properties["sphere"] == "s1" == error.properties["sphere"]
 
 
@@ -231,12 +233,12 @@ def test_a_sphere_that_fails_undoes_what_a_counter_has_taken(here: Postroom, tmp
         here.run_until_idle()
     sphere.abort()
     here.run_until_idle()
-    outcomes = [show.outcome for show in here.show_sphere("s1").sends]
+    outcomes = [show.outcome for show in here.spheres.show("s1").sends]
     assert outcomes == (["compensated"] * 2 + ["withdrawn"] * 2 if taken else ["withdrawn"] * 2)
     sender.get()
     came = sorted(str(image.fields["Amount"]) for image in sender.messages("CLAIM"))
     assert came == (["-12.50"] if taken else [])  # what the counter had made nobody has taken: it is gone
-    left = [message.value["Amount"] for message in here.info("settled")]
+    left = [message.value["Amount"] for message in here.queues.info("settled")]
     assert left == (["-12.50"] if taken else [])
     assert errors(here) == []
 
@@ -249,7 +251,7 @@ def test_a_whole_way_with_a_procedure_between_two_counters(room: Postroom, tmp_p
     load(room, tmp_path, CLAIM + IN + OUT + forward)
     large, small = room.send("claims", LINES), room.send("claims", {"Claimant": "Bob", "Amount": 1})
     room.run_until_idle()
-    (given,) = room.info("settled")
+    (given,) = room.queues.info("settled")
     assert given.cause is not None
     assert room.show(given.cause).cause == large.key
     assert [room.show(mail.key).cause for mail in desk(room, "North").mail()] == [small.key]
@@ -285,19 +287,19 @@ def test_while_others_send_get_ship_and_load_each_message_is_handed_over_once(
                 desk(mine, "Archive").query("CLAIM")
 
     with postroom.open(url) as engine, ThreadPoolExecutor() as pool:
-        engine._interpreter.evaluate = evaluate_here
+        engine._parts.interpreter.evaluate = evaluate_here
         running = pool.submit(engine.run)
         others = pool.submit(change)
         try:
             for each in [pool.submit(send), pool.submit(send), pool.submit(move)]:
                 each.result(timeout=60)
-            until(lambda: room.lag() == 0)
+            until(lambda: room.operations.lag() == 0)
         finally:
             done.set()
             engine.stop()
         running.result(timeout=30)
         others.result(timeout=30)
-    causes = [room.show(str(message.cause)).cause for message in room.info("settled")]
+    causes = [room.show(str(message.cause)).cause for message in room.queues.info("settled")]
     assert sorted(map(str, causes)) == sorted(sent)
     assert errors(room) == []
 
@@ -311,7 +313,7 @@ def until(ready: Callable[[], bool]) -> None:
 
 def opened(room: Postroom) -> _Query:
     """A query over the control node that is open, and yet to be read."""
-    query = _Query(room._network, Plan("CLAIM", ()), Scope((CONTROL,), None), "someone", 60)
+    query = _Query(room._parts.network, Plan("CLAIM", ()), Scope((CONTROL,), None), "someone", 60)
     query._begin()
     query._open_node(CONTROL)
     query.undecided = room.store.transact("query-open", query._open_mailboxes)
@@ -319,7 +321,9 @@ def opened(room: Postroom) -> _Query:
 
 
 def in_mailboxes(room: Postroom, query: _Query) -> list[str]:
-    rows = read_part(0, Part(CONTROL, room._network.url, MAILBOXES), query.number, Plan("CLAIM", ()), None).to_pylist()
+    rows = read_part(
+        0, Part(CONTROL, room._parts.network.url, MAILBOXES), query.number, Plan("CLAIM", ()), None
+    ).to_pylist()
     assert not [row["error"] for row in rows if row["error"]]
     return [key_text(row["key"]) for row in rows]
 
@@ -366,7 +370,7 @@ def test_one_claim_as_lines_xml_tuple_and_form(here: Postroom, tmp_path: Path) -
         (tmp_path / name).write_text(text)
     here.load(*(tmp_path / name for name in files))
     evaluate_rules_and_arcs_here(here)
-    here._runner._stages += (here._interpreter, here._counter_stage)
+    here._parts.runner._stages += (here._parts.interpreter, here._parts.counter_stage)
     here.send("CLAIMS", "Claimant: Ann\nAmount: 12.50\n", type="CLAIM")
     here.send("CLAIMS", "Claimant: Bob\nAmount: 5\n", type="CLAIM")
     here.run_until_idle()
@@ -374,7 +378,7 @@ def test_one_claim_as_lines_xml_tuple_and_form(here: Postroom, tmp_path: Path) -
     (key,) = north.get()
     north.ship(key, "Archive")
     here.run_until_idle()
-    (given,) = here.info("Out")
+    (given,) = here.queues.info("Out")
     assert given.value == {"Claimant": "Ann", "Clerk": "North", "Amount": "12.50"}
     assert given.cause == key
     made = here.trace(key)[0]

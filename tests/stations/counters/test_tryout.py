@@ -22,7 +22,7 @@ def test_try_tells_what_proposed_counters_would_do_and_changes_nothing(here: Pos
     archive.ship(mail, "Archive")
     (tmp_path / "new.form").write_text(IN + OUT)
     before = here.store.read(lambda tx: tx.journal.newest())
-    told = [each.as_dict() for each in here.try_out(tmp_path / "new.form")]
+    told = [each.as_dict() for each in here.definitions.try_out(tmp_path / "new.form")]
     assert [(each["key"], each["queue"]) for each in told] == [
         (fits.key, "claims"),
         (misfit.key, "claims"),
@@ -36,11 +36,11 @@ def test_try_tells_what_proposed_counters_would_do_and_changes_nothing(here: Pos
     ]
     assert '"Amount":"12.50"' in actions[0]["body"]
     assert "field 'Amount' is required" in actions[1]["body"]
-    assert list(here.try_out(tmp_path / "new.form", since=datetime.now(UTC) + timedelta(hours=1))) == []
+    assert list(here.definitions.try_out(tmp_path / "new.form", since=datetime.now(UTC) + timedelta(hours=1))) == []
     assert here.store.read(lambda tx: tx.journal.newest()) == before
     (tmp_path / "new.form").write_text(IN.replace("North", "Nobody"))
     with pytest.raises(FormInvalid, match="no station Nobody"):
-        list(here.try_out(tmp_path / "new.form"))
+        list(here.definitions.try_out(tmp_path / "new.form"))
 
 
 def test_try_asks_the_admission_of_the_queue(here: Postroom, tmp_path: Path) -> None:
@@ -51,6 +51,6 @@ def test_try_asks_the_admission_of_the_queue(here: Postroom, tmp_path: Path) -> 
     for given in ({"Loss Date": "2026-11-30"}, {}):
         north.ship(north.create("CLAIM", {"Claimant": "Ann", "Amount": 1, **given}), "Archive")
     (tmp_path / "new.form").write_text(OUT.replace("settled", "Out"))
-    bodies = [each.as_dict()["actions"][0]["body"] for each in here.try_out(tmp_path / "new.form")]
+    bodies = [each.as_dict()["actions"][0]["body"] for each in here.definitions.try_out(tmp_path / "new.form")]
     assert bodies[0] == '{"Claimant":"Ann","Loss_Date":"2026-11-30"}'
     assert "the field Loss_Date is missing" in bodies[1]

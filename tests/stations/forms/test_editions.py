@@ -30,7 +30,7 @@ def test_earlier_editions_are_shown_and_traced_over_nodes(url: str, tmp_path: Pa
         for edition in (0, 4, -1):
             with pytest.raises(ArgumentInvalid, match=f"{key} has editions 1 to 3"):
                 room.show(key, edition)
-        told = room.trace_values(key)
+        told = room.journal.trace_values(key)
         assert [event.event for event in told] == room.trace(key)
         written = [(each.event.verb, each.event.by, each.edition, each.values) for each in told if each.edition]
         assert written == [

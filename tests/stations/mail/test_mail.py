@@ -33,12 +33,12 @@ def test_mail_between_all_kinds_of_nodes(room: Postroom) -> None:
     for sender, receiver in pairwise(way):
         (shipped,) = desk(room, sender).ship(key, receiver)
         assert shipped.as_dict() == {"key": key, "station": receiver, "delivered": True}
-        assert room.locate(key) == f"mailbox:{receiver}"
+        assert room.journal.locate(key) == f"mailbox:{receiver}"
         assert [each.key for each in desk(room, receiver).mail()] == [key]
         for other in names:
             assert key not in [image.key for image in desk(room, other).messages()]
         assert desk(room, receiver).get() == [key]
-        assert room.locate(key) == receiver
+        assert room.journal.locate(key) == receiver
         assert desk(room, receiver).get() == []
     visited = [event.detail["to"] for event in room.trace(key) if event.verb == "get" and event.detail]
     assert list(dict.fromkeys(visited)) == ["bob", "cid", "ann"]
@@ -67,11 +67,11 @@ def test_what_is_on_its_way_is_delivered_by_whoever_comes(room: Postroom, monkey
         patch.setattr(mail, "deliver", unreachable)
         (shipped,) = ann.ship(key, "bob")
         assert not shipped.delivered
-    assert room.locate(key) is not None
+    assert room.journal.locate(key) is not None
     assert room.show(key).key == key
     assert not ann.messages()
-    assert mail.recover(room._network, "north") == [int(key.replace(".", ""))]
-    assert mail.recover(room._network, "north") == []
+    assert mail.recover(room._parts.network, "north") == [int(key.replace(".", ""))]
+    assert mail.recover(room._parts.network, "north") == []
     with monkeypatch.context() as patch:
         patch.setattr(mail, "deliver", unreachable)
         with pytest.raises(NodeDown):
@@ -93,7 +93,7 @@ def test_get_names_what_was_on_its_way(room: Postroom, monkeypatch: pytest.Monke
             with pytest.raises(NodeDown):
                 each.get()
     with pytest.raises(StationInUse, match="mail is on its way"):
-        room.remove_station("bob")
+        room.stations.remove("bob")
     number = int(bad.replace(".", ""))
     room.store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{}' WHERE key = ?", (number,)))
     assert ann.get() == [other]

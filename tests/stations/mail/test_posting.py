@@ -29,8 +29,8 @@ def test_a_form_is_in_the_mailbox_and_names_its_sender_and_cause(room: Postroom)
 
     def work(tx: Transaction) -> int:
         box = posting.box(tx, "B")
-        posting.check(tx, room._network.forms, DRAFT)
-        return posting.post(tx, room._network.forms, box, DRAFT, number)
+        posting.check(tx, room._parts.network.forms, DRAFT)
+        return posting.post(tx, room._parts.network.forms, box, DRAFT, number)
 
     room.store.transact("sphere-send", work)
     (mail,) = desk(room, "B").mail()
@@ -40,7 +40,7 @@ def test_a_form_is_in_the_mailbox_and_names_its_sender_and_cause(room: Postroom)
     assert shown.value == {"To": "B", "Text": "hello", "KEY": mail.key}
     assert desk(room, "B").get() == [mail.key]
     assert desk(room, "B").query("NOTE", Text="hello")[0].key == mail.key, "it is in the index"
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_form_is_in_the_mailbox_and_names_its_sender_and_cause(room: Postroom)
 )
 def test_what_is_no_form_is_refused(room: Postroom, draft: Draft, error: type[Exception]) -> None:
     with pytest.raises(error):
-        room.store.read(lambda tx: posting.check(tx, room._network.forms, draft))
+        room.store.read(lambda tx: posting.check(tx, room._parts.network.forms, draft))
 
 
 def test_a_station_that_is_not_there_has_no_mailbox(room: Postroom) -> None:

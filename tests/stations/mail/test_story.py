@@ -80,8 +80,8 @@ def test_rules_and_their_errors(room: Postroom, tmp_path: Path, spark: object) -
     assert other not in {each.key for each in story.messages}
     assert story.complete
 
-    room.sweep()
-    assert room.locate(order) is None, "nothing holds it"
+    room.engine.sweep()
+    assert room.journal.locate(order) is None, "nothing holds it"
     after = room.trace(rest[2].key, causes=True)
     assert tree(after) == [(0, order), (1, rest[1].key), (2, rest[2].key)], "backwards, also over what is gone"
     assert after.messages[0].place is None
@@ -106,7 +106,7 @@ def test_a_procedure_has_made_a_message_of_several(room: Postroom, tmp_path: Pat
     file = tmp_path / "desk.form"
     file.write_text(FORMS)
     room.load(file)
-    desk = room.add_station("Desk", "secret")
+    desk = room.stations.add("Desk", "secret")
     bill = desk.create("BILL", No=7)
     order = desk.create("ORDER", No=7)
     room.run_until_idle(master=MASTER)
@@ -125,8 +125,8 @@ def test_a_procedure_has_made_a_message_of_several(room: Postroom, tmp_path: Pat
 
 
 def test_a_compensation_is_told_below_what_it_undoes(room: Postroom) -> None:
-    room.create_queue("work")
-    room.create_queue("bank")
+    room.queues.create("work")
+    room.queues.create("bank")
     asked = room.send("work", "pay 17").key
     sphere = room.sphere("pay-17")
     sent = sphere.send("bank", "17 to Ada", compensation="17 back", cause=asked)
@@ -147,9 +147,9 @@ def test_a_compensation_is_told_below_what_it_undoes(room: Postroom) -> None:
 
 
 def test_a_message_that_is_passed_on_says_the_same_and_is_the_cause(room: Postroom) -> None:
-    room.define_type(MessageType("Order", (Field("No", Kind.INT), Field("Price", Kind.DECIMAL))))
+    room.definitions.define_type(MessageType("Order", (Field("No", Kind.INT), Field("Price", Kind.DECIMAL))))
     for queue in ("in", "out", "bank"):
-        room.create_queue(queue)
+        room.queues.create(queue)
     for body, format in (("No: 7\nPrice: 1.50", "text"), ({"No": 7, "Price": "1.50"}, "json")):
         room.send("in", body, format=format, type="Order")
         taken = room.receive("in").message
@@ -166,15 +166,15 @@ def test_a_message_that_is_passed_on_says_the_same_and_is_the_cause(room: Postro
                 "Order",
                 taken.key,
             )
-            assert room.fields(found) == {"No": 7, "Price": Decimal("1.50")}
+            assert room.journal.fields(found) == {"No": 7, "Price": Decimal("1.50")}
     plain = room.send("in", "no type").key
     with pytest.raises(ArgumentInvalid, match="has no type"):
-        room.fields(room.show(plain))
+        room.journal.fields(room.show(plain))
 
 
 def test_what_a_recipient_sends_follows_from_what_it_received(room: Postroom) -> None:
-    room.create_queue("hotel")
-    room.create_queue("rooms")
+    room.queues.create("hotel")
+    room.queues.create("rooms")
     with room.sphere("trip") as sphere:
         sphere.send("hotel", "two nights")
         received = room.receive("hotel").message
@@ -190,10 +190,10 @@ def test_over_nodes_and_without_one(tmp_path: Path, sqlite_url: str, spark: obje
     file.write_text(FORMS)
     with postroom.open(sqlite_url) as room:
         room.load(file)
-        room.add_node("north", str(tmp_path / "north.db"))
-        desk = room.add_station("Desk", "secret", "north")
+        room.stations.add_node("north", str(tmp_path / "north.db"))
+        desk = room.stations.add("Desk", "secret", "north")
         bill, order = desk.create("BILL", No=7), desk.create("ORDER", No=7)
-        room.add_station("Home", "secret")
+        room.stations.add("Home", "secret")
         room.run_until_idle(master=MASTER)
         (receipt,) = [image.key for image in desk.query("RECEIPT")]
         desk.ship(receipt, "Home")
@@ -212,7 +212,7 @@ def test_over_nodes_and_without_one(tmp_path: Path, sqlite_url: str, spark: obje
 
 def test_a_story_has_a_bound(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("postroom.stations.mail.story.STORY_MESSAGES_MAX", 20)
-    room.create_queue("chain")
+    room.queues.create("chain")
     first = key = room.send("chain", "0").key
     for number in range(30):
         key = room.send("chain", str(number), cause=key).key
@@ -228,7 +228,7 @@ def test_a_story_has_a_bound(room: Postroom, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_wide_stories_are_cut_too(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("postroom.stations.mail.story.STORY_MESSAGES_MAX", 20)
-    room.create_queue("wide")
+    room.queues.create("wide")
     first = room.send("wide", "0").key
     keys = [room.send("wide", str(number), cause=first).key for number in range(30)]
     story = room.trace(first, causes=True)
@@ -237,7 +237,7 @@ def test_wide_stories_are_cut_too(room: Postroom, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_cause_must_have_been_there(room: Postroom) -> None:
-    room.create_queue("work")
+    room.queues.create("work")
     with pytest.raises(MessageUnknown):
         room.send("work", "answer", cause="00009.00009")
     with pytest.raises(KeyInvalid):
@@ -246,12 +246,12 @@ def test_a_cause_must_have_been_there(room: Postroom) -> None:
         sphere.send("work", "answer", cause="00009.00009")
     with pytest.raises(MessageUnknown):
         room.trace("00009.00009", causes=True)
-    assert list(room.info("work")) == []
+    assert list(room.queues.info("work")) == []
 
 
 def test_a_cause_that_is_gone_is_still_one(room: Postroom) -> None:
-    room.create_queue("work", keep_processed=False)
-    room.create_queue("done")
+    room.queues.create("work", keep_processed=False)
+    room.queues.create("done")
     asked = room.send("work", "question").key
     assert room.receive("work").message is not None
     answer = room.send("done", "answer", cause=asked).key

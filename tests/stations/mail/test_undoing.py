@@ -59,7 +59,7 @@ def room(nodes: tuple[str, str]) -> Iterator[Postroom]:
     with working(nodes[0]) as opened:
         yield opened
         check(opened)
-        assert opened.verify().differences == ()
+        assert opened.journal.verify().differences == ()
 
 
 def claim(room: Postroom, id: str, amount: int = 7) -> None:
@@ -70,12 +70,12 @@ def claim(room: Postroom, id: str, amount: int = 7) -> None:
 
 
 def outcomes(room: Postroom, id: str = "s") -> list[str]:
-    return sorted(send.outcome for send in room.show_sphere(id).sends if send.maker == "procedure copy")
+    return sorted(send.outcome for send in room.spheres.show(id).sends if send.maker == "procedure copy")
 
 
 def at_south(room: Postroom) -> list[str]:
     """What is in the station's database at the other node."""
-    store = room._network.store(NODE)
+    store = room._parts.network.store(NODE)
     return [each.body for each in store.read(lambda tx: tx.messages.next_of(database("South"), 0, 100))]
 
 
@@ -85,15 +85,15 @@ def in_box(room: Postroom) -> int:
 
 def errors(room: Postroom) -> list[str]:
     with suppress(QueueUnknown):
-        return [message.body for message in room.info(SYSTEM_ERRORS)]
+        return [message.body for message in room.queues.info(SYSTEM_ERRORS)]
     return []
 
 
 def test_what_was_made_at_another_node_is_withdrawn_there_and_in_mailboxes(room: Postroom) -> None:
     claim(room, "s")
     assert (len(at_south(room)), in_box(room)) == (2, 1)
-    room.abort_sphere("s")
-    assert room.show_sphere("s").sphere.state == "ABORTED"
+    room.spheres.abort("s")
+    assert room.spheres.show("s").sphere.state == "ABORTED"
     assert (len(at_south(room)), in_box(room)) == (1, 0), "the message itself had been taken by the station"
     assert outcomes(room) == ["withdrawn", "withdrawn"]
     assert errors(room) == []
@@ -105,7 +105,7 @@ def test_what_someone_has_touched_or_fetched_is_named(room: Postroom) -> None:
     made = next(image.key for image in south.query("CLAIM") if room.trace(image.key)[0].verb == "create")
     south.modify(made, {"Note": "seen"})
     (got,) = north.get()
-    room.abort_sphere("s")
+    room.spheres.abort("s")
     assert outcomes(room) == ["stands", "stands"]
     told = errors(room)
     assert len(told) == 2
@@ -121,8 +121,8 @@ def test_on_commit_all_of_it_stays_and_nothing_is_remembered_there(room: Postroo
     room.run_until_idle()
     sphere.commit()
     assert (len(at_south(room)), in_box(room)) == (2, 1)
-    room.sweep()
-    assert room._network.store(NODE).read(lambda tx: tx.afar.spheres("", 10)) == []
+    room.engine.sweep()
+    assert room._parts.network.store(NODE).read(lambda tx: tx.afar.spheres("", 10)) == []
 
 
 def test_what_is_made_after_the_end_disappears_at_once(room: Postroom) -> None:
@@ -138,27 +138,27 @@ def test_what_is_made_after_the_end_disappears_at_once(room: Postroom) -> None:
 
 def test_a_node_that_does_not_answer_parks_the_end(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     claim(room, "s")
-    store = room._network._open[NODE]
-    way = type(room._network)._way
-    monkeypatch.setattr(type(room._network), "_way", staticmethod(lambda node: way(node) + "-gone"))
-    assert room.abort_sphere("s") == "ABORTING"
-    assert [(send.outcome, send.recipient) for send in room.show_sphere("s").sends if send.when == "node"] == [
+    store = room._parts.network._open[NODE]
+    way = type(room._parts.network)._way
+    monkeypatch.setattr(type(room._parts.network), "_way", staticmethod(lambda node: way(node) + "-gone"))
+    assert room.spheres.abort("s") == "ABORTING"
+    assert [(send.outcome, send.recipient) for send in room.spheres.show("s").sends if send.when == "node"] == [
         ("parked", NODE)
     ]
     assert in_box(room) == 0, "what can be undone is"
     monkeypatch.undo()
-    room._network._open[NODE] = store
-    assert room.compensate().compensated == 1
+    room._parts.network._open[NODE] = store
+    assert room.spheres.compensate().compensated == 1
     assert (outcomes(room), len(at_south(room))) == (["withdrawn", "withdrawn"], 1)
 
 
 def test_a_procedure_of_another_node_votes(room: Postroom) -> None:
     claim(room, "s", 700)
-    room.compensate()
-    told = room.show_sphere("s").sphere
+    room.spheres.compensate()
+    told = room.spheres.show("s").sphere
     assert (told.state, told.reason) == ("ABORTED", "too much")
     with pytest.raises(SphereOver):
-        room.abort_sphere("s")
+        room.spheres.abort("s")
 
 
 def test_an_abort_between_the_two_commits_of_a_step_is_known_to_the_second(
@@ -170,7 +170,7 @@ def test_an_abort_between_the_two_commits_of_a_step_is_known_to_the_second(
         found = before(*about)
         if found.bound:
             assert found.failed == set()
-            assert room.abort_sphere("s") == "ABORTED"
+            assert room.spheres.abort("s") == "ABORTED"
         return found
 
     monkeypatch.setattr(interpreter, "announce", announce)
@@ -181,7 +181,7 @@ def test_an_abort_between_the_two_commits_of_a_step_is_known_to_the_second(
 def test_a_node_that_was_removed_is_named(room: Postroom) -> None:
     claim(room, "s")
     room.store.transact("node", lambda tx: tx.nodes.remove(NODE))
-    assert room.abort_sphere("s") == "ABORTED"
+    assert room.spheres.abort("s") == "ABORTED"
     (told,) = errors(room)
     assert f"at node {NODE}, which was removed" in told
 
@@ -209,12 +209,12 @@ def test_a_crash_anywhere_leaves_nothing(nodes: tuple[str, str], tmp_path: Path,
     child = forked.run(work, nodes[0], folder=tmp_path, fault=f"{point}:kill:{nth}")
     assert (child.said, child.code) == ("begun\n", -signal.SIGKILL), child.complaints[-2000:]
     with working(nodes[0]) as room:
-        room.compensate()
+        room.spheres.compensate()
         room.run_until_idle()
-        room.compensate()
-        assert room.show_sphere("s").sphere.state == "ABORTED"
+        room.spheres.compensate()
+        assert room.spheres.show("s").sphere.state == "ABORTED"
         assert (len(at_south(room)), in_box(room)) in [(1, 0), (0, 0)]
         assert set(outcomes(room)) <= {"withdrawn"}
         assert errors(room) == []
         check(room, over=True)
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()

@@ -25,19 +25,19 @@ def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
 
 
 def test_keys_that_nobody_knows(room: Postroom, tmp_path: Path) -> None:
-    for ask in (room.locate, room.trace, room.show):
+    for ask in (room.journal.locate, room.trace, room.show):
         with pytest.raises(MessageUnknown):
             ask("00077.00001")
-    queue = room.create_queue("brief", keep_processed=False)
+    queue = room.queues.create("brief", keep_processed=False)
     key = queue.send("x").key
-    assert room.locate(key) == "brief"
+    assert room.journal.locate(key) == "brief"
     queue.receive()
-    assert room.locate(key) is None
+    assert room.journal.locate(key) is None
     with pytest.raises(MessageGone):
         room.show(key)
-    room._network.close()
+    room._parts.network.close()
     (tmp_path / "south.db").unlink()
-    for ask in (room.locate, room.trace, room.show):
+    for ask in (room.journal.locate, room.trace, room.show):
         with pytest.raises(NodeDown):
             ask("00077.00001")
 
@@ -45,15 +45,15 @@ def test_keys_that_nobody_knows(room: Postroom, tmp_path: Path) -> None:
 def test_a_message_is_located_wherever_it_is(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     ann, bob = desk(room, "ann"), desk(room, "bob")
     key = ann.create("NOTE", To="x")
-    assert room.locate(key) == "ann"
+    assert room.journal.locate(key) == "ann"
     with monkeypatch.context() as patch:
         patch.setattr(mail, "deliver", unreachable)
         ann.ship(key, "bob")
         assert room.show(key).queue == LEAVING
     assert ann.get() == [], "whoever comes by brings it on its way"
-    assert room.locate(key) == "mailbox:bob"
+    assert room.journal.locate(key) == "mailbox:bob"
     bob.get()
-    assert (room.locate(key), room.show(key).value["To"]) == ("bob", "x")
+    assert (room.journal.locate(key), room.show(key).value["To"]) == ("bob", "x")
     assert [event.verb for event in room.trace(key)] == [
         "create",
         "ship",

@@ -29,7 +29,7 @@ EVERYTHING = Plan("NOTE", ())
 @pytest.fixture
 def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
     with network(url, tmp_path, {}, {"A": "control", "B": "control"}) as opened:
-        opened._network.align()
+        opened._parts.network.align()
         yield opened
         agrees(opened)
 
@@ -49,7 +49,7 @@ def agrees(room: Postroom) -> None:
 
     expected, present = room.store.read(work)
     assert present == expected
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
 
 
 def body(text: str) -> str:
@@ -241,7 +241,7 @@ def test_mail_that_was_fetched_is_shown_to_queries_that_have_been_where_it_goes(
 
 
 def test_a_queue_of_another_kind_is_no_station(room: Postroom) -> None:
-    room.create_queue("plain")
+    room.queues.create("plain")
     with pytest.raises(NameTaken, match="plain"):
         room.store.transact("station", lambda tx: desk.queue_of(tx, "plain", STATION))
 

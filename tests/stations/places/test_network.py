@@ -41,15 +41,15 @@ def room(url: str, tmp_path: Path) -> Iterator[Postroom]:
 
 
 def test_a_network_shows_its_nodes(room: Postroom, tmp_path: Path) -> None:
-    shown = {node.name: (node.stations, node.answers) for node in room.nodes()}
+    shown = {node.name: (node.stations, node.answers) for node in room.stations.nodes()}
     assert shown == {"control": (1, True), "north": (1, True), "south": (1, True)}
-    assert room.stations() == HOMES
-    room._network.close()  # whoever moves a store has closed it
+    assert room.stations.all() == HOMES
+    room._parts.network.close()  # whoever moves a store has closed it
     os.rename(tmp_path / "south.db", tmp_path / "elsewhere.db")
     for suffix in ("-wal", "-shm"):
         (tmp_path / f"south.db{suffix}").unlink(missing_ok=True)
     with postroom.open(room.url) as other:
-        (down,) = [node for node in other.nodes() if not node.answers]
+        (down,) = [node for node in other.stations.nodes() if not node.answers]
         assert (down.name, "there is no store" in down.why) == ("south", True)
         assert down.as_dict()["why"] == down.why
         with pytest.raises(NodeDown, match="node south does not answer"):
@@ -58,8 +58,8 @@ def test_a_network_shows_its_nodes(room: Postroom, tmp_path: Path) -> None:
         assert desk(other, "ann").ship(key, "bob")[0].delivered, "mail waits for a node that is down"
         with pytest.raises(NodeDown):
             desk(other, "bob").get()
-        assert other.locate(key) == "mailbox:bob"
-        other.move_node("south", str(tmp_path / "elsewhere.db"))
+        assert other.journal.locate(key) == "mailbox:bob"
+        other.stations.move_node("south", str(tmp_path / "elsewhere.db"))
         assert desk(other, "bob").get() == [key]
 
 
@@ -67,108 +67,108 @@ def test_a_store_that_is_not_the_nodes_is_not_used(room: Postroom, tmp_path: Pat
     stranger = tmp_path / "stranger.db"
     postroom.open(stranger).close()
     with pytest.raises(NodeDown, match="is not the store that was added as south"):
-        room.move_node("south", str(stranger))
+        room.stations.move_node("south", str(stranger))
     assert desk(room, "bob").create("NOTE", To="x")
 
 
 def test_who_cannot_be_a_node(room: Postroom, tmp_path: Path) -> None:
     used = tmp_path / "used.db"
     with postroom.open(used) as other:
-        other.create_queue("q").send("x")
+        other.queues.create("q").send("x")
     for name, where, why in (
         ("more", str(used), "messages or stations of its own"),
         ("more", str(tmp_path / "north.db"), "a node already, named north"),
         ("north", str(tmp_path / "new.db"), "there is a node north already"),
     ):
         with pytest.raises(NodeUnfit, match=why):
-            room.add_node(name, where)
-        assert {node.name for node in room.nodes()} == {"control", "north", "south"}
+            room.stations.add_node(name, where)
+        assert {node.name for node in room.stations.nodes()} == {"control", "north", "south"}
     with pytest.raises(ArgumentInvalid):
-        room.add_node("control", str(tmp_path / "new.db"))
+        room.stations.add_node("control", str(tmp_path / "new.db"))
     with postroom.open(tmp_path / "north.db") as node:
         with pytest.raises(NodeUnfit, match="this room is a node itself"):
-            node.add_node("deeper", str(tmp_path / "deeper.db"))
+            node.stations.add_node("deeper", str(tmp_path / "deeper.db"))
         with pytest.raises(NodeUnfit, match="add stations in its control"):
-            node.add_station("Eve", "pw")
+            node.stations.add("Eve", "pw")
     with pytest.raises(StationInUse, match=r"node north cannot come or go: 1 station\(s\) are on it, such as ann"):
-        room.remove_node("north")
+        room.stations.remove_node("north")
     with pytest.raises(NodeUnknown, match="did you mean north"):
-        room.remove_node("nort")
+        room.stations.remove_node("nort")
     for name in ("spare", "again"):
-        room.add_node(name, str(tmp_path / "spare.db"))
-        room.remove_node(name)
+        room.stations.add_node(name, str(tmp_path / "spare.db"))
+        room.stations.remove_node(name)
 
 
 def test_a_room_cannot_be_its_own_node(tmp_path: Path) -> None:
     with postroom.open(tmp_path / "room.db") as room, pytest.raises(NodeUnfit, match="it is this room"):
-        room.add_node("self", str(tmp_path / "room.db"))
+        room.stations.add_node("self", str(tmp_path / "room.db"))
 
 
 def test_stations_have_passwords(url: str) -> None:
     with postroom.open(url) as room:
-        room.add_station("John", "secret")
+        room.stations.add("John", "secret")
         assert room.station("John", "secret").name == "John"
         for name, password in (("John", "wrong"), ("Jim", "secret"), ("John", None)):
             with pytest.raises(PrincipalRefused):
                 room.station(name, password)
         with pytest.raises(StationTaken, match="on node control"):
-            room.add_station("John", "secret")
+            room.stations.add("John", "secret")
         with pytest.raises(ArgumentInvalid):
-            room.add_station("not a name", "secret")
+            room.stations.add("not a name", "secret")
         with pytest.raises(ArgumentInvalid):
-            room.add_station("Jim", "")
+            room.stations.add("Jim", "")
         with pytest.raises(NodeUnknown):
-            room.add_station("Jim", "secret", "nowhere")
-        room.add_principal("Simon", "his own")
+            room.stations.add("Jim", "secret", "nowhere")
+        room.flows.add_principal("Simon", "his own")
         with pytest.raises(PrincipalRefused):
-            room.add_station("Simon", "another")
-        assert room.add_station("Simon", "his own").node == "control"
-        room.add_principal("Oscar", "pw")
+            room.stations.add("Simon", "another")
+        assert room.stations.add("Simon", "his own").node == "control"
+        room.flows.add_principal("Oscar", "pw")
         with pytest.raises(StationUnknown):
             room.station("Oscar", "pw")
 
 
 def test_a_registered_name_gets_another_password_only_by_its_own_or_the_operators_word(url: str) -> None:
     with postroom.open(url) as room:
-        room.add_principal("Ann", "first")
+        room.flows.add_principal("Ann", "first")
         for password in ("second", None):
             with pytest.raises(PasswordNeeded, match=r"Ann is registered.*--replace"):
-                room.add_principal("Ann", password)
+                room.flows.add_principal("Ann", password)
             with pytest.raises(PrincipalRefused):
-                room.add_principal("Ann", password, old="wrong")
+                room.flows.add_principal("Ann", password, old="wrong")
         room.client("Ann", "first")
-        room.add_principal("Ann", "second", old="first")
+        room.flows.add_principal("Ann", "second", old="first")
         room.client("Ann", "second")
-        token = room.add_principal("Ann", replace=True)
+        token = room.flows.add_principal("Ann", replace=True)
         room.client("Ann", token)
         with pytest.raises(PrincipalRefused):
-            room.add_principal("Nobody", "pw", old="there is none")
-        assert room.principals() == ["Ann"]
+            room.flows.add_principal("Nobody", "pw", old="there is none")
+        assert room.flows.principals() == ["Ann"]
 
 
 def test_a_login_stands_for_a_password_until_it_ends(url: str) -> None:
     now = 1_000_000_000_000_000
     with postroom.open(url, clock=lambda: now) as room:
-        room.add_station("John", "secret")
-        token = room.login("John", "secret")
+        room.stations.add("John", "secret")
+        token = room.stations.login("John", "secret")
         assert room.station("John", token=token).name == "John"
         with pytest.raises(PrincipalRefused):
-            room.login("John", "wrong")
+            room.stations.login("John", "wrong")
         for name, said in (("John", "x.y"), ("Simon", token), ("John", token + "x"), ("John", "")):
             with pytest.raises(PrincipalRefused):
                 room.station(name, token=said)
-        room.add_principal("John", "other", old="secret")
+        room.flows.add_principal("John", "other", old="secret")
         with pytest.raises(PrincipalRefused, match="login has ended"):
             room.station("John", token=token)
-        room.add_principal("John", "secret", replace=True)
-        second = room.login("John", "secret")
-        room.logout("John", token)
+        room.flows.add_principal("John", "secret", replace=True)
+        second = room.stations.login("John", "secret")
+        room.stations.logout("John", token)
         with pytest.raises(PrincipalRefused, match="login has ended"):
             room.station("John", token=token)
         now += 13 * 3_600_000_000
         with pytest.raises(PrincipalRefused, match="login has ended"):
             room.station("John", token=second)
-        room.login("John", "secret")
+        room.stations.login("John", "secret")
         assert len(room.store.read(lambda tx: tx.principals.secrets("login"))) == 1, "ended logins are forgotten"
 
 
@@ -179,7 +179,7 @@ def test_names_that_are_no_text_are_nobodys(room: Postroom) -> None:
     with pytest.raises(PrincipalRefused):
         room.station(strange, token="x.y")
     with pytest.raises(StationUnknown):
-        room.remove_station(strange)
+        room.stations.remove(strange)
     key = desk(room, "ann").create("NOTE", To="x")
     with pytest.raises(StationUnknown):
         desk(room, "ann").ship(key, strange)
@@ -188,18 +188,18 @@ def test_names_that_are_no_text_are_nobodys(room: Postroom) -> None:
 def test_queues_of_stations_have_names_of_their_own(room: Postroom) -> None:
     for name in ("station:Eve", "mailbox:Eve", "leaving"):
         with pytest.raises(NameInvalid, match="name the queues of stations"):
-            room.create_queue(name)
+            room.queues.create(name)
 
 
 def test_removing_a_station_needs_it_empty(room: Postroom) -> None:
     key = desk(room, "ann").create("NOTE", To="x")
     with pytest.raises(StationInUse, match="ann cannot come or go: it has 1 message"):
-        room.remove_station("ann")
+        room.stations.remove("ann")
     desk(room, "ann").ship(key, "bob")
-    room.remove_station("ann")
+    room.stations.remove("ann")
     with pytest.raises(StationInUse, match="in its mailbox"):
-        room.remove_station("bob")
-    assert room.stations() == {"bob": "south", "cid": "control"}
+        room.stations.remove("bob")
+    assert room.stations.all() == {"bob": "south", "cid": "control"}
     with pytest.raises(StationUnknown):
         desk(room, "ann")
 
@@ -209,7 +209,7 @@ def test_keys_are_unique_in_blocks_from_the_control_node(room: Postroom) -> None
     assert all(len(heads) == 1 for heads in blocks.values())
     heads = {head for some in blocks.values() for head in some}
     assert len(heads) == 3
-    north = room._network.store("north")
+    north = room._parts.network.store("north")
 
     def spend(tx: object) -> None:
         head = tx.keys.take(1)[0] // 100_000  # type: ignore[attr-defined]
@@ -233,20 +233,20 @@ def test_nodes_and_names_that_are_left(room: Postroom, tmp_path: Path, monkeypat
         ann.ship(key, "cid")
     for name in ("ann", "cid"):
         with pytest.raises(StationInUse, match="mail is on its way"):
-            room.remove_station(name)
+            room.stations.remove(name)
     room.store.transact("station", lambda tx: tx.nodes.remove_station("ann"))
     with pytest.raises(StationInUse, match=r"1 message\(s\) are on their way out of it"):
-        room.remove_node("north")
-    mail.recover(room._network, "north")
+        room.stations.remove_node("north")
+    mail.recover(room._parts.network, "north")
     room.store.transact("station", lambda tx: tx.nodes.remove_station("cid"))
     with pytest.raises(StationInUse, match="mail for a former station"):
-        room.add_station("cid", "pw")
-    room._network.close()
+        room.stations.add("cid", "pw")
+    room._parts.network.close()
     (tmp_path / "north.db").unlink()
     with pytest.raises(NodeDown):
-        room.remove_node("north")
-    room.remove_node("north", force=True)
-    assert "north" not in [node.name for node in room.nodes()]
+        room.stations.remove_node("north")
+    room.stations.remove_node("north", force=True)
+    assert "north" not in [node.name for node in room.stations.nodes()]
 
 
 def test_a_node_makes_no_more_at_once_than_a_block_has(room: Postroom) -> None:
@@ -262,7 +262,7 @@ def test_whoever_closes_a_query_waits_for_one_that_is_opened(postgres_url: str, 
         postroom.open(postgres_url) as other,
     ):
         scope = Scope(("control", "n"), None)
-        first, second = (_Query(room._network, Plan("NOTE", ()), scope, f"other/{n}", 60) for n in (1, 2))
+        first, second = (_Query(room._parts.network, Plan("NOTE", ()), scope, f"other/{n}", 60) for n in (1, 2))
         first.open()
         second._begin()
         number = 4_200_001

@@ -43,7 +43,7 @@ def office(
     """A room with stations (by default ann, bob and cid on the control node) and procedures, which need no Spark."""
     at = stations or dict.fromkeys(("ann", "bob", "cid"), "control")
     room = network(url, folder, nodes or {}, at, TYPES)
-    room._interpreter.evaluate = evaluate_here
+    room._parts.interpreter.evaluate = evaluate_here
     if procedures:
         load(room, folder, procedures)
     return room

@@ -27,7 +27,7 @@ def world(folder: Path, homes: dict[str, str], procedures: str) -> Postroom:
 @pytest.mark.parametrize("homes", [HERE, SPREAD], ids=["control", "satellites"])
 def test_the_journal_names_whoever_acted(tmp_path: Path, homes: dict[str, str]) -> None:
     with world(tmp_path, homes, CHAIN) as room:
-        ann, cid = room._station("ann"), room._station("cid")
+        ann, cid = room.stations._station("ann"), room.stations._station("cid")
         order = cid.create("ORDER", No=1)
         cid.ship(order, "ann")
         ann.create("BILL", No=1, Amount="3")
@@ -55,7 +55,7 @@ procedure theirs at ann
 @pytest.mark.parametrize("homes", [HERE, SPREAD], ids=["control", "satellites"])
 def test_me_is_the_station_s_own_database(tmp_path: Path, homes: dict[str, str]) -> None:
     with world(tmp_path, homes, FROM) as room:
-        ann, cid = room._station("ann"), room._station("cid")
+        ann, cid = room.stations._station("ann"), room.stations._station("cid")
         made, got, mail = ann.create("ORDER", No=1), cid.create("ORDER", No=2), cid.create("ORDER", No=3)
         cid.ship(got, "ann")
         assert ann.get() == [got]
@@ -85,21 +85,21 @@ procedure far at bob
 def test_waiting_tells_a_sketch_s_own_conditions_and_answers_without_a_node_that_is_down(tmp_path: Path) -> None:
     with world(tmp_path, SPREAD, WANTS) as room:
         for name in ("ann", "bob"):
-            room._station(name).create("ORDER", No=7)
+            room.stations._station(name).create("ORDER", No=7)
         run(room)
-        assert {each.procedure: each.wants for each in room.waiting()} == {
+        assert {each.procedure: each.wants for each in room.stations.waiting()} == {
             "pay": {"bill": 'BILL with No = 7, Amount: > 100 <= 20, Note: <> "" from bob, me'},
             "far": {"bill": "BILL with No = 7"},
         }
-        assert room.waiting().missing == {}
+        assert room.stations.waiting().missing == {}
     shutil.move(tmp_path / "south.db", tmp_path / "elsewhere.db")
     with postroom.open(str(tmp_path / "control.db")) as again:
-        again._interpreter.evaluate = evaluate_here
-        found = again.waiting()
+        again._parts.interpreter.evaluate = evaluate_here
+        found = again.stations.waiting()
         assert [each.procedure for each in found] == ["pay"]
         assert list(found.missing) == ["south"]
         assert found.as_dict()["missing"] == [{"node": "south", "why": found.missing["south"]}]
-        assert again.lag() == 0
+        assert again.operations.lag() == 0
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_a_new_version_keeps_its_place(url: str, tmp_path: Path) -> None:
         assert [(each.procedure.name, each.enabled) for each in kept] == [("first", True), ("second", True)]
         assert "ship" in str(kept[0].procedure)
         assert kept[0].since > kept[1].since
-        (station,) = room.store.read(room._interpreter.procedures.now).values()
+        (station,) = room.store.read(room._parts.interpreter.procedures.now).values()
         assert (station.station, [plan.name for plan in station.plans]) == ("ann", ["first", "second"])
 
 
@@ -33,8 +33,8 @@ def test_what_is_switched_off_stays_so_when_it_is_loaded_again(url: str, tmp_pat
         assert not room.store.transact("load", lambda tx: catalog.set_enabled(tx, "first", False)), "it was already"
         load(room, tmp_path, FIRST.replace("bob", "cid"))
         assert [each.as_dict()["state"] for each in room.store.read(catalog.kept)] == ["disabled"]
-        assert room.store.read(room._interpreter.procedures.now) == {}
-        assert room.store.read(room._interpreter.procedures.any), "there is one, though it is disabled"
+        assert room.store.read(room._parts.interpreter.procedures.now) == {}
+        assert room.store.read(room._parts.interpreter.procedures.any), "there is one, though it is disabled"
         room.store.transact("load", lambda tx: catalog.remove(tx, "first"))
         assert room.store.read(catalog.kept) == []
         with pytest.raises(DefinitionUnknown, match="procedure first"):

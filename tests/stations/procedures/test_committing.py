@@ -42,7 +42,7 @@ def test_one_commit_writes_moves_and_makes(url: str, tmp_path: Path) -> None:
         assert left.detail == {"procedure": "pair", "with": [order], "made": [copy]}
         assert (about(room, bill).handled, about(room, bill).depth) == (("pair",), about(room, order).depth)
         assert stored(room, copy).cause == int(bill.replace(".", "")), "the message that has completed the set"
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 def test_an_error_is_a_message_in_a_dossier_of_its_station(url: str, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_an_error_is_a_message_in_a_dossier_of_its_station(url: str, tmp_path: P
         order = ann.create("ORDER", No=1)
 
         def work(tx: object) -> int:
-            form = room._network.forms.now(tx).get(ERROR.name)  # type: ignore[arg-type]
+            form = room._parts.network.forms.now(tx).get(ERROR.name)  # type: ignore[arg-type]
             return committing.tell(tx, "ann", "pair", "PP0001", "x" * 3_000, [order], form, 4)  # type: ignore[arg-type]
 
         room.store.transact("procedure", work)

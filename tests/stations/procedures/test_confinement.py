@@ -58,8 +58,8 @@ def test_one_hanging_function_fails_its_own_set_while_other_stations_go_on(
     sqlite_url: str, tmp_path: Path, spark: SparkSession
 ) -> None:
     with office(sqlite_url, tmp_path, GUILTY) as room, office_of(sqlite_url) as other:
-        room._interpreter.evaluate = None
-        bob, ann = other._station("bob"), other._station("ann")
+        room._parts.interpreter.evaluate = None
+        bob, ann = other.stations._station("bob"), other.stations._station("ann")
         bob.create("ORDER", No=0, Item="quick")
         room.run_until_idle(master=MASTER)  # workers are there
         engine = threading.Thread(target=lambda: room.run(master=MASTER), daemon=True)
@@ -96,8 +96,8 @@ def test_a_function_that_ends_its_process_fails_its_own_set_alone(
     sqlite_url: str, tmp_path: Path, spark: SparkSession, how: str
 ) -> None:
     with office(sqlite_url, tmp_path, GUILTY) as room:
-        room._interpreter.evaluate = None
-        ann, bob = room._station("ann"), room._station("bob")
+        room._parts.interpreter.evaluate = None
+        ann, bob = room.stations._station("ann"), room.stations._station("bob")
         keys = ann.create_many("ORDER", [{"No": n, "Item": how if n == 3 else "quick"} for n in range(6)])
         others = bob.create_many("ORDER", [{"No": n, "Item": "quick"} for n in range(6)])
         began = time.monotonic()
@@ -111,8 +111,8 @@ def test_a_function_that_ends_its_process_fails_its_own_set_alone(
 
 def test_a_function_that_takes_its_time_is_waited_for(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> None:
     with office(sqlite_url, tmp_path, GUILTY) as room:
-        room._interpreter.evaluate = None
-        ann = room._station("ann")
+        room._parts.interpreter.evaluate = None
+        ann = room.stations._station("ann")
         keys = ann.create_many("ORDER", [{"No": n, "Item": "is slow" if n == 1 else "quick"} for n in range(3)])
         room.run_until_idle(master=MASTER)
         assert [ann.show(key).fields["Status"] for key in keys] == ["done"] * 3
@@ -157,14 +157,14 @@ def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
     monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 2.0)
     with office(url, tmp_path, "") as room, office_of(url) as other:
         _with_letters(room, tmp_path)
-        ann, bob = room._station("ann"), other._station("bob")
+        ann, bob = room.stations._station("ann"), other.stations._station("bob")
         kept = ann.create("LETTER", To="bob")
         failures: list[BaseException] = []
 
         def hang() -> None:
             try:
                 with office_of(url) as own:
-                    own._station("ann").create("LETTER", To="sleeps")
+                    own.stations._station("ann").create("LETTER", To="sleeps")
             except FunctionFailed as error:
                 failures.append(error)
 
@@ -195,7 +195,7 @@ def test_a_bad_function_at_a_counter_stops_only_its_message(
     monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 3.0)
     with office(url, tmp_path, "") as room, office_of(url) as other:
         for name in ("letters", "orders"):
-            room.create_queue(name)
+            room.queues.create(name)
         _with_letters(
             room,
             tmp_path,
@@ -207,10 +207,10 @@ def test_a_bad_function_at_a_counter_stops_only_its_message(
         assert misbehaves()
         began = time.monotonic()
         room.queue("orders").send("No: 1")
-        while not other._station("bob").mail():
+        while not other.stations._station("bob").mail():
             assert time.monotonic() - began < 2, "another counter waits for it"
             time.sleep(0.02)
-        while len(other._station("ann").mail()) < 2:
+        while len(other.stations._station("ann").mail()) < 2:
             assert time.monotonic() - began < 30
             time.sleep(0.05)
         room.stop()
@@ -220,7 +220,7 @@ def test_a_bad_function_at_a_counter_stops_only_its_message(
         assert error.cause == keys[1]
         assert "<rule>one</rule>" in error.body
         assert f"LETTER, field Seal: the function seal failed: {why}" in error.body
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 @pytest.mark.parametrize("letters", [("dies", "bob"), ("bob", "dies")], ids=["letter", "compensation"])
@@ -230,10 +230,10 @@ def test_a_letter_whose_function_ends_its_process_is_refused(
     """What undoes a letter is put into a mailbox by whoever finds that its sphere has no owner: the engine."""
     with office(url, tmp_path, "") as room:
         _with_letters(room, tmp_path)
-        ann = room._station("ann")
+        ann = room.stations._station("ann")
         first, second = letters
         with room.sphere() as sphere, pytest.raises(FunctionFailed, match="it ended its process"):
             sphere.mail(ann, "bob", "LETTER", {"To": first}, compensation={"To": second})
         with room.sphere() as sphere:
             sphere.mail(ann, "bob", "LETTER", {"To": "bob"}, compensation={"To": "cid"})
-        assert len(room._station("bob").mail()) == 1
+        assert len(room.stations._station("bob").mail()) == 1

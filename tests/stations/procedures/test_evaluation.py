@@ -40,12 +40,12 @@ MASTER = "local[2]"
 
 def room_of(url: str, folder: Path) -> Postroom:
     room = office(url, folder, MATCHED)
-    room._interpreter.evaluate = None
+    room._parts.interpreter.evaluate = None
     return room
 
 
 def fill(room: Postroom, count: int) -> list[str]:
-    ann = room._station("ann")
+    ann = room.stations._station("ann")
     ann.create_many("BILL", [{"No": n, "Amount": n} for n in range(count)])
     return list(ann.create_many("ORDER", [{"No": n, "Item": "x"} for n in range(count)]))
 
@@ -55,7 +55,7 @@ def run(room: Postroom, way: str = "store") -> None:
 
 
 def mail(room: Postroom) -> list[tuple[Any, ...]]:
-    bob = room._station("bob")
+    bob = room.stations._station("bob")
     bob.get()
     return [(each.key, each.fields["Status"], each.fields["Amount"]) for each in bob.query("ORDER")]
 
@@ -112,10 +112,10 @@ def test_a_message_that_is_gone_before_it_is_read_is_in_no_set(
 ) -> None:
     with room_of(urls(), tmp_path) as room:
         orders = fill(room, 5)
-        before_the_job(monkeypatch, lambda: room._station("ann").ship(orders[2], "cid"))
+        before_the_job(monkeypatch, lambda: room.stations._station("ann").ship(orders[2], "cid"))
         run(room)
         assert [key for key, *_ in mail(room)] == [key for key in orders if key != orders[2]]
-        assert room._station("ann").dossiers() == {"done": 4}
+        assert room.stations._station("ann").dossiers() == {"done": 4}
 
 
 def test_a_message_that_was_changed_since_the_claim_is_worked_on_as_it_is(
@@ -123,7 +123,7 @@ def test_a_message_that_was_changed_since_the_claim_is_worked_on_as_it_is(
 ) -> None:
     with room_of(urls(), tmp_path) as room:
         fill(room, 3)
-        ann = room._station("ann")
+        ann = room.stations._station("ann")
         (bill,) = ann.query("BILL", No="1")
         before_the_job(monkeypatch, lambda: ann.modify(bill.key, Amount=40))
         run(room)
@@ -143,8 +143,8 @@ def test_a_message_that_is_damaged_since_the_claim_is_passed_over_as_it_always_i
         before_the_job(monkeypatch, damage)
         run(room)
         assert [key for key, *_ in mail(room)] == [orders[0], orders[2]]
-        assert room._station("ann").dossiers() == {"done": 2}
-        assert room.locate(orders[1]) == "ann"
+        assert room.stations._station("ann").dossiers() == {"done": 2}
+        assert room.journal.locate(orders[1]) == "ann"
 
 
 def test_an_executor_that_cannot_reach_the_store_says_so() -> None:

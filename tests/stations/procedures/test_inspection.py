@@ -25,7 +25,7 @@ procedure pair at ann
 
 def test_explain_tells_the_join_graph_and_the_searches(url: str, tmp_path: Path) -> None:
     with office(url, tmp_path, TEXT) as room:
-        told = room.explain_procedure("pair").as_dict()
+        told = room.definitions.explain_procedure("pair").as_dict()
         assert (told["procedure"], told["station"], told["state"]) == ("pair", "ann", "enabled")
         assert told["joins"] == ["bill.No = order.No", "bill.Amount >= order.Amount"]
         assert told["searches"] == [
@@ -38,11 +38,11 @@ def test_explain_tells_the_join_graph_and_the_searches(url: str, tmp_path: Path)
 def test_a_set_that_waits_tells_what_it_has_and_wants(url: str, tmp_path: Path) -> None:
     with office(url, tmp_path, TEXT) as room:
         key = desk(room, "ann").create("ORDER", No=7, Amount=3)
-        assert room.waiting() == [], "nobody has looked yet"
+        assert room.stations.waiting() == [], "nobody has looked yet"
         run(room)
-        (waiting,) = room.waiting()
+        (waiting,) = room.stations.waiting()
         assert (waiting.procedure, waiting.has) == ("pair", {"order": key})
         assert waiting.wants == {"bill": "BILL with No = 7, Amount >= 3"}
-        assert room.waiting("pair").as_dict()["missing"] == []
+        assert room.stations.waiting("pair").as_dict()["missing"] == []
         with pytest.raises(DefinitionUnknown, match="there is no procedure pear"):
-            room.waiting("pear")
+            room.stations.waiting("pear")

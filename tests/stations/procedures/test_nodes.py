@@ -71,30 +71,30 @@ def spread(urls: list[str], folder: Path, procedures: str) -> Postroom:
 
 def test_a_chain_over_three_stores(urls: list[str], tmp_path: Path) -> None:
     with spread(urls, tmp_path, CHAIN) as room:
-        ann, bob, cid = (room._station(name) for name in ("ann", "bob", "cid"))
+        ann, bob, cid = (room.stations._station(name) for name in ("ann", "bob", "cid"))
         order = cid.create("ORDER", No=1)
         cid.ship(order, "ann")
         run(room)
-        assert room.locate(order) == "mailbox:ann", "mail of another store is only looked at"
-        assert [each.has for each in room.waiting()] == [{"order": order}]
+        assert room.journal.locate(order) == "mailbox:ann", "mail of another store is only looked at"
+        assert [each.has for each in room.stations.waiting()] == [{"order": order}]
         bill = ann.create("BILL", No=1, Amount="3")
         run(room)
-        assert room.locate(bill) == "ann"
-        assert room.locate(order) == "bob"
+        assert room.journal.locate(bill) == "ann"
+        assert room.journal.locate(order) == "bob"
         assert bob.dossiers() == {"done": 1}
         assert bob.show(order).fields["Team"] == "seen"
         (copy,) = cid.mail()
         (receipt,) = ann.mail()
         assert (copy.type, receipt.type) == ("ORDER", "BILL")
         assert [event.verb for event in room.trace(order)].count("get") >= 2
-        (waits,) = room.waiting("join")
+        (waits,) = room.stations.waiting("join")
         assert (waits.has, waits.wants) == ({"bill": receipt.key}, {"order": "ORDER with No = 1"})
-        assert room.lag() == 0
+        assert room.operations.lag() == 0
 
 
 def test_mail_that_is_gone_is_not_waited_for(urls: list[str], tmp_path: Path) -> None:
     with spread(urls, tmp_path, JOIN) as room:
-        ann, cid = room._station("ann"), room._station("cid")
+        ann, cid = room.stations._station("ann"), room.stations._station("cid")
         gone, stays = cid.create("ORDER", No=1), cid.create("ORDER", No=1)
         cid.ship([gone, stays], "ann")
         run(room)
@@ -102,24 +102,24 @@ def test_mail_that_is_gone_is_not_waited_for(urls: list[str], tmp_path: Path) ->
         ann.ship(gone, "cid")
         ann.create("BILL", No=1)
         run(room)
-        assert (room.locate(gone), room.locate(stays)) == ("mailbox:cid", "mailbox:bob")
+        assert (room.journal.locate(gone), room.journal.locate(stays)) == ("mailbox:cid", "mailbox:bob")
 
 
 def test_what_cannot_be_done_is_told_where_it_is(urls: list[str], tmp_path: Path) -> None:
     text = "procedure p at ann\n precondition a : ORDER\n destination d on a copy 0 ship ?a.Item\n"
     with spread(urls, tmp_path, text) as room:
-        ann = room._station("ann")
+        ann = room.stations._station("ann")
         ann.create("ORDER", No=1, Item="nobody")
         late = ann.create("ORDER", No=2, Item="bob")
         run(room)
         assert [each.fields["Code"] for each in ann.dossier("errors")] == ["station-unknown"]
-        assert room.locate(late) == "mailbox:bob"
+        assert room.journal.locate(late) == "mailbox:bob"
 
 
 def test_an_engine_that_was_replaced_changes_nothing_at_a_node(urls: list[str], tmp_path: Path) -> None:
     with spread(urls, tmp_path, JOIN) as room:
         run(room)  # the node has seen a number
-        store = room._network.store("north")
+        store = room._parts.network.store("north")
 
         def replaced(tx: Transaction) -> None:
             tx.leases.follow("engine", 10_000)
@@ -134,23 +134,23 @@ def test_a_node_that_does_not_answer_holds_up_no_other(urls: list[str], tmp_path
         file = Path(urls[1])
         if not file.exists():
             pytest.skip("a PostgreSQL that is gone is tested with the stores")
-        room._network._forget("north")
+        room._parts.network._forget("north")
         moved = file.with_suffix(".gone")
         file.rename(moved)
-        cid = room._station("cid")
+        cid = room.stations._station("cid")
         order = cid.create("ORDER", No=1, Status="paid")
         cid.ship(order, "bob")
         run(room)
-        assert room.locate(order) == "bob"
+        assert room.journal.locate(order) == "bob"
         moved.rename(file)
-        room._interpreter._paused.clear()
+        room._parts.interpreter._paused.clear()
         run(room)
 
 
 def test_mail_that_a_crash_left_on_its_way_is_handled_in_the_run_that_finds_it(urls: list[str], tmp_path: Path) -> None:
     text = "procedure p at cid\n precondition a : ORDER\n destination d on a copy 0 dossier seen\n"
     with spread(urls, tmp_path, text + JOIN) as room:
-        ann, cid = room._station("ann"), room._station("cid")
+        ann, cid = room.stations._station("ann"), room.stations._station("cid")
         order = ann.create("ORDER", No=1)
         run(room)
         faults.arm("arrive.begun", "raise")
@@ -161,9 +161,9 @@ def test_mail_that_a_crash_left_on_its_way_is_handled_in_the_run_that_finds_it(u
             faults.disarm()
         assert cid.mail() == [], "it has left and not come"
         run(room)  # looks at the control node first, and finds the mail when it has come to the other
-        assert room.locate(order) == "cid"
+        assert room.journal.locate(order) == "cid"
         assert cid.dossiers() == {"seen": 1}
-        assert room.lag() == 0
+        assert room.operations.lag() == 0
 
 
 def test_global_queries_see_every_message_once_while_procedures_move_them(urls: list[str], tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_global_queries_see_every_message_once_while_procedures_move_them(urls: 
     from tests.faults.station_workload import query  # reads every part in this process
 
     with spread(urls, tmp_path, around) as room, postroom.open(urls[0]) as other:
-        other._interpreter.evaluate = evaluate_here
-        keys = sorted(room._station("ann").create_many("ORDER", [{"No": n} for n in range(20)]))
+        other._parts.interpreter.evaluate = evaluate_here
+        keys = sorted(room.stations._station("ann").create_many("ORDER", [{"No": n} for n in range(20)]))
         seen: list[list[str]] = []
 
         class Enough(Exception):
@@ -196,12 +196,12 @@ def test_on_spark_it_is_the_same(sqlite_url: str, tmp_path: Path, spark: SparkSe
         "    Team: seen", "    Team: killer(?order.Item)"
     )
     with office(sqlite_url, tmp_path, text) as room:
-        room._interpreter.evaluate = None
-        ann, bob = room._station("ann"), room._station("bob")
+        room._parts.interpreter.evaluate = None
+        ann, bob = room.stations._station("ann"), room.stations._station("bob")
         ann.create_many("BILL", [{"No": n} for n in range(40)])
         orders = ann.create_many("ORDER", [{"No": n, "Item": "die" if n == 7 else "live"} for n in range(40)])
         room.run_until_idle(master="local[2]")
-        places = Counter(room.locate(key) for key in orders)
+        places = Counter(room.journal.locate(key) for key in orders)
         assert places == {"bob": 39, "mailbox:bob": 1}
         (told,) = bob.dossier("errors")
         assert told.fields["Messages"] == (orders[7],)

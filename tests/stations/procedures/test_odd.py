@@ -64,7 +64,7 @@ def test_the_type_of_errors_is_the_system_s_own(sqlite_url: str, tmp_path: Path)
 def test_a_damaged_message_is_passed_over(sqlite_url: str, tmp_path: Path, what: str) -> None:
     both = JOIN + JOIN.replace("procedure join", "procedure again")
     with office(sqlite_url, tmp_path, both) as room:
-        ann = room._station("ann")
+        ann = room.stations._station("ann")
         ann.create("ORDER", No=1)
         damage(room, f"UPDATE messages SET {what} = substr({what}, 2)")
         run(room)
@@ -75,7 +75,7 @@ def test_a_damaged_message_is_passed_over(sqlite_url: str, tmp_path: Path, what:
         late = ann.create("ORDER", No=3)
         ann.create("BILL", No=3)
         run(room)
-        assert room.locate(late) == "mailbox:bob", "others go on"
+        assert room.journal.locate(late) == "mailbox:bob", "others go on"
 
 
 def test_what_is_shipped_later_and_damaged_stays(sqlite_url: str, tmp_path: Path) -> None:
@@ -83,14 +83,14 @@ def test_what_is_shipped_later_and_damaged_stays(sqlite_url: str, tmp_path: Path
     with office(sqlite_url, tmp_path, LATER) as first:
         first.close()
     with postroom.open(sqlite_url, clock=clock) as room:
-        room._interpreter.evaluate = evaluate_here
-        ann = room._station("ann")
+        room._parts.interpreter.evaluate = evaluate_here
+        ann = room.stations._station("ann")
         key = ann.create("ORDER", No=1)
         run(room)
         damage(room, "UPDATE messages SET body = replace(body, '1', '2') WHERE type = 'ORDER'")
         clock.seconds += 2
         run(room)
-        assert room.locate(key) == "ann"
+        assert room.journal.locate(key) == "ann"
         (told,) = ann.dossier("errors")
         assert (told.fields["Code"], told.fields["Messages"]) == ("PP0004", (key,))
 
@@ -101,13 +101,13 @@ def test_what_is_to_be_shipped_later_goes_though_another_procedure_has_left_it(s
     with office(sqlite_url, tmp_path, LATER + other) as first:
         first.close()
     with postroom.open(sqlite_url, clock=clock) as room:
-        room._interpreter.evaluate = evaluate_here
-        key = room._station("ann").create("ORDER", No=1)
+        room._parts.interpreter.evaluate = evaluate_here
+        key = room.stations._station("ann").create("ORDER", No=1)
         run(room)
         assert about(room, key).handled == ("later", "seen")
         clock.seconds += 2
         run(room)
-        assert room.locate(key) == "mailbox:bob"
+        assert room.journal.locate(key) == "mailbox:bob"
 
 
 def test_a_station_that_goes_during_a_step_gets_nothing(sqlite_url: str, tmp_path: Path) -> None:
@@ -115,15 +115,15 @@ def test_a_station_that_goes_during_a_step_gets_nothing(sqlite_url: str, tmp_pat
     with office(sqlite_url, tmp_path, text) as room:
 
         def evaluate(bench: object, sets: object) -> object:
-            if "bob" in room.stations():
-                room.remove_station("bob")
+            if "bob" in room.stations.all():
+                room.stations.remove("bob")
             return evaluate_here(bench, sets)  # type: ignore[arg-type]
 
-        room._interpreter.evaluate = evaluate  # type: ignore[assignment]
-        ann = room._station("ann")
+        room._parts.interpreter.evaluate = evaluate  # type: ignore[assignment]
+        ann = room.stations._station("ann")
         key = ann.create("ORDER", No=1)
         run(room)
-        assert room.locate(key) == "ann"
+        assert room.journal.locate(key) == "ann"
         assert [each.fields["Code"] for each in ann.dossier("errors")] == ["station-unknown"]
 
 
@@ -136,9 +136,9 @@ procedure double at ann
   destination e on o copy 1 ship ann
 """
     with office(sqlite_url, tmp_path, text) as room:
-        room._station("ann").create("ORDER", No=1)
+        room.stations._station("ann").create("ORDER", No=1)
         run(room)
-        assert len(room._station("ann").mail()) == 2**5
+        assert len(room.stations._station("ann").mail()) == 2**5
 
 
 def test_a_chain_that_is_too_long_is_told_once(
@@ -147,38 +147,38 @@ def test_a_chain_that_is_too_long_is_told_once(
     monkeypatch.setattr(claiming, "CHAIN_MAX", 5)
     text = "".join(f"procedure p{number} at ann\n  precondition o : ORDER\n" for number in range(12))
     with office(sqlite_url, tmp_path, text) as room:
-        room._station("ann").create("ORDER", No=1)
+        room.stations._station("ann").create("ORDER", No=1)
         run(room)
-        assert len(room._station("ann").dossier("errors")) == 1
+        assert len(room.stations._station("ann").dossier("errors")) == 1
 
 
 def test_enabling_offers_everything_again_also_when_no_engine_ran_between(sqlite_url: str, tmp_path: Path) -> None:
     text = "procedure p at ann\n  precondition o : ORDER\n  destination d on o copy 0 ship ?o.Status\n"
     with office(sqlite_url, tmp_path, text) as room:
-        key = room._station("ann").create("ORDER", No=1, Status="dan")
+        key = room.stations._station("ann").create("ORDER", No=1, Status="dan")
         run(room)
-        room._network.add_station("dan", "control", None)
-        room.disable_procedure("p")
-        room.enable_procedure("p")
+        room._parts.network.add_station("dan", "control", None)
+        room.stations.disable_procedure("p")
+        room.stations.enable_procedure("p")
         run(room)
-        assert room.locate(key) == "mailbox:dan"
+        assert room.journal.locate(key) == "mailbox:dan"
 
 
 def test_a_procedure_keeps_its_place_when_it_is_switched_or_written_anew(sqlite_url: str, tmp_path: Path) -> None:
     first = "procedure a at ann\n  precondition o : ORDER\n  destination d on o copy 0 dossier a\n"
     text = first + "procedure b at ann\n  precondition o : ORDER\n  destination d on o copy 0 ship bob\n"
     with office(sqlite_url, tmp_path, text) as room:
-        room.disable_procedure("a")
-        room.enable_procedure("a")
+        room.stations.disable_procedure("a")
+        room.stations.enable_procedure("a")
         load(room, tmp_path, first.replace("dossier a", "dossier anew"))
-        assert [each.procedure.name for each in room.procedures()] == ["a", "b"]
+        assert [each.procedure.name for each in room.stations.procedures()] == ["a", "b"]
 
 
 @pytest.mark.parametrize("what", ["huge", "mute", "no value"])
 def test_an_odd_answer_of_a_function_is_told(sqlite_url: str, tmp_path: Path, what: str) -> None:
     text = "procedure p at ann\n  precondition o : ORDER\n  action a on o\n    Amount: odd_answer(?o.Item)\n"
     with office(sqlite_url, tmp_path, text) as room:
-        ann = room._station("ann")
+        ann = room.stations._station("ann")
         key = ann.create("ORDER", No=1, Item=what)
         run(room)
         (told,) = ann.dossier("errors")
@@ -207,7 +207,7 @@ def test_many_messages_with_one_value_meet_in_a_time_that_grows_with_their_numbe
     sqlite_url: str, tmp_path: Path
 ) -> None:
     with office(sqlite_url, tmp_path, JOIN) as room:
-        ann = room._station("ann")
+        ann = room.stations._station("ann")
         ann.create_many("ORDER", [{"No": 1}] * 4_000)
         ann.create_many("BILL", [{"No": 1}] * 4_000)
         compared: list[int] = []
@@ -221,5 +221,5 @@ def test_many_messages_with_one_value_meet_in_a_time_that_grows_with_their_numbe
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("postroom.stations.procedures.interpreter.look", noted)
             run(room, 10_000)
-        assert len(room._station("bob").mail()) == 4_000
+        assert len(room.stations._station("bob").mail()) == 4_000
         assert sum(compared) < 20_000

@@ -34,12 +34,12 @@ def bind(room: Postroom, ties: Ties) -> int:
         fates = FatesAfar(tx, ties)
         fates.bind([Made("s", key, station_desk.database_of(tx, "ann"), "procedure p")], station_desk.remove)
 
-    room._network.store(NODE).transact("procedure", work)
+    room._parts.network.store(NODE).transact("procedure", work)
     return key
 
 
 def made(room: Postroom) -> list[MadeAfar]:
-    return room._network.store(NODE).read(lambda tx: tx.afar.made("s"))
+    return room._parts.network.store(NODE).read(lambda tx: tx.afar.made("s"))
 
 
 def test_what_is_made_in_a_sphere_is_noted_at_its_node(room: Postroom) -> None:
@@ -55,7 +55,7 @@ def test_what_is_made_in_a_sphere_that_has_failed_disappears(room: Postroom) -> 
 
 def test_a_node_forgets_spheres_that_the_control_node_does_not_know(room: Postroom) -> None:
     bind(room, Ties({1: "s"}, ()))
-    store = room._network.store(NODE)
+    store = room._parts.network.store(NODE)
     assert store.read(lambda tx: tx.afar.spheres("", 10)) == ["s"]
     forget(room.store, store)
     assert store.read(lambda tx: tx.afar.spheres("", 10)) == []

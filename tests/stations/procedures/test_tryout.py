@@ -30,7 +30,7 @@ def test_it_tells_each_set_and_changes_nothing(url: str, tmp_path: Path) -> None
         ann = desk(room, "ann")
         first, _ = ann.create("ORDER", No=1), ann.create("ORDER", No=11)
         before = room.store.read(lambda tx: tx.journal.newest())
-        (handled,) = tried(room._network, read(TEXT, "f"), None, evaluate_here)
+        (handled,) = tried(room._parts.network, read(TEXT, "f"), None, evaluate_here)
         assert (handled.key, handled.queue) == (first, "ann")
         own, copy = handled.as_dict()["actions"]
         assert (own["action"], own["queue"], own["message"]) == ("ship", "bob", first)
@@ -42,9 +42,9 @@ def test_it_tells_each_set_and_changes_nothing(url: str, tmp_path: Path) -> None
 def test_a_set_that_would_fail_says_why(url: str, tmp_path: Path) -> None:
     with office(url, tmp_path, "") as room:
         desk(room, "ann").create("ORDER", No=1, Item="nobody")
-        (handled,) = tried(room._network, read(TEXT.replace("bob", "?order.Item"), "f"), None, evaluate_here)
+        (handled,) = tried(room._parts.network, read(TEXT.replace("bob", "?order.Item"), "f"), None, evaluate_here)
         (action,) = handled.effects
         assert action["action"] == "error"
         assert "nobody" in action["body"]
         with pytest.raises(FormInvalid, match="there is no type"):
-            list(tried(room._network, read(TEXT.replace(": ORDER", ": ORDRE"), "f"), None, evaluate_here))
+            list(tried(room._parts.network, read(TEXT.replace(": ORDER", ": ORDRE"), "f"), None, evaluate_here))

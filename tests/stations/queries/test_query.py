@@ -90,13 +90,13 @@ def test_a_query_shows_how_far_it_is(room: Postroom) -> None:
 
 def test_a_node_that_is_down_is_named_and_nothing_is_left_behind(room: Postroom, tmp_path: Path) -> None:
     filled(room)
-    room._network.close()
+    room._parts.network.close()
     os.rename(tmp_path / "south.db", tmp_path / "away.db")
     ann = desk(room, "ann")
     with pytest.raises(NodeDown, match="node south does not answer"):
         ann.query("NOTE", scope="global")
     assert len(ann.query("NOTE", scope="group")) == 2, "others go on"
-    for store in (room.store, room._network.store("north")):
+    for store in (room.store, room._parts.network.store("north")):
         assert store.read(lambda tx: tx.tracking.running()) == []
     os.rename(tmp_path / "away.db", tmp_path / "south.db")
     assert len(ann.query("NOTE", scope="global")) == 6
@@ -113,7 +113,7 @@ def test_a_node_that_falls_silent_costs_its_own_query_only(
         cid.create("NOTE", To="x")
         desk(room, "ann").create("NOTE", To="x")
         assert len(cid.query("NOTE", scope="global")) == 2
-        store = room._network.store("north")
+        store = room._parts.network.store("north")
         (pid,) = store.session.rows("SELECT pg_backend_pid()")[0]
         os.kill(pid, signal.SIGSTOP)  # the process that serves our connection
         try:
@@ -219,7 +219,7 @@ def test_an_answer_has_a_largest_size(room: Postroom, monkeypatch: pytest.Monkey
 
 def test_a_damaged_message_is_named_and_left_out(room: Postroom) -> None:
     keys = filled(room)
-    store = room._network.store("south")
+    store = room._parts.network.store("south")
     number = int(keys["bob"].replace(".", ""))
     store.transact("send", lambda tx: tx.session.run("UPDATE messages SET body = '{}' WHERE key = ?", (number,)))
     answer = desk(room, "ann").query("NOTE", scope="global")
@@ -229,7 +229,7 @@ def test_a_damaged_message_is_named_and_left_out(room: Postroom) -> None:
 
 def test_queries_are_opened_one_after_another(room: Postroom) -> None:
     """A query that was overtaken while it was held up asks again; it is never opened behind a later one."""
-    network = room._network
+    network = room._parts.network
     scope = Scope(("control", "north", "south"), None)
     first = _Query(network, Plan("NOTE", ()), scope, "other/1", 30)
     first._begin()
@@ -247,7 +247,7 @@ def test_queries_are_opened_one_after_another(room: Postroom) -> None:
 
 
 def test_queries_of_the_dead_are_cleaned_up(room: Postroom) -> None:
-    network = room._network
+    network = room._parts.network
     dead = f"{postroom_owner()}/99999999/1/1"
     scope = Scope(("control", "north"), None)
     left = _Query(network, Plan("NOTE", ()), scope, dead, 3_000)
@@ -275,9 +275,9 @@ def test_a_query_that_ran_out_of_time_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "f.form").write_text("type NOTE\n| To: ____ |\nfield To string free\n")
     with postroom.open(tmp_path / "room.db", clock=lambda: now) as room:
         room.load(tmp_path / "f.form")
-        room._network.add_station("cid", "control", None)
+        room._parts.network.add_station("cid", "control", None)
         key = desk(room, "cid").create("NOTE", To="x")
-        left = _Query(room._network, Plan("NOTE", ()), Scope(("control",), None), "other/1/1/1", 30)
+        left = _Query(room._parts.network, Plan("NOTE", ()), Scope(("control",), None), "other/1/1/1", 30)
         left.open()
         desk(room, "cid").modify(key, To="y")
         ghosts = lambda tx: tx.session.rows("SELECT count(*) FROM ghosts")  # noqa: E731

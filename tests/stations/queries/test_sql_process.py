@@ -133,7 +133,7 @@ def test_whole_numbers_have_64_bits_and_older_ones_are_still_asked(room: Postroo
         ann.modify(edge, Count=2**63)
     body = f'{{"Name":"old","Count":{large},"Size":"0.123456789012345678"}}'
     kept = ann.table("t").kept
-    edition = room.form("PART")
+    edition = room.stations.form("PART")
     rows = list(sql._rows(edition, [*kept, kept[0]._replace(body=body)]))
     assert [field.dataType.simpleString() for field in sql.schema(edition, rows)][3:5] == [
         "decimal(38,0)",

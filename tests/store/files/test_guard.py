@@ -9,7 +9,7 @@ import pytest
 import postroom
 from postroom.errors import StoreReplaced
 from postroom.store.files import guard
-from postroom.store.files.guard import Picture
+from postroom.store.files.guard import Overview
 from postroom.store.sqlite.store import SqliteStore
 
 
@@ -37,10 +37,10 @@ def test_files_that_are_others_by_now_are_noticed(sqlite_url: str) -> None:
 
 
 def test_a_picture_lasts_until_its_pages_may_be_written_over() -> None:
-    seen = Picture(10, b"salt", 5, 5)
-    assert seen.lasts(Picture(20, b"salt", 10, 10))
-    assert not seen.lasts(Picture(20, b"salt", 5, 11))
-    assert not seen.lasts(Picture(1, b"new", 0, 0))
+    seen = Overview(10, b"salt", 5, 5)
+    assert seen.lasts(Overview(20, b"salt", 10, 10))
+    assert not seen.lasts(Overview(20, b"salt", 5, 11))
+    assert not seen.lasts(Overview(1, b"new", 0, 0))
 
 
 def test_a_turn_may_be_ended_twice(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def _usual_mask() -> Iterator[None]:
 @pytest.fixture
 def room(sqlite_url: str) -> Iterator[Postroom]:
     with postroom.open(sqlite_url) as opened:
-        opened.create_queue("q")
+        opened.queues.create("q")
         yield opened
 
 
@@ -34,7 +34,9 @@ def mode(path: str) -> str:
 
 
 def access(room: Postroom) -> list[str]:
-    return [finding.what for finding in room.diagnose() if finding.check == "access" and finding.level.is_problem]
+    return [
+        finding.what for finding in room.operations.diagnose() if finding.check == "access" and finding.level.is_problem
+    ]
 
 
 def test_the_files_of_a_room_are_for_its_owner_alone(room: Postroom, sqlite_url: str) -> None:
@@ -49,7 +51,7 @@ def test_the_files_of_a_room_are_for_its_owner_alone(room: Postroom, sqlite_url:
 
 def test_a_room_of_before_keeps_working_and_the_doctor_names_its_rights(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
     os.unlink(sqlite_url + "-reserve")
     os.chmod(sqlite_url, 0o644)
     with postroom.open(sqlite_url) as room:
@@ -70,7 +72,7 @@ def test_no_room_is_made_where_everybody_may_replace_it(tmp_path: Path) -> None:
         assert not (place / "room.db").exists()
     folder.chmod(0o1777)  # as /tmp is
     with postroom.open(folder / "room.db") as room:
-        room.create_queue("q")
+        room.queues.create("q")
     folder.chmod(0o777)
     with postroom.open(folder / "room.db") as room:  # one that is there keeps working
         assert room.send("q", "x").key

@@ -57,7 +57,7 @@ def head(tx: Transaction, queue: Queue) -> Stored:
 
 
 def counts(room: Postroom) -> dict[str, tuple[int, int]]:
-    return {each.queue: (each.unprocessed, each.processed) for each in room.accept().queues}
+    return {each.queue: (each.unprocessed, each.processed) for each in room.queues.accept().queues}
 
 
 def in_slice(room: Postroom, slicing: str, value: str) -> list[str]:
@@ -68,7 +68,7 @@ def in_slice(room: Postroom, slicing: str, value: str) -> list[str]:
 def test_the_journal_reads_as_if_the_changes_came_one_after_another(room: Postroom) -> None:
     queues(room, "a", "b")
     sent = room.send_many("a", ["1", "2"]).keys
-    before = room.journal(1)[0].seq
+    before = room.journal.last(1)[0].seq
 
     def make(tx: Transaction, queue: Callable[[str], Queue]) -> list[Change]:
         first, second = tx.messages.between(queue("a"), 0, 2**62)
@@ -83,7 +83,7 @@ def test_the_journal_reads_as_if_the_changes_came_one_after_another(room: Postro
 
     third, fourth = map(key_text, write(room, make))
     lines = [
-        (each.verb, each.key, each.source, each.target, each.by, each.detail) for each in room.journal_after(before)
+        (each.verb, each.key, each.source, each.target, each.by, each.detail) for each in room.journal.after(before)
     ]
     actor = lines[0][4]
     assert lines == [
@@ -107,8 +107,8 @@ def test_keys_are_in_a_row_and_messages_are_sound_and_in_their_order(room: Postr
         ],
     )
     assert keys == list(range(keys[0], keys[0] + 9))
-    assert [message.body for message in room.info("a")] == ["0", "2", "4", "6", "8"]
-    assert [message.properties for message in room.info("b")] == [{"n": number} for number in (1, 3, 5, 7)]
+    assert [message.body for message in room.queues.info("a")] == ["0", "2", "4", "6", "8"]
+    assert [message.properties for message in room.queues.info("b")] == [{"n": number} for number in (1, 3, 5, 7)]
     stored = room.store.read(lambda tx: tx.slices.queue("a"))
     assert [each.number for each in stored] == [1, 2, 3, 4, 5]
     assert all(each.sound for each in stored)
@@ -132,8 +132,8 @@ def test_counts_follow_what_came_and_went_in_the_same_commit(room: Postroom) -> 
 
     write(room, make)
     assert counts(room) == {"a": (2, 2), "gone": (0, 0)}
-    assert [message.body for message in room.info("a")] == ["3", "5"]
-    assert [message.body for message in room.history("a")] == ["1", "2"]
+    assert [message.body for message in room.queues.info("a")] == ["3", "5"]
+    assert [message.body for message in room.queues.history("a")] == ["1", "2"]
 
 
 def test_a_message_that_is_not_kept_leaves_and_can_still_be_traced(room: Postroom) -> None:
@@ -142,7 +142,7 @@ def test_a_message_that_is_not_kept_leaves_and_can_still_be_traced(room: Postroo
     write(room, lambda tx, queue: [Take(queue("gone"), head(tx, queue("gone")), False)])
     assert [each.verb for each in room.trace(key)] == ["put", "take"]
     assert room.trace(key)[-1].target is None
-    assert list(room.history("gone")) == []
+    assert list(room.queues.history("gone")) == []
 
 
 @pytest.mark.parametrize("keep", [Keep.SLICED, Keep.NOTHING])
@@ -157,7 +157,7 @@ def test_a_message_that_someone_else_has_taken_makes_all_of_it_stale(room: Postr
 
     first, second = room.store.transact("claim", claim)
     assert room.receive("a").message is not None
-    before = len(room.journal(1000))
+    before = len(room.journal.last(1000))
     with pytest.raises(Stale):
         write(
             room,
@@ -167,9 +167,9 @@ def test_a_message_that_someone_else_has_taken_makes_all_of_it_stale(room: Postr
                 Take(queue("a"), first, False),
             ],
         )
-    assert list(room.info("b")) == []
-    assert [message.body for message in room.info("a")] == ["2"]
-    assert len(room.journal(1000)) == before
+    assert list(room.queues.info("b")) == []
+    assert [message.body for message in room.queues.info("a")] == ["2"]
+    assert len(room.journal.last(1000)) == before
 
 
 def test_a_message_enters_its_slices_and_indexes_with_its_position(room: Postroom) -> None:
@@ -266,13 +266,13 @@ def test_a_message_that_is_to_go_on_later_has_a_timer_with_its_key(room: Postroo
 
 
 def test_nothing_to_do_changes_nothing(room: Postroom) -> None:
-    before = len(room.journal(1000))
+    before = len(room.journal.last(1000))
     assert write(room, lambda *_: []) == []
-    assert len(room.journal(1000)) == before
+    assert len(room.journal.last(1000)) == before
 
 
 def test_a_queue_with_a_door_that_nobody_opens_lets_nothing_in(room: Postroom) -> None:
-    room.create_queue("a")
+    room.queues.create("a")
 
     def work(tx: Transaction) -> None:
         queue = tx.queues.named("a")
@@ -306,13 +306,13 @@ def test_many_changes_are_what_few_are(room: Postroom, keep: Keep) -> None:
 
     taken = room.store.read(lambda tx: make(tx, lambda name: _named(tx, name)))
     write(room, make)
-    assert [message.body for message in room.info("b")] == said
-    assert [message.cause for message in room.info("b")] == list(sent)
-    assert not any(message.corrupt for message in room.info("b"))
+    assert [message.body for message in room.queues.info("b")] == said
+    assert [message.cause for message in room.queues.info("b")] == list(sent)
+    assert not any(message.corrupt for message in room.queues.info("b"))
     kept = len(said) if keep else 0
     assert counts(room) == {"a": (0, kept), "b": (len(said), 0)}
-    assert len(room.history("a").messages) == kept
-    assert room.sweep() == (len(said) if keep == Keep.SLICED else 0)
+    assert len(room.queues.history("a").messages) == kept
+    assert room.engine.sweep() == (len(said) if keep == Keep.SLICED else 0)
     for key in sent:
         assert [event.verb for event in room.trace(key)][:2] == ["put", "take"]
     with pytest.raises(Stale):

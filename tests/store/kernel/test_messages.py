@@ -38,7 +38,7 @@ def stored(tx: Transaction, key: int) -> Stored:
 
 
 def test_a_message_comes_back_as_it_was_sent(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     sent = room.send(
         "q", "<a>é\U0001f4ee</a>", format="xml", properties={"n": 1, "s": "x", "b": True, "f": 1.5, "none": None}
     )
@@ -50,7 +50,7 @@ def test_a_message_comes_back_as_it_was_sent(room: Postroom) -> None:
 
 
 def test_messages_leave_in_the_order_they_came(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     for number in range(30):
         room.send("q", str(number))
     room.send_many("q", [str(number) for number in range(30, 60)])
@@ -59,13 +59,13 @@ def test_messages_leave_in_the_order_they_came(room: Postroom) -> None:
         assert received.message is not None
         bodies.append(received.message.body)
     assert bodies == [str(number) for number in range(60)]
-    assert [message.body for message in room.history("q")] == bodies
+    assert [message.body for message in room.queues.history("q")] == bodies
 
 
 def test_keys_grow_and_never_repeat_over_rooms_and_reopenings(url: str) -> None:
     keys: list[str] = []
     with postroom.open(url) as first:
-        first.create_queue("q")
+        first.queues.create("q")
         with postroom.open(url) as second:
             for _ in range(20):
                 keys += [first.send("q", "a").key, second.send("q", "b").key]
@@ -76,24 +76,24 @@ def test_keys_grow_and_never_repeat_over_rooms_and_reopenings(url: str) -> None:
 
 
 def test_a_batch_has_its_keys_in_a_row_and_an_empty_one_changes_nothing(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     sent = room.send_many("q", ["a", "b", "c"])
     numbers = [key_number(key) for key in sent.keys]
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
     assert list(room.send_many("q", []).keys) == []
-    assert room.accept("q").queues[0].unprocessed == 3
+    assert room.queues.accept("q").queues[0].unprocessed == 3
 
 
 def test_a_batch_with_one_bad_body_sends_none(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     with pytest.raises(postroom.errors.XmlMalformed):
         room.send_many("q", ["<a/>", "<b>"], format="xml")
-    assert room.accept("q").queues[0].unprocessed == 0
+    assert room.queues.accept("q").queues[0].unprocessed == 0
 
 
 def test_move_is_one_step_and_the_journal_says_from_where_to_where(room: Postroom) -> None:
-    room.create_queue("from")
-    room.create_queue("to")
+    room.queues.create("from")
+    room.queues.create("to")
     put(room, "to", "earlier")
     key = put(room, "from", "letter")
 
@@ -101,31 +101,31 @@ def test_move_is_one_step_and_the_journal_says_from_where_to_where(room: Postroo
         tx.messages.move(stored(tx, key), find_queue(tx, "from"), find_queue(tx, "to"))
 
     room.store.transact("send", work)
-    counts = {count.queue: count.unprocessed for count in room.accept().queues}
+    counts = {count.queue: count.unprocessed for count in room.queues.accept().queues}
     assert counts == {"from": 0, "to": 2}
-    assert [message.body for message in room.info("to")] == ["earlier", "letter"]
+    assert [message.body for message in room.queues.info("to")] == ["earlier", "letter"]
     last = room.store.read(lambda tx: tx.journal.trace(key))[-1]
     assert (last.verb, last.source, last.target) == ("move", "from", "to")
 
 
 def test_an_error_in_the_middle_of_a_transaction_undoes_all_of_it(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
 
     def work(tx: Transaction) -> None:
         tx.messages.put(find_queue(tx, "q"), Draft.of("lost"))
         raise ValueError("after the put")
 
-    before = len(room.journal(1000))
+    before = len(room.journal.last(1000))
     with pytest.raises(ValueError, match="after the put"):
         room.store.transact("send", work)
-    assert room.accept("q").queues[0].unprocessed == 0
-    assert list(room.info("q")) == []
-    assert len(room.journal(1000)) == before
+    assert room.queues.accept("q").queues[0].unprocessed == 0
+    assert list(room.queues.info("q")) == []
+    assert len(room.journal.last(1000)) == before
     assert room.send("q", "kept").key
 
 
 def test_counts_always_equal_what_is_stored(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send_many("q", [str(number) for number in range(20)])
     for _ in range(7):
         room.receive("q")
@@ -135,14 +135,14 @@ def test_counts_always_equal_what_is_stored(room: Postroom) -> None:
         waiting, done = (tx.messages.page(queue, state, 0, 100) for state in (State.UNPROCESSED, State.PROCESSED))
         return len(waiting), len(done)
 
-    count = room.accept("q").queues[0]
+    count = room.queues.accept("q").queues[0]
     assert (count.unprocessed, count.processed) == (13, 7)
     assert room.store.transact("mode", stored_counts) == (13, 7)
 
 
 def test_a_read_sees_one_picture_while_others_write(url: str) -> None:
     with postroom.open(url) as reader, postroom.open(url) as writer:
-        writer.create_queue("q")
+        writer.queues.create("q")
         writer.send("q", "one")
 
         def work(tx: Transaction) -> tuple[int, int]:
@@ -154,12 +154,12 @@ def test_a_read_sees_one_picture_while_others_write(url: str) -> None:
             return first.unprocessed, second.unprocessed
 
         assert reader.store.read(work) == (1, 1)
-        assert reader.accept("q").queues[0].unprocessed == 2
+        assert reader.queues.accept("q").queues[0].unprocessed == 2
 
 
 def test_an_unconfirmed_commit_is_unknown_and_the_room_takes_no_more_work(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         faults.arm("send.committed", "raise")
         with pytest.raises(CommitUnknown) as caught:
             room.send("q", "perhaps", idempotency_key="k")
@@ -168,22 +168,22 @@ def test_an_unconfirmed_commit_is_unknown_and_the_room_takes_no_more_work(url: s
             room.send("q", "next")
     with postroom.open(url) as again:
         settled = again.send("q", "perhaps", idempotency_key="k")
-        assert [message.body for message in again.info("q")] == ["perhaps"]
+        assert [message.body for message in again.queues.info("q")] == ["perhaps"]
         assert again.show(settled.key).body == "perhaps"
 
 
 def test_an_error_before_the_commit_says_that_nothing_happened(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     faults.arm("send.committing", "raise")
     with pytest.raises(faults.FaultInjected):
         room.send("q", "never")
-    assert room.accept("q").queues[0].unprocessed == 0
+    assert room.queues.accept("q").queues[0].unprocessed == 0
     assert room.send("q", "after").key
 
 
 def test_an_idempotency_key_sends_once_even_from_many_rooms_at_once(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
     keys: list[str] = []
 
     def send() -> None:
@@ -199,11 +199,11 @@ def test_an_idempotency_key_sends_once_even_from_many_rooms_at_once(url: str) ->
     assert len(keys) == 20
     assert len(set(keys)) == 5
     with postroom.open(url) as room:
-        assert room.accept("q").queues[0].unprocessed == 5
+        assert room.queues.accept("q").queues[0].unprocessed == 5
 
 
 def test_threads_may_share_one_room(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
 
     def send(name: str) -> None:
         for number in range(25):
@@ -214,7 +214,7 @@ def test_threads_may_share_one_room(room: Postroom) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    bodies = [message.body for message in room.info("q")]
+    bodies = [message.body for message in room.queues.info("q")]
     assert len(bodies) == 100
     for name in "abcd":
         assert [body for body in bodies if body[0] == name] == [f"{name}{number}" for number in range(25)]
@@ -222,7 +222,7 @@ def test_threads_may_share_one_room(room: Postroom) -> None:
 
 def test_a_room_says_so_when_it_is_used_in_a_forked_child(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.store._forked()  # what a fork does in the child; a real fork of a threaded test run may hang
         with pytest.raises(RoomForked):
             room.send("q", "from a child")

@@ -90,13 +90,13 @@ UNHEARD = {"lease", "release-lease", "graph", "reset"}
 
 def test_what_is_stored_is_what_the_journal_says(room: Postroom, tmp_path: Path) -> None:
     live(room, tmp_path)
-    found = room.verify()
+    found = room.journal.verify()
     assert found.differences == ()
-    assert found.messages >= sum(each.unprocessed + each.processed for each in room.accept().queues) > 0
+    assert found.messages >= sum(each.unprocessed + each.processed for each in room.queues.accept().queues) > 0
     wrong_rows_are_found(room)
     lost_lines_are_found(room)
     changed_lines_are_found(room)
-    assert room.verify() == found, "nothing was left behind"
+    assert room.journal.verify() == found, "nothing was left behind"
 
 
 def wrong_rows_are_found(room: Postroom) -> None:
@@ -126,8 +126,8 @@ def changed_lines_are_found(room: Postroom) -> None:
 
 
 def test_a_room_without_anything_and_many_differences(room: Postroom) -> None:
-    assert room.verify() == Verified(0, 0, 0, 0, ())
-    room.create_queue("q")
+    assert room.journal.verify() == Verified(0, 0, 0, 0, ())
+    room.queues.create("q")
     room.send_many("q", [str(number) for number in range(150)])
     found = after(room, "DELETE FROM messages")
     assert (found.messages, len(found.differences)) == (150, 100), "the first hundred are told"
@@ -136,8 +136,8 @@ def test_a_room_without_anything_and_many_differences(room: Postroom) -> None:
 
 
 def test_a_failed_transaction_is_in_neither(room: Postroom) -> None:
-    room.create_queue("q")
-    before = room.verify()
+    room.queues.create("q")
+    before = room.journal.verify()
 
     def work(tx: Transaction) -> None:
         queue = tx.queues.named("q")
@@ -149,18 +149,18 @@ def test_a_failed_transaction_is_in_neither(room: Postroom) -> None:
         room.store.transact("send", work)
     with pytest.raises(PostroomError):
         room.send("nowhere", "x")
-    assert room.verify() == before
+    assert room.journal.verify() == before
 
 
 def test_a_journal_of_an_earlier_version_is_not_called_damaged(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send("q", "x")
-    first = next(event.seq for event in room.journal(10) if event.verb == "create-queue")
+    first = next(event.seq for event in room.journal.last(10) if event.verb == "create-queue")
     change = "UPDATE journal SET digest = NULL, detail = CASE WHEN verb = 'create-queue' THEN NULL ELSE detail END"
     room.store.transact("send", lambda tx: tx.session.run(change))
-    found = room.verify()
+    found = room.journal.verify()
     assert (found.older, found.differences) == (1, ())
     assert after(room, "UPDATE messages SET number = 2").differences, "what it says is still compared"
     room.store.transact("send", lambda tx: tx.session.run("DELETE FROM queues"))
     with pytest.raises(JournalTooOld, match=f"entry {first} of the journal"):
-        room.verify()
+        room.journal.verify()

@@ -44,12 +44,12 @@ def test_a_new_file_is_migrated_once_and_a_newer_one_is_left_alone(tmp_path: Pat
 def test_a_copy_has_what_is_committed(sqlite_url: str, tmp_path: Path) -> None:
     done: list[tuple[int, int]] = []
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send("q", "copied")
         copy_file(Path(sqlite_url), tmp_path / "copy.db", lambda some, of: done.append((some, of)))
         room.send("q", "later")
     assert done[-1][0] == done[-1][1] > 0
     with postroom.open(tmp_path / "copy.db") as copy:
-        assert [message.body for message in copy.info("q")] == ["copied"]
+        assert [message.body for message in copy.queues.info("q")] == ["copied"]
     with pytest.raises(RoomMissing):
         copy_file(tmp_path / "none.db", tmp_path / "other.db", lambda some, of: None)

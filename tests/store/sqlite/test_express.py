@@ -48,7 +48,7 @@ def test_with_and_without_the_express_lane_the_room_is_the_same(steps: list[str]
             slow.store.send_one = lambda queue, draft: None  # type: ignore[method-assign]
             slow.store.receive_one = lambda queue: None  # type: ignore[method-assign]
             for room in (fast, slow):
-                room.create_queue("q")
+                room.queues.create("q")
             answers = [[play(room, step) for step in steps] for room in (fast, slow)]
             assert answers[0] == answers[1]
             assert contents(fast) == contents(slow)
@@ -64,7 +64,7 @@ def play(room: Postroom, step: str) -> Any:
             received = room.receive("q", segment=step == "segment")
             return received.message and received.message.as_dict(), received.passed, received.end_of_message
         if step in ("keep", "discard"):
-            return room.set_mode("q", keep_processed=step == "keep")
+            return room.queues.set_mode("q", keep_processed=step == "keep")
         hold = Hold.FULL if step == "hold" else Hold.NONE
         room.store.transact("hold", lambda tx: tx.queues.hold(tx.queues.locked(1), hold))
         return step
@@ -75,7 +75,7 @@ def play(room: Postroom, step: str) -> Any:
 @pytest.fixture
 def room(sqlite_url: str) -> Iterator[Postroom]:
     with postroom.open(sqlite_url) as opened:
-        opened.create_queue("q", password="pw")
+        opened.queues.create("q", password="pw")
         for body in ("a", "b", "c", "d"):
             opened.send("q", body)
         yield opened
@@ -94,16 +94,16 @@ def test_what_it_cannot_do_it_leaves_to_the_long_way(room: Postroom) -> None:
     assert room.store.send_one(99, Draft.of("x")) is None
     assert room.store.receive_one(99) is None
     assert contents(room) == before
-    room.disable("q", password="pw")
+    room.queues.disable("q", password="pw")
     assert room.store.send_one(1, Draft.of("x")) is None
     assert room.store.receive_one(1) is None
     with pytest.raises(QueueHeld):
         room.send("q", "x")
     with pytest.raises(QueueHeld):
         room.receive("q")
-    room.enable("q", password="pw")
+    room.queues.enable("q", password="pw")
     room.send_many("q", [])
-    room.set_mode("q", keep_processed=False)
+    room.queues.set_mode("q", keep_processed=False)
     assert room.store.receive_one(1) is None
     assert room.receive("q").message is not None
 
@@ -115,7 +115,7 @@ def test_a_queue_with_a_command_line_is_not_its_case(sqlite_url: str, tmp_path: 
         for _ in range(3):
             room.send("A", "x")
             room.receive("A")
-        assert len(room.outbox()) == 3
+        assert len(room.engine.outbox()) == 3
 
 
 def test_a_damaged_head_is_not_its_case(room: Postroom) -> None:
@@ -137,7 +137,7 @@ def test_a_reference_that_leads_elsewhere_later_is_followed_anew(sqlite_url: str
         file.write_text("01 INPUT-QUEUE (A)\n01 OUTPUT-QUEUE (X)\n99")
         room.load(file)
         room.send("X", "into the output queue")
-        assert [message.queue for message in room.info("X")] == ["OUT_0000"]
+        assert [message.queue for message in room.queues.info("X")] == ["OUT_0000"]
         assert room.receive("X").message is not None
         file.write_text("01 INPUT-QUEUE (A)\n99")
         room.load(file)

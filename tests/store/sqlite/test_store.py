@@ -36,7 +36,7 @@ from postroom.store.sqlite.store import SqliteStore
 @pytest.fixture
 def room(sqlite_url: str) -> Iterator[Postroom]:
     with postroom.open(sqlite_url) as opened:
-        opened.create_queue("q")
+        opened.queues.create("q")
         yield opened
 
 
@@ -59,8 +59,8 @@ def test_a_full_store_refuses_with_a_typed_error_and_resumes_unaided(room: Postr
     with pytest.raises(StoreFull) as caught:
         room.send_many("q", ["x" * 100_000] * 100)
     assert caught.value.happened == "no"
-    accepted = room.accept("q").queues[0].unprocessed
-    assert accepted == len(room.info("q").messages)  # nothing half-applied, and reading works
+    accepted = room.queues.accept("q").queues[0].unprocessed
+    assert accepted == len(room.queues.info("q").messages)  # nothing half-applied, and reading works
     received = room.receive("q")  # so does draining
     assert received.message is not None
     assert received.message.body == "before"
@@ -73,7 +73,7 @@ def test_a_file_size_limit_is_a_typed_refusal(sqlite_url: str) -> None:
 import resource, signal, sys, postroom
 from postroom.errors import PostroomError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-room = postroom.open(sys.argv[1]); room.create_queue("q")
+room = postroom.open(sys.argv[1]); room.queues.create("q")
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 sent = 0
 try:
@@ -86,9 +86,9 @@ except PostroomError as error:
     sent, code, happened = out.stdout.split()
     assert code in ("store-unavailable", "store-full", "commit-unknown")
     with postroom.open(sqlite_url) as again:
-        held = again.accept("q").queues[0].unprocessed
+        held = again.queues.accept("q").queues[0].unprocessed
         assert held == int(sent) if happened == "no" else held in (int(sent), int(sent) + 1)
-        assert len(again.info("q").messages) == held
+        assert len(again.queues.info("q").messages) == held
 
 
 def test_no_file_handles_left_is_a_typed_refusal(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_changed_message_is_never_delivered_and_the_others_go_on(room: Postroo
     shown = room.show(keys[1])
     assert (shown.corrupt, shown.body) == (True, "")
     assert shown.as_dict()["corrupt"] is True
-    assert room.accept("q").queues[0].as_dict()["unprocessed"] == 0
+    assert room.queues.accept("q").queues[0].as_dict()["unprocessed"] == 0
 
 
 @pytest.mark.parametrize("column", ["body", "properties", "format", "type", "created", "cause"])
@@ -142,7 +142,7 @@ def test_a_damaged_message_in_the_middle_of_its_segments_frees_the_queue(room: P
     connection_of(room).execute("UPDATE messages SET body = 'a'")
     with pytest.raises(MessageCorrupt):
         room.receive("q", segment=True)
-    assert room.accept("q").queues[0].unprocessed == 0
+    assert room.queues.accept("q").queues[0].unprocessed == 0
 
 
 def test_counts_that_do_not_fit_are_damage_and_not_a_crash(room: Postroom) -> None:
@@ -180,7 +180,7 @@ def test_a_flipped_byte_anywhere_never_delivers_a_changed_message(tmp_path: Path
     original = tmp_path / "original.db"
     sent = [f"message {number} " + "x" * 300 for number in range(30)]
     with postroom.open(original) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         for body in sent:
             room.send("q", body, properties={"n": 1})
     chance = random.Random(17)
@@ -244,14 +244,14 @@ def test_a_closed_room_says_so_and_closing_again_is_fine(sqlite_url: str) -> Non
     room.close()
     room.close()
     with pytest.raises(StoreStopped, match="closed"):
-        room.accept()
+        room.queues.accept()
 
 
 def test_a_long_path_can_still_be_waited_on(tmp_path: Path) -> None:
     folder = tmp_path / ("d" * 100) / ("e" * 100)
     folder.mkdir(parents=True)
     with postroom.open(folder / "room.db") as room:
-        room.create_queue("q")
+        room.queues.create("q")
         assert not room.receive("q", wait=0.05)
         assert not (folder / "room.db-wake").exists()
 
@@ -259,10 +259,10 @@ def test_a_long_path_can_still_be_waited_on(tmp_path: Path) -> None:
 def test_memory_stays_bounded_while_a_long_queue_is_listed(sqlite_url: str) -> None:
     script = """
 import resource, sys, postroom
-room = postroom.open(sys.argv[1]); room.create_queue("q")
+room = postroom.open(sys.argv[1]); room.queues.create("q")
 for _ in range(20): room.send_many("q", ["x" * 1000] * 2000)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-assert sum(1 for _ in room.info("q")) == 40_000
+assert sum(1 for _ in room.queues.info("q")) == 40_000
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     out = subprocess.run([sys.executable, "-c", script, sqlite_url], capture_output=True, text=True, check=True)
@@ -273,7 +273,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 def test_a_real_fork_cannot_use_its_parents_room(sqlite_url: str) -> None:
     script = """
 import os, sys, postroom
-room = postroom.open(sys.argv[1]); room.create_queue("q")
+room = postroom.open(sys.argv[1]); room.queues.create("q")
 child = os.fork()
 if child == 0:
     try:
@@ -290,23 +290,23 @@ assert room.send("q", "parent").status == "00"
 
 def test_a_signal_handler_cannot_enter_a_room_in_the_middle_of_a_call(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
-        room.create_queue("q")
+        room.queues.create("q")
 
         def work(tx: Transaction) -> None:
             tx.journal.add("note")
-            for act in (lambda: room.send("q", "inner"), room.accept, room.close, lambda: room.receive("q")):
+            for act in (lambda: room.send("q", "inner"), room.queues.accept, room.close, lambda: room.receive("q")):
                 with pytest.raises(RoomReentered):
                     act()
 
         room.store.transact("send", work)
-        assert [event.verb for event in room.journal(1)] == ["note"]
+        assert [event.verb for event in room.journal.last(1)] == ["note"]
         assert room.send("q", "after").status == "00"
 
 
 def test_an_interrupt_while_waiting_for_the_store_leaves_nothing_open(sqlite_url: str, tmp_path: Path) -> None:
     script = """
 import os, signal, sys, threading, time, postroom
-room = postroom.open(sys.argv[1]); room.create_queue("q")
+room = postroom.open(sys.argv[1]); room.queues.create("q")
 other = postroom.open(sys.argv[1])
 other.store.session.connection.execute("BEGIN IMMEDIATE")
 def later():
@@ -355,6 +355,6 @@ def test_refusals_of_a_closed_room_are_new_each_time(sqlite_url: str) -> None:
     seen = []
     for _ in range(2):
         with pytest.raises(StoreStopped) as caught:
-            room.accept()
+            room.queues.accept()
         seen.append(caught.value)
     assert seen[0] is not seen[1]

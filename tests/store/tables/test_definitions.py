@@ -29,7 +29,7 @@ def test_each_change_is_a_version_and_old_versions_stay_readable(room: Postroom)
 def test_loading_the_same_again_makes_no_new_version(room: Postroom) -> None:
     assert replace(room, "a") == 1
     assert replace(room, "a") == 1
-    assert [event.verb for event in room.journal(10)].count("load") == 1
+    assert [event.verb for event in room.journal.last(10)].count("load") == 1
 
 
 def test_a_definition_remembers_where_it_was_written(room: Postroom) -> None:

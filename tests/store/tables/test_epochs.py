@@ -25,7 +25,7 @@ def test_an_epoch_begins_with_a_change_and_ends_with_the_next(room: Postroom) ->
 
 
 def test_whose_messages_flow_and_which_is_the_first(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send_many("q", ["a", "b"])
     seq = room.store.read(lambda tx: tx.journal.newest())
     queue = room.store.read(lambda tx: tx.queues.named_to_read("q"))
@@ -46,7 +46,7 @@ def test_whose_messages_flow_and_which_is_the_first(room: Postroom) -> None:
 
 
 def test_what_no_message_needs_is_forgotten(room: Postroom) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     queue = room.store.read(lambda tx: tx.queues.named_to_read("q"))
     assert queue is not None
     start = room.store.read(lambda tx: tx.journal.newest())
@@ -73,7 +73,7 @@ def test_what_no_message_needs_is_forgotten(room: Postroom) -> None:
 
 
 def test_a_message_that_has_passed_a_queue_that_keeps_nothing_is_gone_but_not_forgotten(room: Postroom) -> None:
-    room.create_queue("q", keep_processed=False)
+    room.queues.create("q", keep_processed=False)
 
     def work(tx: Transaction) -> int:
         queue = tx.queues.named("q")
@@ -86,14 +86,14 @@ def test_a_message_that_has_passed_a_queue_that_keeps_nothing_is_gone_but_not_fo
 
     key = key_text(room.store.transact("step", work))
     assert [event.verb for event in room.trace(key)] == ["put", "take"]
-    assert room.locate(key) is None
-    (count,) = room.accept("q").queues
+    assert room.journal.locate(key) is None
+    (count,) = room.queues.accept("q").queues
     assert (count.unprocessed, count.processed) == (0, 0)
 
 
 @pytest.mark.parametrize("waiting", [0, 2])
 def test_a_message_that_has_passed_is_processed_from_the_start(room: Postroom, waiting: int) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.send_many("q", [f"w{number}" for number in range(waiting)])
 
     def work(tx: Transaction) -> None:
@@ -106,14 +106,14 @@ def test_a_message_that_has_passed_is_processed_from_the_start(room: Postroom, w
         batch.finish(0)
 
     room.store.transact("step", work)
-    assert [message.body for message in room.history("q")] == ["p1", "p2"]
-    assert [message.body for message in room.info("q")] == [*(f"w{n}" for n in range(waiting)), "w"]
-    (count,) = room.accept("q").queues
+    assert [message.body for message in room.queues.history("q")] == ["p1", "p2"]
+    assert [message.body for message in room.queues.info("q")] == [*(f"w{n}" for n in range(waiting)), "w"]
+    (count,) = room.queues.accept("q").queues
     assert (count.unprocessed, count.processed) == (waiting + 1, 2)
-    kept = room.history("q").messages[0]
+    kept = room.queues.history("q").messages[0]
     assert kept.processed == kept.created
     assert [(event.verb, event.by) for event in room.trace(kept.key)] == [("put", "arc a"), ("take", "arc a")]
     room.send("q", "later")
     assert [room.receive("q").message.body for _ in range(waiting + 2)][-1] == "later"  # type: ignore[union-attr]  # there is one
-    (count,) = room.accept("q").queues
+    (count,) = room.queues.accept("q").queues
     assert (count.unprocessed, count.processed) == (0, waiting + 4)

@@ -56,8 +56,8 @@ def lived(room: Postroom, tmp_path: Path) -> Postroom:
 def used(room: Postroom) -> Postroom:
     """Some messages wait, some are processed, some are gone, and one follows from another."""
     for name in ("plain", "short"):
-        room.create_queue(name)
-    room.set_mode("short", keep_processed=False)
+        room.queues.create(name)
+    room.queues.set_mode("short", keep_processed=False)
     first = room.send("plain", "first")
     room.send_many("plain", [f"{number}" for number in range(20)])
     room.send_many("short", ["a", "b", "c"])
@@ -69,7 +69,7 @@ def used(room: Postroom) -> Postroom:
 
 def keys(room: Postroom) -> list[str]:
     """Of all messages that ever were."""
-    found = {event.key for event in room.journal(100_000) if event.key is not None}
+    found = {event.key for event in room.journal.last(100_000) if event.key is not None}
     return sorted(found)
 
 
@@ -78,7 +78,7 @@ def traces(room: Postroom, some: list[str]) -> dict[str, Any]:
 
 
 def whereabouts(room: Postroom, some: list[str]) -> dict[str, str | None]:
-    return {key: room.locate(key) for key in some}
+    return {key: room.journal.locate(key) for key in some}
 
 
 def stories(room: Postroom, some: list[str]) -> dict[str, Any]:
@@ -88,16 +88,18 @@ def stories(room: Postroom, some: list[str]) -> dict[str, Any]:
 def test_all_that_was_asked_of_the_journal_is_answered_after_it_is_archived(lived: Postroom, tmp_path: Path) -> None:
     some = keys(lived)
     before = (traces(lived, some), whereabouts(lived, some), stories(lived, some[:20]))
-    lines = lived.verify().lines
-    (made,) = lived.archive(NOW, tmp_path / "old")
+    lines = lived.journal.verify().lines
+    (made,) = lived.journal.archive(NOW, tmp_path / "old")
     assert made.lines == lines
     assert made.departed > 0
-    assert len(lived.journal(100)) == 1, "the line that tells of the archive"
+    assert len(lived.journal.last(100)) == 1, "the line that tells of the archive"
     assert (traces(lived, some), whereabouts(lived, some), stories(lived, some[:20])) == before
-    found = lived.verify()
+    found = lived.journal.verify()
     assert (found.differences, found.lines, found.archived) == ((), lines + 1, lines)
-    assert lived.verify(archives=True) == found
-    assert [each.what for each in lived.diagnose(deep=True) if each.check == "journal" and each.level != "ok"] == []
+    assert lived.journal.verify(archives=True) == found
+    assert [
+        each.what for each in lived.operations.diagnose(deep=True) if each.check == "journal" and each.level != "ok"
+    ] == []
     with pytest.raises(MessageUnknown):
         lived.trace("00099.00001")
 
@@ -105,7 +107,7 @@ def test_all_that_was_asked_of_the_journal_is_answered_after_it_is_archived(live
 def test_a_replay_that_begins_at_an_archive_finds_what_one_from_the_beginning_does(
     lived: Postroom, tmp_path: Path
 ) -> None:
-    lived.archive(NOW, tmp_path / "old")
+    lived.journal.archive(NOW, tmp_path / "old")
     for what, statements in ROWS.items():
         for statement in statements:
             if "departed" in statement and "FROM departed" in statement:
@@ -118,55 +120,59 @@ def test_a_replay_that_begins_at_an_archive_finds_what_one_from_the_beginning_do
 
 def test_work_goes_on_and_is_archived_in_turn(used: Postroom, tmp_path: Path) -> None:
     first = keys(used)
-    used.archive(NOW, tmp_path / "a")
+    used.journal.archive(NOW, tmp_path / "a")
     sent = [used.send("plain", f"more {number}").key for number in range(5)]
     used.receive("plain")
-    used.set_mode("plain", keep_processed=False)  # messages of the first archive go
+    used.queues.set_mode("plain", keep_processed=False)  # messages of the first archive go
     used.receive("plain")
-    assert used.verify().differences == ()
+    assert used.journal.verify().differences == ()
     some = sorted({*first, *sent})
     before = traces(used, some)
-    (second,) = used.archive(NOW, tmp_path / "b")
+    (second,) = used.journal.archive(NOW, tmp_path / "b")
     assert traces(used, some) == before
-    assert used.archive(timedelta(days=1), tmp_path / "c") == []
-    numbers = [event.seq for event in used.journal(10)]
+    assert used.journal.archive(timedelta(days=1), tmp_path / "c") == []
+    numbers = [event.seq for event in used.journal.last(10)]
     assert numbers == [second.last + 1], "numbers are counted on"
     used.send("plain", "again")
-    assert used.verify(archives=True).differences == ()
-    assert [each.folder for each in used.archives()] == [str(next((tmp_path / at).glob("journal-*"))) for at in "ab"]
+    assert used.journal.verify(archives=True).differences == ()
+    assert [each.folder for each in used.journal.archives()] == [
+        str(next((tmp_path / at).glob("journal-*"))) for at in "ab"
+    ]
 
 
 def test_only_what_is_older_goes(url: str, tmp_path: Path) -> None:
     time = [1_000_000_000_000_000]
     with postroom.open(url, clock=lambda: time[0]) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         old = room.send("q", "old").key
         time[0] += 3_600_000_000
         room.receive("q")
         room.send("q", "new")
         cut = datetime.fromtimestamp(time[0] / 1_000_000, UTC)
-        (made,) = room.archive(cut, tmp_path / "old")
+        (made,) = room.journal.archive(cut, tmp_path / "old")
         assert made.lines == 2
-        assert [event.verb for event in room.journal()] == ["take", "put", "archive"]
+        assert [event.verb for event in room.journal.last()] == ["take", "put", "archive"]
         assert [event.verb for event in room.trace(old)] == ["put", "take"]
-        assert room.verify(archives=True).differences == ()
+        assert room.journal.verify(archives=True).differences == ()
         time[0] += 60_000_000
-        assert room.archive(timedelta(minutes=30), tmp_path / "old") == []
-        assert len(room.archive(timedelta(seconds=30), tmp_path / "old")) == 1
+        assert room.journal.archive(timedelta(minutes=30), tmp_path / "old") == []
+        assert len(room.journal.archive(timedelta(seconds=30), tmp_path / "old")) == 1
         time[0] += 60_000_000
-        assert len(room.archive(timedelta(days=-1), tmp_path / "old")) == 1, "a moment to come is now"
+        assert len(room.journal.archive(timedelta(days=-1), tmp_path / "old")) == 1, "a moment to come is now"
 
 
 def test_a_sphere_that_has_not_ended_keeps_its_lines(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     sphere = room.sphere("open")
     key = sphere.send("q", "book", compensation="cancel")
-    room.archive(NOW, tmp_path / "old")
-    assert [event.verb for event in room.journal(1_000) if event.key == str(getattr(key, "key", key))] == ["put"]
+    room.journal.archive(NOW, tmp_path / "old")
+    assert [event.verb for event in room.journal.last(1_000) if event.key == str(getattr(key, "key", key))] == ["put"]
     sphere.abort()
-    assert room.accept("q").queues[0].unprocessed == 0, "nobody had taken it, so it is withdrawn and not compensated"
-    assert room.archive(NOW, tmp_path / "old")
-    assert room.verify(archives=True).differences == ()
+    assert room.queues.accept("q").queues[0].unprocessed == 0, (
+        "nobody had taken it, so it is withdrawn and not compensated"
+    )
+    assert room.journal.archive(NOW, tmp_path / "old")
+    assert room.journal.verify(archives=True).differences == ()
 
 
 def test_a_journal_that_differs_is_not_archived(used: Postroom, tmp_path: Path) -> None:
@@ -174,16 +180,16 @@ def test_a_journal_that_differs_is_not_archived(used: Postroom, tmp_path: Path) 
         "send", lambda tx: tx.session.run("DELETE FROM messages WHERE key = (SELECT max(key) FROM messages)")
     )
     with pytest.raises(JournalDiffers):
-        used.archive(NOW, tmp_path / "old")
+        used.journal.archive(NOW, tmp_path / "old")
     assert list((tmp_path / "old").iterdir()) == []
-    assert used.archives() == []
+    assert used.journal.archives() == []
 
 
 def test_a_missing_archive_costs_only_what_is_in_it(used: Postroom, tmp_path: Path) -> None:
     some = keys(used)
     there = used.store.read(lambda tx: tx.messages.find_many([key_number(key) for key in some]))
     present = [key for key in some if key_number(key) in there]
-    (made,) = used.archive(NOW, tmp_path / "old")
+    (made,) = used.journal.archive(NOW, tmp_path / "old")
     later = used.send("plain", "later").key
     shutil.move(tmp_path / "old", tmp_path / "new")
     with pytest.raises(ArchiveMissing, match="postroom archive --moved"):
@@ -191,39 +197,39 @@ def test_a_missing_archive_costs_only_what_is_in_it(used: Postroom, tmp_path: Pa
     assert [event.verb for event in used.trace(later)] == ["put"]
     assert whereabouts(used, present)
     assert used.receive("plain").message is not None
-    assert used.verify().differences == ()
+    assert used.journal.verify().differences == ()
     with pytest.raises(ArchiveMissing):
-        used.verify(archives=True)
+        used.journal.verify(archives=True)
     with pytest.raises(ArchiveMissing, match="no archive of this room"):
-        used.archive_moved(tmp_path)
-    (moved,) = used.archive_moved(tmp_path / "new")
+        used.journal.archive_moved(tmp_path)
+    (moved,) = used.journal.archive_moved(tmp_path / "new")
     assert moved.folder == str(tmp_path / "new" / Path(made.folder).name)
     assert used.trace(some[0])
-    assert used.verify(archives=True).differences == ()
+    assert used.journal.verify(archives=True).differences == ()
 
 
 def test_a_damaged_archive_is_noticed(used: Postroom, tmp_path: Path) -> None:
-    (made,) = used.archive(NOW, tmp_path / "old")
+    (made,) = used.journal.archive(NOW, tmp_path / "old")
     file = next(Path(made.folder).glob("lines-*"))
     whole = file.read_bytes()
     table = pyarrow.parquet.read_table(file)
     changed = table.set_column(8, "actor", pyarrow.array(["someone else"] * table.num_rows))
     pyarrow.parquet.write_table(changed, file)
     with pytest.raises(ArchiveDamaged, match="was changed"):
-        used.verify(archives=True)
+        used.journal.verify(archives=True)
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ArchiveDamaged):
         used.trace(keys(used)[0] if keys(used) else "00001.00001")
     file.write_bytes(whole)
-    assert used.verify(archives=True).differences == ()
+    assert used.journal.verify(archives=True).differences == ()
     manifest = Path(made.folder) / "manifest.json"
     said = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**said, "digest": "other"}))
     with pytest.raises(ArchiveDamaged, match="not the archive that the room has noted"):
-        used.verify(archives=True)
+        used.journal.verify(archives=True)
     manifest.write_text("{")
     with pytest.raises(ArchiveDamaged, match="manifest"):
-        used.verify(archives=True)
+        used.journal.verify(archives=True)
 
 
 @pytest.mark.parametrize("point", ["archive.part", "archive.renamed", "archive.begun", "archive.committing"])
@@ -232,34 +238,34 @@ def test_what_was_begun_is_gone_on_with(used: Postroom, tmp_path: Path, point: s
     before = traces(used, some)
     faults.arm(point, "raise")
     with pytest.raises(faults.FaultInjected):
-        used.archive(NOW, tmp_path / "old")
+        used.journal.archive(NOW, tmp_path / "old")
     faults.disarm()
-    assert used.archives() == []
+    assert used.journal.archives() == []
     assert traces(used, some) == before
-    assert used.verify().differences == ()
+    assert used.journal.verify().differences == ()
     used.send("plain", "meanwhile")
-    made = used.archive(NOW, tmp_path / "old")
+    made = used.journal.archive(NOW, tmp_path / "old")
     assert made
     assert traces(used, some) == before
-    assert used.verify(archives=True).differences == ()
+    assert used.journal.verify(archives=True).differences == ()
     assert sorted(each.name for each in (tmp_path / "old").iterdir()) == [Path(each.folder).name for each in made]
 
 
 def test_a_folder_of_another_room_is_not_taken_for_ours(used: Postroom, tmp_path: Path) -> None:
     with postroom.open(tmp_path / "other.db") as other:
-        other.create_queue("q")
-        for number in range(used.verify().lines - 1):
+        other.queues.create("q")
+        for number in range(used.journal.verify().lines - 1):
             other.send("q", str(number))
-        (made,) = other.archive(NOW, tmp_path / "old")
+        (made,) = other.journal.archive(NOW, tmp_path / "old")
     with pytest.raises(ArchiveDamaged, match="has other entries"):
-        used.archive(NOW, tmp_path / "old")
+        used.journal.archive(NOW, tmp_path / "old")
     assert Path(made.folder).exists()
-    assert used.archives() == []
+    assert used.journal.archives() == []
 
 
 def test_a_line_that_comes_late_is_not_lost(room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On PostgreSQL a number may be drawn before another and be committed behind it."""
-    room.create_queue("q")
+    room.queues.create("q")
     sent = room.send("q", "x").key
     real = archiving._noted
 
@@ -269,25 +275,25 @@ def test_a_line_that_comes_late_is_not_lost(room: Postroom, tmp_path: Path, monk
 
     monkeypatch.setattr(archiving, "_noted", late)
     with pytest.raises(StoreBusy, match="arrived late"):
-        room.archive(NOW, tmp_path / "old")
+        room.journal.archive(NOW, tmp_path / "old")
     monkeypatch.undo()
     assert list((tmp_path / "old").iterdir()) == []
     assert len(room.trace(sent)) == 1
 
 
 def test_what_cannot_be_written_and_what_is_no_moment(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailable, match="file"):
-        room.archive(NOW, tmp_path / "file")
+        room.journal.archive(NOW, tmp_path / "file")
     with pytest.raises(ArgumentInvalid, match="before"):
-        room.archive("yesterday", tmp_path)  # type: ignore[arg-type]
-    assert room.archives() == []
+        room.journal.archive("yesterday", tmp_path)  # type: ignore[arg-type]
+    assert room.journal.archives() == []
 
 
 def test_files_are_for_their_owner_alone(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("q")
-    (made,) = room.archive(NOW, tmp_path / "old")
+    room.queues.create("q")
+    (made,) = room.journal.archive(NOW, tmp_path / "old")
     modes = {file.name: oct(os.stat(file).st_mode)[-3:] for file in Path(made.folder).iterdir()}
     assert set(modes.values()) == {"600"}
     assert os.stat(made.folder).st_mode & 0o777 == 0o700

@@ -76,7 +76,7 @@ def test_a_backup_of_either_store_is_restored_into_either(
 ) -> None:
     with postroom.open(url) as room:
         live(room, tmp_path)
-        before, about = rows(room), room.verify()
+        before, about = rows(room), room.journal.verify()
         told: list[tuple[int, int]] = []
         made = room.backup(tmp_path / "copy", progress=lambda done, total: told.append((done, total)))
         assert (made.lines, made.messages) == (about.lines, about.messages)
@@ -85,9 +85,9 @@ def test_a_backup_of_either_store_is_restored_into_either(
     assert os.stat(tmp_path / "copy").st_mode & 0o777 == 0o600
     target = str(tmp_path / "restored.db") if kind == "sqlite" else urls()
     with postroom.open(target) as empty:
-        assert empty.restore(tmp_path / "copy").differences == ()
+        assert empty.operations.restore(tmp_path / "copy").differences == ()
         with pytest.raises(StoreStopped, match="open it again"):
-            empty.accept()
+            empty.queues.accept()
     with postroom.open(target) as again:
         after = rows(again)
         assert {name: some for name, some in after.items() if name not in CHANGED} == {
@@ -106,30 +106,30 @@ def works_on(room: Postroom) -> None:
     keys = [room.send("plain", "new").key for _ in range(3)]
     assert not {int(key.replace(".", "")) for key in keys} & known
     assert room.receive("plain").message is not None
-    room.create_queue("new").send("x")
-    room.machine(["NEW", "PAID"], [("NEW", "PAID")]).start("another")
+    room.queues.create("new").send("x")
+    room.spheres.machine(["NEW", "PAID"], [("NEW", "PAID")]).start("another")
     with room.sphere("another") as sphere:
         sphere.send("plain", "book", compensation="cancel")
     others = [room.store.transact("send", lambda tx: tx.outbox.add("command", {"command": "true"}, "q"))]
-    room.drop_effect(others[0])
-    assert room.verify().differences == ()
+    room.engine.drop_effect(others[0])
+    assert room.journal.verify().differences == ()
 
 
 def test_keys_that_were_given_after_the_backup_are_not_given_again(room: Postroom, tmp_path: Path) -> None:
-    queue = room.create_queue("q")
+    queue = room.queues.create("q")
     queue.send("before")
     room.backup(tmp_path / "copy")
     later = {queue.send(f"{number}").key for number in range(500)}
     with postroom.open(tmp_path / "restored.db") as copy:
-        copy.restore(tmp_path / "copy")
+        copy.operations.restore(tmp_path / "copy")
     with postroom.open(tmp_path / "restored.db") as copy:
         assert not later & set(copy.send_many("q", map(str, range(500))).keys)
 
 
 def test_a_backup_beside_senders_is_one_moment(url: str, tmp_path: Path) -> None:
     with postroom.open(url) as room:
-        room.create_queue("a")
-        room.create_queue("b")
+        room.queues.create("a")
+        room.queues.create("b")
         room.send_many("a", ["x" * 2_000] * 300)
     ended = threading.Event()
     count = [0]
@@ -138,7 +138,7 @@ def test_a_backup_beside_senders_is_one_moment(url: str, tmp_path: Path) -> None
         with postroom.open(url) as mine:
             while not ended.is_set():
                 count[0] += 1
-                mine.distribute(["a", "b"], f"{count[0]}")
+                mine.queues.distribute(["a", "b"], f"{count[0]}")
 
     threads = [threading.Thread(target=send) for _ in range(2)]
     for thread in threads:
@@ -154,13 +154,13 @@ def test_a_backup_beside_senders_is_one_moment(url: str, tmp_path: Path) -> None
             thread.join()
     for number in range(3):
         with postroom.open(tmp_path / f"copy{number}") as copy:
-            assert copy.verify().differences == ()
-            bodies = {each: {m.body for m in copy.info(each).messages if len(m.body) < 100} for each in "ab"}
+            assert copy.journal.verify().differences == ()
+            bodies = {each: {m.body for m in copy.queues.info(each).messages if len(m.body) < 100} for each in "ab"}
             assert bodies["a"] == bodies["b"], "what was sent to both is in both, or in none"
 
 
 def test_what_is_there_is_not_overwritten_unless_told(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("q").send("1")
+    room.queues.create("q").send("1")
     file = tmp_path / "copy"
     file.write_text("mine")
     with pytest.raises(BackupExists, match="--replace"):
@@ -169,67 +169,67 @@ def test_what_is_there_is_not_overwritten_unless_told(room: Postroom, tmp_path: 
     room.backup(file, replace=True)
     room.send("q", "2")
     with pytest.raises(RoomInUse, match="not empty"):
-        room.restore(file)
-    assert room.accept("q").queues[0].unprocessed == 2
-    room.restore(file, replace=True)
+        room.operations.restore(file)
+    assert room.queues.accept("q").queues[0].unprocessed == 2
+    room.operations.restore(file, replace=True)
     with postroom.open(room.url) as again:
-        assert again.accept("q").queues[0].unprocessed == 1
-        assert again.verify().differences == ()
+        assert again.queues.accept("q").queues[0].unprocessed == 1
+        assert again.journal.verify().differences == ()
 
 
 def test_a_room_with_an_engine_is_not_replaced(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     room.backup(tmp_path / "copy")
-    room.store.transact("lease", lambda tx: tx.leases.acquire("engine", room._owner, 60))
+    room.store.transact("lease", lambda tx: tx.leases.acquire("engine", room._parts.owner, 60))
     with pytest.raises(RoomInUse, match="engine runs in process"):
-        room.restore(tmp_path / "copy", replace=True)
-    assert room.accept("q").queues
+        room.operations.restore(tmp_path / "copy", replace=True)
+    assert room.queues.accept("q").queues
 
 
 def test_a_lease_in_a_backup_keeps_nobody_from_working(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("q")
+    room.queues.create("q")
     fence = room.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 3_600))
     room.backup(tmp_path / "copy")
     with postroom.open(tmp_path / "restored.db") as copy:
-        copy.restore(tmp_path / "copy")
+        copy.operations.restore(tmp_path / "copy")
     with postroom.open(tmp_path / "restored.db") as copy:
         assert copy.store.transact("lease", lambda tx: tx.leases.acquire("engine", "me/1/1", 1)) == fence + 1
 
 
 def test_no_backup_and_a_damaged_one_are_refused_and_change_nothing(room: Postroom, tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="does not exist"):
-        room.restore(tmp_path / "nothing")
+        room.operations.restore(tmp_path / "nothing")
     (tmp_path / "text").write_text("no database at all " * 100)
     with postroom.open(tmp_path / "other.db") as other:
-        other.create_queue("q").send("x" * 5_000)
+        other.queues.create("q").send("x" * 5_000)
         whole = other.backup(tmp_path / "whole")
     cut = (tmp_path / "whole").read_bytes()
     (tmp_path / "cut").write_bytes(cut[: whole.size // 2])
     with postroom.open(tmp_path / "wrong.db") as wrong:
-        wrong.create_queue("q").send("x")
+        wrong.queues.create("q").send("x")
         wrong.store.transact("send", lambda tx: tx.session.run("DELETE FROM messages"))
         with pytest.raises(BackupInvalid, match="between it and its journal"):
             wrong.backup(tmp_path / "wrong")
         wrong.backup(tmp_path / "wrong", check=False)
     for name in ("text", "cut", "wrong"):
         with pytest.raises(BackupInvalid, match=str(tmp_path / name)):
-            room.restore(tmp_path / name)
-        assert room.verify().lines == 0
+            room.operations.restore(tmp_path / name)
+        assert room.journal.verify().lines == 0
     with pytest.raises(StoreUnavailable, match="directory"):
         room.backup(tmp_path / "no" / "copy")
 
 
 def test_a_backup_of_a_newer_version_is_refused(room: Postroom, tmp_path: Path) -> None:
     with postroom.open(tmp_path / "newer.db") as newer:
-        newer.create_queue("q")
+        newer.queues.create("q")
         newer.store.session.connection.execute("PRAGMA user_version = 99")  # type: ignore[attr-defined]
     with pytest.raises(StoreNewer):
-        room.restore(tmp_path / "newer.db")
+        room.operations.restore(tmp_path / "newer.db")
 
 
 @pytest.mark.parametrize("point", ["backup.copied", "backup.renamed"])
 def test_a_backup_that_fails_leaves_nothing_half(room: Postroom, tmp_path: Path, point: str) -> None:
-    room.create_queue("q").send("x")
+    room.queues.create("q").send("x")
     faults.arm(point, "raise")
     with pytest.raises(faults.FaultInjected):
         room.backup(tmp_path / "copy")
@@ -240,13 +240,13 @@ def test_a_backup_that_fails_leaves_nothing_half(room: Postroom, tmp_path: Path,
 
 
 def test_a_restore_that_fails_leaves_the_room_as_it_was(room: Postroom, tmp_path: Path) -> None:
-    room.create_queue("q").send("x")
+    room.queues.create("q").send("x")
     room.backup(tmp_path / "copy")
     before = rows(room)
     for point in ("backup.copied", "restore.begun", "restore.committing"):
         faults.arm(point, "raise")
         with pytest.raises(faults.FaultInjected):
-            room.restore(tmp_path / "copy", replace=True)
+            room.operations.restore(tmp_path / "copy", replace=True)
         faults.disarm()
         with postroom.open(room.url) as other:
             assert rows(other) == before, point

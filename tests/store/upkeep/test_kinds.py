@@ -43,7 +43,7 @@ def time() -> Time:
 @pytest.fixture
 def room(url: str, time: Time) -> Iterator[Postroom]:
     with postroom.open(url, clock=time) as opened:
-        opened.create_queue("q")
+        opened.queues.create("q")
         yield opened
 
 
@@ -60,22 +60,22 @@ def test_nothing_goes_unasked(room: Postroom, time: Time) -> None:
         sphere.send("q", "book", compensation="cancel")
     time.now += 1_000_000 * HOUR
     before = sizes(room, "receipts", "spheres", "journal")
-    assert room.retentions() == dict.fromkeys(("spheres", "heartbeats", "visits", "receipts", "meta-events"))
-    assert (room.sweepable(), room.sweep()) == ({"messages": 0}, 0)
+    assert room.engine.retentions() == dict.fromkeys(("spheres", "heartbeats", "visits", "receipts", "meta-events"))
+    assert (room.engine.sweepable(), room.engine.sweep()) == ({"messages": 0}, 0)
     assert sizes(room, "receipts", "spheres", "journal") == before
 
 
 def test_a_retention_is_kept_in_the_store_and_told_in_the_journal(room: Postroom) -> None:
-    room.set_retention("spheres", timedelta(days=30))
-    room.set_retention("receipts", timedelta(days=7))
-    room.set_retention("receipts", None)
+    room.engine.set_retention("spheres", timedelta(days=30))
+    room.engine.set_retention("receipts", timedelta(days=7))
+    room.engine.set_retention("receipts", None)
     with postroom.open(room.url) as other:
-        assert other.retentions()["spheres"] == timedelta(days=30)
-        assert other.retentions()["receipts"] is None
-    assert [event.verb for event in room.journal(3)] == ["retention"] * 3
-    assert room.verify().differences == ()
+        assert other.engine.retentions()["spheres"] == timedelta(days=30)
+        assert other.engine.retentions()["receipts"] is None
+    assert [event.verb for event in room.journal.last(3)] == ["retention"] * 3
+    assert room.journal.verify().differences == ()
     room.store.transact("retention", lambda tx: tx.session.run("DELETE FROM retentions"))
-    assert [each.what for each in room.verify().differences] == ["retention of spheres"]
+    assert [each.what for each in room.journal.verify().differences] == ["retention of spheres"]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_retention_is_kept_in_the_store_and_told_in_the_journal(room: Postroom
 )
 def test_what_is_no_retention_changes_nothing(room: Postroom, kind: str, age: timedelta, why: str) -> None:
     with pytest.raises(ArgumentInvalid, match=why):
-        room.set_retention(kind, age)
-    assert set(room.retentions().values()) == {None}
+        room.engine.set_retention(kind, age)
+    assert set(room.engine.retentions().values()) == {None}
 
 
 def test_a_receipt_that_is_gone_recognises_nothing_and_streams_keep_theirs(room: Postroom, time: Time) -> None:
@@ -97,13 +97,13 @@ def test_a_receipt_that_is_gone_recognises_nothing_and_streams_keep_theirs(room:
     room.store.transact("send", lambda tx: tx.receipts.add("spark:stream:q:1", 1, b"spark"))
     time.now += 2 * HOUR
     young = room.send("q", "x", idempotency_key="young")
-    room.set_retention("receipts", timedelta(hours=1))
-    assert room.sweepable() == {"messages": 0, "receipts": 1}
-    assert (room.sweep(), room.sweep()) == (1, 0)
+    room.engine.set_retention("receipts", timedelta(hours=1))
+    assert room.engine.sweepable() == {"messages": 0, "receipts": 1}
+    assert (room.engine.sweep(), room.engine.sweep()) == (1, 0)
     assert room.send("q", "x", idempotency_key="young").key == young.key
     assert room.send("q", "x", idempotency_key="old").key != first.key
     assert room.store.read(lambda tx: tx.receipts.find("spark:stream:q:1", b"spark")) == 1
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
 
 
 def test_ended_spheres_go_with_all_that_they_left(room: Postroom, time: Time, tmp_path: Path) -> None:
@@ -116,21 +116,21 @@ def test_ended_spheres_go_with_all_that_they_left(room: Postroom, time: Time, tm
     time.now += 2 * HOUR
     with room.sphere("young") as sphere:
         sphere.send("q", "book")
-    room.set_retention("spheres", timedelta(hours=1))
-    assert room.sweepable()["spheres"] == 3
-    assert room.sweep() == 3
-    assert [each.id for each in room.spheres()] == ["young"]
+    room.engine.set_retention("spheres", timedelta(hours=1))
+    assert room.engine.sweepable()["spheres"] == 3
+    assert room.engine.sweep() == 3
+    assert [each.id for each in room.spheres.all()] == ["young"]
     with pytest.raises(SphereUnknown):
-        room.show_sphere("one")
+        room.spheres.show("one")
     assert sizes(room, "spheres", "tokens", "sends") == {"spheres": 1, "tokens": 1, "sends": 1}
-    assert room.accept("q").queues[0].unprocessed == 3, "what was sent stays"
-    assert room.verify().differences == ()
+    assert room.queues.accept("q").queues[0].unprocessed == 3, "what was sent stays"
+    assert room.journal.verify().differences == ()
     with room.sphere("one") as again:  # its id is free again
         again.send("q", "book")
     archiving.archive(room.store, time.now, tmp_path / "old", write_here)
     time.now += 2 * HOUR
-    assert room.sweep() == 2, "also those whose lines are archived"
-    assert room.verify(archives=True).differences == ()
+    assert room.engine.sweep() == 2, "also those whose lines are archived"
+    assert room.journal.verify(archives=True).differences == ()
 
 
 def test_what_is_not_settled_stays(room: Postroom, time: Time) -> None:
@@ -144,14 +144,14 @@ def test_what_is_not_settled_stays(room: Postroom, time: Time) -> None:
     with room.sphere("later") as sphere:
         sphere.send("q", "book")
     time.now += 5 * HOUR
-    room.set_retention("spheres", timedelta(hours=1))
-    assert room.sweep() == 0
+    room.engine.set_retention("spheres", timedelta(hours=1))
+    assert room.engine.sweep() == 0
     open.abort()
-    assert room.sweep() == 1, "later; open has ended only now"
+    assert room.engine.sweep() == 1, "later; open has ended only now"
     room.store.transact("settle", lambda tx: tx.session.run("DELETE FROM branches"))
-    assert room.sweep() == 1
-    assert [each.id for each in room.spheres()] == ["open"]
-    assert room.verify().differences == ()
+    assert room.engine.sweep() == 1
+    assert [each.id for each in room.spheres.all()] == ["open"]
+    assert room.journal.verify().differences == ()
 
 
 def beat_by_a_line(tx: Transaction, hearts: list[Heart]) -> None:
@@ -183,28 +183,30 @@ def test_old_heartbeats_give_way_to_one_line(room: Postroom, time: Time, tmp_pat
         time.now += HOUR // 60
         room.store.transact("heartbeat", lambda tx: beat_by_a_line(tx, hearts))
     before = sizes(room, "journal")["journal"]
-    room.set_retention("heartbeats", timedelta(minutes=15))
-    expected = room.sweepable()["heartbeats"]
-    assert expected == room.sweep() > 140
+    room.engine.set_retention("heartbeats", timedelta(minutes=15))
+    expected = room.engine.sweepable()["heartbeats"]
+    assert expected == room.engine.sweep() > 140
     assert sizes(room, "journal")["journal"] == before - expected + 2, "a retention, and what was removed"
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
     for _ in range(2):
         room.store.transact("heartbeat", lambda tx: beat_by_a_line(tx, hearts))
-        assert room.verify().differences == ()
-    assert [each for each in room.diagnose(deep=True) if each.check == "journal" and each.level != "ok"] == []
+        assert room.journal.verify().differences == ()
+    assert [
+        each for each in room.operations.diagnose(deep=True) if each.check == "journal" and each.level != "ok"
+    ] == []
     time.now += HOUR
     room.store.transact("heartbeat", lambda tx: beat_by_a_line(tx, hearts[:1]))
-    assert room.sweepable()["heartbeats"] == room.sweep() > 0
+    assert room.engine.sweepable()["heartbeats"] == room.engine.sweep() > 0
     assert sizes(room, "messages")["messages"] == 1, "whoever owns nothing and is silent is forgotten"
     room.store.transact("heartbeat", lambda tx: beat_by_a_line(tx, hearts))
-    assert room.verify().differences == ()
+    assert room.journal.verify().differences == ()
     archiving.archive(room.store, time.now, tmp_path / "old", write_here)
     time.now += HOUR
     room.store.transact("heartbeat", lambda tx: beat_by_a_line(tx, hearts[:2]))
     time.now += HOUR
     room.store.transact("heartbeat", lambda tx: beat_by_a_line(tx, hearts[:2]))
-    assert room.sweep() > 0
-    assert room.verify(archives=True).differences == ()
+    assert room.engine.sweep() > 0
+    assert room.journal.verify(archives=True).differences == ()
 
 
 def test_meta_events_that_nobody_reads_go(room: Postroom, time: Time, tmp_path: Path) -> None:
@@ -213,15 +215,15 @@ def test_meta_events_that_nobody_reads_go(room: Postroom, time: Time, tmp_path: 
     room.load(file)
     room.client("desk").subscribe("In")
     meta = next(queue.name for queue in room.store.read(lambda tx: tx.queues.all()) if queue.kind == "meta")
-    old = room.accept(meta).queues[0].unprocessed
+    old = room.queues.accept(meta).queues[0].unprocessed
     assert old > 0
     time.now += 2 * HOUR
     room.client("other").subscribe("In")
-    young = room.accept(meta).queues[0].unprocessed - old
-    room.set_retention("meta-events", timedelta(hours=1))
-    assert room.sweepable()["meta-events"] == old
-    assert (room.sweep(), room.accept(meta).queues[0].unprocessed) == (old, young)
-    assert room.verify().differences == ()
+    young = room.queues.accept(meta).queues[0].unprocessed - old
+    room.engine.set_retention("meta-events", timedelta(hours=1))
+    assert room.engine.sweepable()["meta-events"] == old
+    assert (room.engine.sweep(), room.queues.accept(meta).queues[0].unprocessed) == (old, young)
+    assert room.journal.verify().differences == ()
 
 
 def test_visits_go_when_no_store_can_ask_for_them(room: Postroom, time: Time, tmp_path: Path) -> None:
@@ -229,10 +231,10 @@ def test_visits_go_when_no_store_can_ask_for_them(room: Postroom, time: Time, tm
     form.write_text(FORM)
     room.load(form)
     node = str(tmp_path / "north.db")
-    room.add_node("north", node)
-    room.add_station("ann", "pw")
-    room.add_station("bob", "pw", "north")
-    ann, bob = room._station("ann"), room._station("bob")
+    room.stations.add_node("north", node)
+    room.stations.add("ann", "pw")
+    room.stations.add("bob", "pw", "north")
+    ann, bob = room.stations._station("ann"), room.stations._station("bob")
     keys = [ann.create("NOTE", No=number) for number in range(3)]
     ann.ship(keys, "bob")
     bob.get()
@@ -242,28 +244,28 @@ def test_visits_go_when_no_store_can_ask_for_them(room: Postroom, time: Time, tm
     with postroom.open(node) as north:
         visits["north"] = sizes(north, "visits")["visits"]
         assert visits == {"control": 2, "north": 3}
-        north.set_retention("visits", timedelta(0))
-        assert north.sweep() == 0, "the control node sees to it"
+        north.engine.set_retention("visits", timedelta(0))
+        assert north.engine.sweep() == 0, "the control node sees to it"
     time.now += 2 * HOUR
-    room.set_retention("visits", timedelta(0))
-    room._network.close()
+    room.engine.set_retention("visits", timedelta(0))
+    room._parts.network.close()
     moved = tmp_path / "away.db"
     Path(node).rename(moved)
-    assert room.sweep() == 0, "a node that does not answer may ask"
+    assert room.engine.sweep() == 0, "a node that does not answer may ask"
     moved.rename(node)
-    assert room.sweepable()["visits"] == room.sweep() == 2
+    assert room.engine.sweepable()["visits"] == room.engine.sweep() == 2
     with postroom.open(node) as north:
         assert sizes(north, "visits") == {"visits": 1}, "of the message that is there"
     ann.ship(keys[:2], "bob")
     bob.get()
-    assert {room.locate(key) for key in keys} == {"bob"}
-    assert room.verify().differences == ()
+    assert {room.journal.locate(key) for key in keys} == {"bob"}
+    assert room.journal.verify().differences == ()
 
 
 def test_a_running_engine_removes_it_by_itself(url: str) -> None:
     with postroom.open(url) as room:
-        room.create_queue("q").send("x", idempotency_key="old")
-        room.set_retention("receipts", timedelta(0))
+        room.queues.create("q").send("x", idempotency_key="old")
+        room.engine.set_retention("receipts", timedelta(0))
         thread = threading.Thread(target=room.run)
         thread.start()
         try:
@@ -274,17 +276,17 @@ def test_a_running_engine_removes_it_by_itself(url: str) -> None:
         finally:
             room.stop()
             thread.join()
-        assert room.verify().differences == ()
+        assert room.journal.verify().differences == ()
 
 
 def test_the_doctor_names_what_has_grown(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "GROWN_ROWS", 2)
     for number in range(3):
         room.send("q", "x", idempotency_key=f"{number}")
-    found = {each.what: each.do for each in room.diagnose() if each.check == "growth"}
+    found = {each.what: each.do for each in room.operations.diagnose() if each.check == "growth"}
     assert found == {
         "3 receipts, and they are kept for ever": "postroom retention set receipts 90d",
         "the journal has 4 entries": "postroom archive --before 90d FOLDER",
     }
-    room.set_retention("receipts", timedelta(days=1))
-    assert [each.what for each in room.diagnose() if each.check == "growth"] == ["the journal has 5 entries"]
+    room.engine.set_retention("receipts", timedelta(days=1))
+    assert [each.what for each in room.operations.diagnose() if each.check == "growth"] == ["the journal has 5 entries"]

@@ -15,19 +15,19 @@ def test_all_rows_go_there_and_back(urls: Urls, tmp_path: Path) -> None:
     source, target, file = urls(), urls(), tmp_path / "copy.db"
     done: list[tuple[int, int]] = []
     with postroom.open(source) as room:
-        room.create_queue("q")
+        room.queues.create("q")
         room.send_many("q", ["a", "é"])
         room.receive("q")
-        told = room.verify()
+        told = room.journal.verify()
     with psycopg.connect(source) as connection:
         portable.write(connection, file, lambda some, of: done.append((some, of)))
     assert done[-1][0] == done[-1][1]
     with postroom.open(file) as copy:
-        assert (copy.verify().messages, copy.verify().differences) == (told.messages, ())
+        assert (copy.journal.verify().messages, copy.journal.verify().differences) == (told.messages, ())
     postroom.open(target).close()
     with psycopg.connect(target) as connection:
         portable.read(connection, file, lambda some, of: None)
     with postroom.open(target) as back:
-        assert back.verify().differences == ()
-        assert [message.body for message in back.info("q")] == ["é"]
+        assert back.journal.verify().differences == ()
+        assert [message.body for message in back.queues.info("q")] == ["é"]
         assert back.send("q", "next").key > "00001.00002"

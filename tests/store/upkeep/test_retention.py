@@ -55,7 +55,7 @@ def sweep(room: Postroom, *unsliced: str, limit: int = 100) -> int:
 
 
 def counts(room: Postroom, name: str) -> tuple[int, int]:
-    count = room.accept(name).queues[0]
+    count = room.queues.accept(name).queues[0]
     return count.unprocessed, count.processed
 
 
@@ -84,7 +84,7 @@ def test_a_sweep_removes_what_is_processed_and_held_by_nothing(room: Postroom) -
     assert sweep(room) == 1
     assert sweep(room) == 0
     assert counts(room, "q") == (1, 0)
-    assert [message.body for message in room.info("q")] == ["waiting"]
+    assert [message.body for message in room.queues.info("q")] == ["waiting"]
 
 
 def test_a_swept_message_can_still_be_traced_and_leaves_no_row_behind(room: Postroom) -> None:
@@ -96,7 +96,7 @@ def test_a_swept_message_can_still_be_traced_and_leaves_no_row_behind(room: Post
     assert sweep(room) == 1
     assert [event.verb for event in room.trace(key)] == ["put", "take"]
     assert (rows(room, "spent"), rows(room, "entries"), rows(room, "slices")) == (0, 0, 0)
-    last = room.journal(1)[0]
+    last = room.journal.last(1)[0]
     assert (last.verb, last.source, last.detail) == ("sweep", "q", {"messages": 1, "keys": [[key_number(key)] * 2]})
 
 

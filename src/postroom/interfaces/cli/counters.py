@@ -25,7 +25,7 @@ def counter_list() -> None:
       postroom counter list
     """
     with opened() as it:
-        found = [each.as_dict() for each in it.counters()]
+        found = [each.as_dict() for each in it.stations.counters()]
     if settings.json:
         output.as_json({"counters": found})
     elif found:
@@ -47,7 +47,7 @@ def counter_show(name: CounterArgument) -> None:
       postroom counter show north
     """
     with opened() as it:
-        known = {each.name: each for each in it.counters()}
+        known = {each.name: each for each in it.stations.counters()}
     if name not in known:
         raise DefinitionUnknown(name=f"counter {name}", nearest=nearest(name, known))
     told = known[name]
@@ -69,5 +69,5 @@ def counter_remove(name: CounterArgument) -> None:
       postroom counter remove north
     """
     with opened() as it:
-        it.remove_counter(name)
+        it.stations.remove_counter(name)
     output.as_json({"status": "00", "counter": name}) if settings.json else output.say(f"removed {name}")

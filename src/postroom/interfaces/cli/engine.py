@@ -60,7 +60,7 @@ def run(
         if not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
         with _progress(it) as progress:
-            totals = it.engine_run(
+            totals = it.engine.run_totals(
                 until_idle=until_idle,
                 report=reporter.report,
                 progress=progress,
@@ -119,14 +119,14 @@ def _progress(it: Postroom) -> Iterator[Progress | None]:
         from rich.console import Console
         from rich.live import Live
 
-        began, waiting = monotonic(), it.lag()
+        began, waiting = monotonic(), it.operations.lag()
         first = f"{waiting} waiting; Spark is started, which takes some seconds" if waiting else "nothing waits"
         with Live(first, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
             log = _log(it, lambda line: live.console.print(line, highlight=False, soft_wrap=True))
 
             def show(totals: Totals) -> None:
                 log(totals)
-                live.update(_line(totals, monotonic() - began, it.lag()))
+                live.update(_line(totals, monotonic() - began, it.operations.lag()))
 
             yield show
     else:
@@ -143,7 +143,7 @@ def _log(it: Postroom, say: Callable[[str], None]) -> Progress:
             spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
             say(
                 f"step={totals.steps} messages={totals.messages} created={totals.created} failures={totals.failures} "
-                f"lag={it.lag()} {spent}"
+                f"lag={it.operations.lag()} {spent}"
             )
 
     return log

@@ -83,7 +83,7 @@ def publish(
             return
         if idempotency_key is not None:
             raise ArgumentInvalid(argument="--idempotency-key", why="it goes with one event, not with many")
-        many = (client or it).publish_many(space, lines or [])
+        many = (client or it.flows).publish_many(space, lines or [])
     if settings.json:
         output.as_json(many.as_dict())
     else:
@@ -113,9 +113,9 @@ def subscribe(
       postroom subscribe NYSE --as archive --durable
     """
     with opened() as it:
-        was_stored = _is_stored(it.graph(), space)
+        was_stored = _is_stored(it.flows.graph(), space)
         made = _client(it, client, broker).subscribe(space, pattern, durable=durable)
-        turned = was_stored and not _is_stored(it.graph(), space)
+        turned = was_stored and not _is_stored(it.flows.graph(), space)
     if settings.json:
         output.as_json({"status": "00", **made.as_dict()})
         return
@@ -198,7 +198,7 @@ def subscriptions() -> None:
       postroom subscriptions
     """
     with opened() as it:
-        found = it.subscriptions()
+        found = it.flows.subscriptions()
     if settings.json:
         output.as_json({"subscriptions": [each.as_dict() for each in found]})
     elif found:
@@ -226,7 +226,7 @@ def graph(
       postroom graph --mermaid graph.mmd
     """
     with opened() as it:
-        found = it.graph()
+        found = it.flows.graph()
     if mermaid is not None:
         _draw(found, Path(mermaid))
     if settings.json:
@@ -299,10 +299,10 @@ def principal_add(
       postroom principal add operator --replace
     """
     with opened(create=True) as it:
-        known = name in it.principals()
+        known = name in it.flows.principals()
         old = password_source(f"current password of {name}")() if known and not replace else None
         password = None if token else new_password(f"password of {name}")
-        made = it.add_principal(name, password, old=old, replace=replace)
+        made = it.flows.add_principal(name, password, old=old, replace=replace)
     if settings.json:
         output.as_json({"status": "00", "principal": name, **({"token": made} if made else {})})
     else:
@@ -318,7 +318,7 @@ def principal_list() -> None:
       postroom principal list
     """
     with opened() as it:
-        names = it.principals()
+        names = it.flows.principals()
     if settings.json:
         output.as_json({"principals": names})
     else:
@@ -336,13 +336,13 @@ def principal_remove(
       postroom principal remove operator
     """
     with opened() as it:
-        it.remove_principal(name)
+        it.flows.remove_principal(name)
     output.as_json({"status": "00"}) if settings.json else output.say(f"{name} is no longer registered")
 
 
 def _client(it: Postroom, name: str, broker: str | None) -> Client:
     """The client of a command; a registered name has to show its password."""
-    password = password_source(f"password of {name}")() if name in it.principals() else None
+    password = password_source(f"password of {name}")() if name in it.flows.principals() else None
     return it.client(name, password, broker=broker)
 
 

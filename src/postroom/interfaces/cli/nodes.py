@@ -42,7 +42,7 @@ def node_add(name: NodeArgument, url: UrlArgument) -> None:
 
     check_node(name, url, resolved(settings.room))  # before there is a room: what is refused leaves nothing behind
     with opened(create=True) as it:
-        it.add_node(name, url)
+        it.stations.add_node(name, url)
     output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is a node")
 
 
@@ -55,7 +55,7 @@ def node_list() -> None:
       postroom node list
     """
     with opened() as it:
-        found = it.nodes()
+        found = it.stations.nodes()
     if settings.json:
         output.as_json({"nodes": [each.as_dict() for each in found]})
     else:
@@ -74,7 +74,7 @@ def node_move(name: NodeArgument, url: UrlArgument) -> None:
       postroom node move north /mnt/new/north.db
     """
     with opened() as it:
-        it.move_node(name, url)
+        it.stations.move_node(name, url)
     output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} has moved")
 
 
@@ -90,7 +90,7 @@ def node_secure() -> None:
       postroom node secure
     """
     with opened() as it:
-        names = it.secure_nodes()
+        names = it.stations.secure_nodes()
     if settings.json:
         output.as_json({"status": "00", "nodes": names})
     elif names:
@@ -112,7 +112,7 @@ def node_remove(
       postroom node remove north --force
     """
     with opened() as it:
-        it.remove_node(name, force=force)
+        it.stations.remove_node(name, force=force)
     output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is no longer a node")
 
 
@@ -135,8 +135,8 @@ def station_add(
     """
     with opened(create=True) as it:
         prompt = f"password of {name}"
-        password = password_source(prompt)() if name in it.principals() else new_password(prompt)
-        it.add_station(name, password, node)
+        password = password_source(prompt)() if name in it.flows.principals() else new_password(prompt)
+        it.stations.add(name, password, node)
     if settings.json:
         output.as_json({"status": "00", "station": name, "node": node})
     else:
@@ -152,7 +152,7 @@ def station_list() -> None:
       postroom station list
     """
     with opened() as it:
-        found = it.stations()
+        found = it.stations.all()
     if settings.json:
         output.as_json({"stations": [{"name": name, "node": node} for name, node in found.items()]})
     elif found:
@@ -172,7 +172,7 @@ def station_remove(name: StationArgument) -> None:
       postroom station remove Simon
     """
     with opened() as it:
-        it.remove_station(name)
+        it.stations.remove(name)
     output.as_json({"status": "00", "station": name}) if settings.json else output.say(f"{name} is no longer a station")
 
 
@@ -189,18 +189,18 @@ def login(
       postroom login Dennis
     """
     with opened() as it:
-        known = it.stations()
+        known = it.stations.all()
         if station not in known:
             raise StationUnknown(station=station, nearest=nearest(station, known))
         before = logins.login_at(it.url)
-        made = logins.Login(station, it.login(station, password_source(f"password of {station}")()))
+        made = logins.Login(station, it.stations.login(station, password_source(f"password of {station}")()))
         try:
             logins.keep(it.url, made)
         except ArgumentInvalid:  # a login that nobody can use
-            it.logout(*made)
+            it.stations.logout(*made)
             raise
         if before is not None:
-            it.logout(*before)
+            it.stations.logout(*before)
     if settings.json:
         output.as_json({"status": "00", "station": station})
     else:
@@ -217,7 +217,7 @@ def logout() -> None:
     with opened() as it:
         login = logins.login_at(it.url)
         if login is not None:
-            it.logout(*login)
+            it.stations.logout(*login)
             logins.forget(it.url)
     if settings.json:
         output.as_json({"status": "00", "station": login.station if login else None})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from postroom.diagnosis.finding import Finding, Level
     from postroom.room import Postroom
-    from postroom.room.overview import Picture, QueueSeen, StepSeen
+    from postroom.room.overview import Overview, QueueSeen, StepSeen
 
 
 def top(
@@ -55,9 +55,9 @@ def top(
     """
     with opened() as it:
         if settings.json:
-            output.as_json(it.overview().as_dict())
+            output.as_json(it.operations.overview().as_dict())
         elif once or (every is None and not sys.stdout.isatty()):
-            _print(it.overview())
+            _print(it.operations.overview())
         else:
             with suppress(KeyboardInterrupt):
                 _watch(it, every or TOP_SECONDS)
@@ -66,27 +66,27 @@ def top(
 def _watch(it: Postroom, seconds: float) -> None:
     """Take pictures until someone stops it; however that is done, the terminal is left as it was."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    picture = it.overview()
+    picture = it.operations.overview()
     if sys.stdout.isatty():
         from rich.live import Live
 
         with Live(_drawn(picture), auto_refresh=False) as live:
             while True:
                 sleep(seconds)
-                picture = it.overview(picture)
+                picture = it.operations.overview(picture)
                 live.update(_drawn(picture), refresh=True)
     while True:
         _print(picture)
         output.say("")
         sys.stdout.flush()
         sleep(seconds)
-        picture = it.overview(picture)
+        picture = it.operations.overview(picture)
 
 
 Rows = list[list[str]]
 
 
-def _sections(picture: Picture) -> Iterator[tuple[list[str], Rows]]:
+def _sections(picture: Overview) -> Iterator[tuple[list[str], Rows]]:
     """The tables of a picture; those that would be empty are left out."""
     yield ["queue", "waiting", "processed", "in/s", "out/s", "state"], [_cells(queue) for queue in picture.queues]
     if picture.steps:
@@ -111,7 +111,7 @@ def _at_least(step: StepSeen) -> str:
     return str(step.messages) if step.whole else f"{step.messages}+"
 
 
-def _headlines(picture: Picture) -> list[str]:
+def _headlines(picture: Overview) -> list[str]:
     from postroom.engine.presence import State
 
     engine = picture.engine
@@ -124,14 +124,14 @@ def _headlines(picture: Picture) -> list[str]:
     ]
 
 
-def _print(picture: Picture) -> None:
+def _print(picture: Overview) -> None:
     for line in _headlines(picture):
         output.say(line)
     for headings, rows in _sections(picture):
         output.table(headings, rows)
 
 
-def _drawn(picture: Picture) -> RenderableType:
+def _drawn(picture: Overview) -> RenderableType:
     """The picture for a terminal: the busiest queues first, as many as there is room for."""
     from rich.console import Group
     from rich.text import Text
@@ -193,7 +193,7 @@ def _findings(deep: bool) -> list[Finding]:
     if reason is not None:
         return [*machine.examine(url), reason]
     with opened() as it:
-        return it.diagnose(deep=deep)
+        return it.operations.diagnose(deep=deep)
 
 
 def _say(found: list[Finding]) -> None:

@@ -29,8 +29,8 @@ def procedure_list() -> None:
       postroom procedure list
     """
     with opened() as it:
-        found = [each.as_dict() for each in it.procedures()]
-        stations = it.stations()
+        found = [each.as_dict() for each in it.stations.procedures()]
+        stations = it.stations.all()
     if settings.json:
         output.as_json({"procedures": found})
         return
@@ -55,7 +55,7 @@ def procedure_disable(name: ProcedureArgument) -> None:
       postroom procedure disable holiday
     """
     with opened() as it:
-        _told(name, "disabled", it.disable_procedure(name))
+        _told(name, "disabled", it.stations.disable_procedure(name))
 
 
 @procedure_app.command("enable")
@@ -67,7 +67,7 @@ def procedure_enable(name: ProcedureArgument) -> None:
       postroom procedure enable holiday
     """
     with opened() as it:
-        _told(name, "enabled", it.enable_procedure(name))
+        _told(name, "enabled", it.stations.enable_procedure(name))
 
 
 @procedure_app.command("remove")
@@ -81,7 +81,7 @@ def procedure_remove(name: ProcedureArgument) -> None:
       postroom procedure remove holiday
     """
     with opened() as it:
-        it.remove_procedure(name)
+        it.stations.remove_procedure(name)
     output.as_json({"status": "00", "procedure": name}) if settings.json else output.say(f"removed {name}")
 
 
@@ -110,8 +110,8 @@ def waiting(
       postroom waiting approve --limit 20
     """
     with opened() as it:
-        found = it.waiting(procedure, limit)
-        unseen = it.lag()
+        found = it.stations.waiting(procedure, limit)
+        unseen = it.operations.lag()
     if settings.json:
         output.as_json(found.as_dict())
         return

@@ -70,7 +70,7 @@ def query(
       postroom query 'MEETING ANNOUNCEMENT' --scope group < sketch.txt
     """
     with opened() as it:
-        form = it.form(type).form
+        form = it.stations.form(type).form
         sought = _conditions(conditions) if conditions else form.read_sketch(standard_input() or "", STANDARD_INPUT)
         asks = acting(it, station, stdin=False, master=master, conf=spark_settings(conf))
         with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:

@@ -96,7 +96,7 @@ def send(
                 if given is not None:
                     raise ArgumentInvalid(argument=option, why="it goes with one destination, not with --also")
             every = ["/".join(queue), *also]
-            shared = it.distribute(every, text, format=format, type=type, properties=properties)
+            shared = it.queues.distribute(every, text, format=format, type=type, properties=properties)
             if settings.json:
                 output.as_json(shared.as_dict())
             else:
@@ -137,7 +137,7 @@ def receive(
     """
     with opened() as it:
         if follow:
-            follow_one = _follow_state if it.is_state(queue or ()) else follow_queue
+            follow_one = _follow_state if it.spheres.is_state(queue or ()) else follow_queue
             follow_one(it, queue or [], wait)
             return
         received = it.receive(
@@ -167,7 +167,7 @@ def follow_queue(it: Postroom, queue: list[str], wait: float | None) -> None:
 def _follow_state(it: Postroom, queue: list[str], wait: float | None) -> None:
     """What is in a state of a machine, and what comes into it; nothing is taken out."""
     try:
-        for come in it.follow_state(queue[0], wait):
+        for come in it.spheres.follow_state(queue[0], wait):
             why = f": {come['reason']}" if come["reason"] else ""
             output.as_json(come) if settings.json else output.say(f"{come['entity']} is {come['state']}{why}")
     except KeyboardInterrupt:
@@ -247,7 +247,7 @@ def history(queue: QueueArgument, limit: LimitOption = None) -> None:
       postroom history INP_0000
     """
     with opened() as it:
-        _show(it.history(*queue, limit=limit), "no processed message")
+        _show(it.queues.history(*queue, limit=limit), "no processed message")
 
 
 def disable(
@@ -270,7 +270,7 @@ def disable(
     """
     with opened() as it:
         password = known_password(f"password of {' '.join(queue)}")
-        held = it.disable(*queue, password=password, input_only=input_only, output_only=output_only)
+        held = it.queues.disable(*queue, password=password, input_only=input_only, output_only=output_only)
     _show_hold(held, "on hold for input" if input_only else "on hold for output" if output_only else "on hold")
 
 
@@ -282,7 +282,7 @@ def enable(queue: QueueArgument) -> None:
       POSTROOM_PASSWORD=SUB1 postroom enable MASTER-QUEUE SUBQ-1
     """
     with opened() as it:
-        held = it.enable(*queue, password=known_password(f"password of {' '.join(queue)}"))
+        held = it.queues.enable(*queue, password=known_password(f"password of {' '.join(queue)}"))
     _show_hold(held, "enabled")
 
 
@@ -296,7 +296,7 @@ def hierarchy() -> None:
       postroom hierarchy > copy.qdl
     """
     with opened() as it:
-        text, levels = it.hierarchy(), it.levels()
+        text, levels = it.definitions.hierarchy(), it.definitions.levels()
     if settings.json:
         shape = [
             {
@@ -338,7 +338,7 @@ def queue_create(
     check_queue_name(name)
     password = new_password(f"password for {name}") if with_password else None
     with opened(create=True) as it:
-        it.create_queue(name, keep_processed=not discard_processed, password=password)
+        it.queues.create(name, keep_processed=not discard_processed, password=password)
     output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"created {name}")
 
 
@@ -364,7 +364,7 @@ def queue_remove(
       postroom queue remove orders
     """
     with opened() as it:
-        it.remove_queue(name)
+        it.queues.remove(name)
     output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"removed {name}")
 
 
@@ -380,7 +380,7 @@ def queue_mode(
       postroom queue mode discard MASTER-QUEUE SUBQ-3
     """
     with opened() as it:
-        changed = it.set_mode(*queue, keep_processed=processed is Processed.KEEP)
+        changed = it.queues.set_mode(*queue, keep_processed=processed is Processed.KEEP)
     if settings.json:
         output.as_json({"status": status.DONE if changed else status.ALREADY, "changed": changed})
     else:
@@ -399,8 +399,12 @@ def queue_password(queue: QueueArgument) -> None:
       postroom queue password orders
     """
     with opened() as it:
-        old = password_source("current password, or that of the level above")() if it.has_password(*queue) else None
-        it.set_password(*queue, password=new_password("new password"), old=old)
+        old = (
+            password_source("current password, or that of the level above")()
+            if it.queues.has_password(*queue)
+            else None
+        )
+        it.queues.set_password(*queue, password=new_password("new password"), old=old)
     output.as_json({"status": status.DONE}) if settings.json else output.say("password set")
 
 

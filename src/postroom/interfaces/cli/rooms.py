@@ -121,7 +121,7 @@ def _checked(files: list[str]) -> int:
     """A program is checked against the room it is for; where there is none yet, by itself."""
     try:
         with opened() as it:
-            return it.check(*files)
+            return it.definitions.check(*files)
     except RoomMissing:
         from postroom.room import loading
 
@@ -152,7 +152,7 @@ def trace(
         if causes and values:
             raise ArgumentInvalid(argument="--values", why="it shows one message, --causes many: give one of them")
         if values:
-            _tell_values(key, it.trace_values(key))
+            _tell_values(key, it.journal.trace_values(key))
             return
         if causes:
             _tell(it.trace(key, causes=True))
@@ -238,7 +238,7 @@ def locate(key: KeyArgument) -> None:
       postroom locate 00001.00042
     """
     with opened() as it:
-        place = it.locate(key)
+        place = it.journal.locate(key)
     if settings.json:
         output.as_json({"key": key, "place": place})
     elif place is None:
@@ -287,10 +287,10 @@ def _filled(it: Postroom, message: Message) -> str | None:
     from postroom.store.kernel.queues import LEAVING
 
     of_station = message.queue.startswith((database(""), mailbox(""))) or message.queue == LEAVING
-    edition = it.form_of(message) if of_station and not message.corrupt else None
+    edition = it.stations.form_of(message) if of_station and not message.corrupt else None
     if edition is None:
         return None
-    place = it.locate(message.key)
+    place = it.journal.locate(message.key)
     return f"{message.key} at {place}\n{edition.form.shown(values(edition.form, message.body))}"
 
 
@@ -306,7 +306,7 @@ def journal(
       postroom journal --last 50
     """
     with opened() as it:
-        events = it.journal(last)
+        events = it.journal.last(last)
     if settings.json:
         output.as_json({"events": [{"key": event.key, **event.as_dict()} for event in events]})
     else:
@@ -328,7 +328,7 @@ def verify(
       postroom verify --archives
     """
     with opened() as it:
-        found = it.verify(archives=archives)
+        found = it.journal.verify(archives=archives)
     if settings.json:
         output.as_json(found.as_dict())
     elif found.differences:
@@ -361,7 +361,7 @@ def mend() -> None:
       postroom mend
     """
     with opened() as it:
-        mended = it.mend()
+        mended = it.journal.mend()
     if settings.json:
         output.as_json(mended.as_dict())
     else:
@@ -387,7 +387,7 @@ def outbox_list() -> None:
       postroom outbox list
     """
     with opened() as it:
-        effects = it.outbox()
+        effects = it.engine.outbox()
     if settings.json:
         output.as_json({"effects": [effect.as_dict() for effect in effects]})
     elif effects:
@@ -412,7 +412,7 @@ def outbox_retry(
       postroom outbox retry 3
     """
     with opened() as it:
-        it.retry(number)
+        it.engine.retry(number)
     output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} is pending again")
 
 
@@ -427,7 +427,7 @@ def outbox_drop(
       postroom outbox drop 3
     """
     with opened() as it:
-        it.drop_effect(number)
+        it.engine.drop_effect(number)
     output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} was dropped")
 
 

@@ -53,7 +53,7 @@ def catalog(
         _write(Path(write))
         return
     with opened() as it:
-        entries = it.catalog()
+        entries = it.definitions.catalog()
     if name is not None:
         names = [entry.name for entry in entries]
         entries = [entry for entry in entries if entry.name == name or entry.name.startswith(f"{name} in ")]
@@ -77,7 +77,7 @@ def catalog(
 
 def _write(folder: Path) -> None:
     with opened() as it:
-        files = it.definition_files()
+        files = it.definitions.files()
     try:
         folder.mkdir()
         for name, text in files.items():
@@ -119,25 +119,25 @@ def explain(
             return
         space = told.source if isinstance(told, ArcExplained) else None
         if settings.json:
-            output.as_json({**told.as_dict(), **({"spark_plan": it.spark_plan(space)} if plan else {})})
+            output.as_json({**told.as_dict(), **({"spark_plan": it.definitions.spark_plan(space)} if plan else {})})
             return
         _say_arc(told) if isinstance(told, ArcExplained) else _say_explained(told)
         if plan:
             sys.stdout.flush()  # what is known already, while Spark starts
-            output.say(f"\nSpark plan:\n{it.spark_plan(space)}")
+            output.say(f"\nSpark plan:\n{it.definitions.spark_plan(space)}")
 
 
 def _explained(it: Postroom, name: str) -> Explanation | ArcExplained | ProcedureExplained:
     """What a name stands for; of several, first an arc, then a rule."""
-    arcs = [arc.name for arc in it.graph().arcs]
+    arcs = [arc.name for arc in it.flows.graph().arcs]
     if name in arcs:
-        return it.explain_arc(name)
-    known = [each.procedure.name for each in it.procedures()]
+        return it.definitions.explain_arc(name)
+    known = [each.procedure.name for each in it.stations.procedures()]
     try:
-        return it.explain(name)
+        return it.definitions.explain(name)
     except DefinitionUnknown as error:
         if name in known:
-            return it.explain_procedure(name)
+            return it.definitions.explain_procedure(name)
         close = error.facts["nearest"] or nearest(name, [*arcs, *known])
         raise DefinitionUnknown(name=f"rule, arc or procedure {name}", nearest=close) from None
 
@@ -179,7 +179,7 @@ def slice(
       postroom slice requestMsgs 17
     """
     with opened() as it:
-        messages = it.slice(slicing, key)
+        messages = it.journal.slice(slicing, key)
     if settings.json:
         output.as_json({"messages": [message.as_dict() for message in messages]})
     elif messages:
@@ -199,7 +199,7 @@ def why(key: KeyArgument) -> None:
       postroom why 00001.00042
     """
     with opened() as it:
-        held = it.why(key)
+        held = it.journal.why(key)
     if settings.json:
         output.as_json(held.as_dict())
         return
@@ -246,7 +246,7 @@ def try_(
     from postroom.stations.procedures.tryout import Handled
 
     with opened() as it:
-        found = it.try_out(*files, since=None if since is None else _moment(since), timeout=timeout)
+        found = it.definitions.try_out(*files, since=None if since is None else _moment(since), timeout=timeout)
         if settings.json:
             output.as_json({"tried": [each.as_dict() for each in found]})
             return
@@ -290,7 +290,7 @@ def collection_load(
       postroom collection load crm pricelist.xml
     """
     with opened() as it:
-        version = it.load_collection(name, *files)
+        version = it.definitions.load_collection(name, *files)
     if settings.json:
         output.as_json({"status": "00", "version": version, "documents": len(files)})
     else:

@@ -45,7 +45,7 @@ def spheres(
       postroom spheres --state ABORTING
     """
     with opened() as it:
-        found = [each.as_dict() for each in it.spheres(None if state is None else state.upper())]
+        found = [each.as_dict() for each in it.spheres.all(None if state is None else state.upper())]
     if settings.json:
         output.as_json({"spheres": found})
     elif found:
@@ -67,7 +67,7 @@ def sphere_show(id: SphereArgument) -> None:
       postroom sphere show order-17
     """
     with opened() as it:
-        told = it.show_sphere(id)
+        told = it.spheres.show(id)
     output.as_json(told.as_dict()) if settings.json else _say(told)
 
 
@@ -119,8 +119,8 @@ def sphere_abort(
       postroom sphere abort order-17 --reason "the customer has left"
     """
     with opened() as it:
-        state = it.abort_sphere(id, reason)
-        told = it.show_sphere(id)
+        state = it.spheres.abort(id, reason)
+        told = it.spheres.show(id)
     if settings.json:
         output.as_json({"status": "00", "sphere": id, "state": state})
         return
@@ -139,14 +139,14 @@ def sphere_settle(
     """Resolve prepared transactions of spheres that are in doubt in a database.
 
     Transactions of committed spheres are committed, those of aborted spheres rolled back. Those that are undecided or
-    not of this room are left alone. For other databases call room.settle(connection) in a program.
+    not of this room are left alone. For other databases call room.spheres.settle(connection) in a program.
 
     \b
     Example:
       postroom sphere settle postgresql://bank.example/accounts
     """
     with opened() as it:
-        settled = it.settle_database(url)
+        settled = it.spheres.settle_database(url)
     if settings.json:
         output.as_json({"status": "00", "settled": settled})
     elif settled:
@@ -175,7 +175,7 @@ def sphere_watch(
       postroom sphere watch ABORTED complaints --stop
     """
     with opened() as it:
-        it.watch_state(state, *queue, stop=stop)
+        it.spheres.watch_state(state, *queue, stop=stop)
     said = {"status": "00", "state": state, "queue": "/".join(queue), "told": not stop}
     words = "gets no more messages about" if stop else "gets a message for each arrival in"
     output.as_json(said) if settings.json else output.say(f"{said['queue']} {words} {state}")
@@ -225,7 +225,7 @@ def compensate(
       postroom compensate --once
     """
     with opened() as it:
-        engine = it.compensator(check)
+        engine = it.spheres.compensator(check)
 
         def stop(_signal: int, _frame: FrameType | None) -> None:
             engine.stop()

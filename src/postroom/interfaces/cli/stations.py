@@ -52,7 +52,7 @@ def form(
       postroom form 'MEETING ANNOUNCEMENT' --source
     """
     with opened() as it:
-        edition = it.form(type)
+        edition = it.stations.form(type)
     if settings.json:
         output.as_json(_described(edition))
     else:
@@ -88,7 +88,7 @@ def create(
       postroom create MEMO < memos.json
     """
     with opened() as it:
-        edition = it.form(type)
+        edition = it.stations.form(type)
         given = _fields(fields) if fields else _message(edition.form, standard_input())
         acts = acting(it, station, stdin=False)
         keys = acts.create_many(type, given if isinstance(given, list) else [given])

@@ -26,7 +26,7 @@ def retention_list() -> None:
       postroom retention list
     """
     with opened() as it:
-        kept = it.retentions()
+        kept = it.engine.retentions()
     ages = {kind: None if age is None else to_span(age // _MICROSECOND) for kind, age in kept.items()}
     if settings.json:
         output.as_json({"retentions": ages})
@@ -54,8 +54,8 @@ def retention_set(
       postroom retention set receipts forever
     """
     with opened() as it:
-        it.set_retention(kind, None if age == "forever" else _age(age, "AGE"))
-        kept = it.retentions()[kind]
+        it.engine.set_retention(kind, None if age == "forever" else _age(age, "AGE"))
+        kept = it.engine.retentions()[kind]
     if settings.json:
         output.as_json({"status": "00", "kind": kind, "age": None if kept is None else to_span(kept // _MICROSECOND)})
     else:
@@ -76,7 +76,7 @@ def sweep(
       postroom sweep
     """
     with opened() as it:
-        found = it.sweepable() if dry_run else it.sweep_by_kind()
+        found = it.engine.sweepable() if dry_run else it.engine.sweep_by_kind()
     if settings.json:
         name = "would_remove" if dry_run else "removed_count"
         output.as_json({"status": "00", name: sum(found.values()), "kinds": found})
@@ -121,11 +121,11 @@ def archive(
     with opened() as it:
         if before is not None:
             with output.progress("archiving") as progress:
-                found = it.archive(
+                found = it.journal.archive(
                     _when(before), folder or "", progress=progress, master=master, conf=spark_settings(conf)
                 )
         else:
-            found = it.archive_moved(folder or "") if moved else it.archives()
+            found = it.journal.archive_moved(folder or "") if moved else it.journal.archives()
     if settings.json:
         output.as_json({"status": "00", "archives": [each.as_dict() for each in found]})
     elif found:
@@ -183,7 +183,7 @@ def restore(
     if not Path(file).exists():  # before a room is made for it
         raise ArgumentInvalid(argument="FILE", why=f"there is no {file}")
     with opened(create=True) as it, output.progress("copying") as progress:
-        found = it.restore(file, replace=replace, progress=progress)
+        found = it.operations.restore(file, replace=replace, progress=progress)
         room = it.store.session.place
     if settings.json:
         output.as_json({"status": "00", "room": room, "lines": found.lines, "message_count": found.messages})

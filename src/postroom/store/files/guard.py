@@ -213,11 +213,11 @@ class Guard:
             return True
         return False
 
-    def picture(self) -> Picture:
+    def picture(self) -> Overview:
         """Which state of the log readers see now."""
-        return Picture(*_PICTURE.unpack(os.pread(self._index, _PICTURE.size, 0)))
+        return Overview(*_PICTURE.unpack(os.pread(self._index, _PICTURE.size, 0)))
 
-    def begin_reading(self) -> Picture | None:
+    def begin_reading(self) -> Overview | None:
         """Before a reader begins: what to compare when it has ended; None if nothing can overtake it.
 
         If the whole log is in the file, SQLite reads the file alone, and only a lock keeps the file as it is: the log
@@ -232,7 +232,7 @@ class Guard:
                 return None
         return seen  # someone is about to copy
 
-    def end_reading(self, seen: Picture | None) -> bool:
+    def end_reading(self, seen: Overview | None) -> bool:
         """After a reader, once; whether it was not overtaken."""
         if seen is not None:
             return seen.lasts(self.picture())
@@ -243,7 +243,7 @@ class Guard:
         return True
 
 
-class Picture(NamedTuple):
+class Overview(NamedTuple):
     """What the index of a log says in its head."""
 
     frames: int  # committed pages in the log
@@ -251,7 +251,7 @@ class Picture(NamedTuple):
     copied: int  # pages that are in the room's file for certain
     copying: int  # and those that somebody began to copy
 
-    def lasts(self, now: Picture) -> bool:
+    def lasts(self, now: Overview) -> bool:
         """Whether a reader who began here has not been overtaken: its pages were not written over.
 
         When a log begins anew, all of it has been copied, and nobody knows how much was added before.

@@ -35,7 +35,7 @@ class SqliteStore(ExpressLane):
         self._doubt = Doubt(file)
         self._turn = False  # whether we may have the turn of the writers
         self._reads = False  # whether a reader is under way
-        self._picture: guard.Picture | None = None  # what it sees, unless nothing can overtake it
+        self._picture: guard.Overview | None = None  # what it sees, unless nothing can overtake it
         files = self._files = OpenFiles(file, create)
         try:
             if mapped:

@@ -113,7 +113,7 @@ def file_digest(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-class Shelf:
+class ArchiveFolder:
     """An archive that the store has noted under a digest."""
 
     def __init__(self, folder: str, digest: str) -> None:

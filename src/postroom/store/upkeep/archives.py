@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from postroom.errors import StoreCorrupt
 from postroom.store.kernel.message_rows import MessageRows
 from postroom.store.kernel.session import Row, Session
-from postroom.store.upkeep.archive_folder import DEPARTED_COLUMNS, Manifest, Shelf
+from postroom.store.upkeep.archive_folder import DEPARTED_COLUMNS, ArchiveFolder, Manifest
 
 _ALL = "SELECT id, folder, first, last, until, lines, departed, digest FROM archives ORDER BY id"
 _END = "SELECT coalesce(max(last), 0) FROM archives"
@@ -47,9 +47,9 @@ class Archive(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         return {name: value for name, value in self._asdict().items() if name != "id"}
 
-    def shelf(self) -> Shelf:
+    def shelf(self) -> ArchiveFolder:
         """Its files, to be read."""
-        return Shelf(self.folder, self.digest)
+        return ArchiveFolder(self.folder, self.digest)
 
 
 class Archives:
