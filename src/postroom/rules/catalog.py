@@ -14,8 +14,8 @@ from postroom.model.xmltext import without_declaration
 from postroom.rules.compilation import checks, compiler
 from postroom.rules.compilation.plan import Plan
 from postroom.rules.compilation.translation import property_type
-from postroom.rules.compilation.verification import Verified
 from postroom.rules.evaluation.indexing import Filling
+from postroom.rules.evaluation.verification import Verified
 from postroom.rules.language.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
 from postroom.store.kernel.base import Store, Unprepared
 from postroom.store.kernel.queues import CLOSED, Admission, Keep, Queue

@@ -10,7 +10,8 @@ from postroom.engine.language import Load, Terms, Trial, TrialResult
 from postroom.model.paths import printable, text_of
 from postroom.model.schema import compile_schema
 from postroom.rules import catalog, tryout
-from postroom.rules.compilation import checks, verification
+from postroom.rules.compilation import checks
+from postroom.rules.evaluation import verification
 from postroom.rules.language.definitions import AnyDefinition, Program, QueueDefinition
 from postroom.rules.language.printing import written
 from postroom.rules.language.reader import parse

@@ -86,7 +86,7 @@ def test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waitin
 
 def test_an_expression_that_takes_too_long_to_compile_is_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     # A query has time by its size, too: 0.43 s for these 43 kB. This leaves some hundredths of a second.
-    monkeypatch.setattr("postroom.rules.compilation.verification.Apart", lambda: Apart(-0.4))
+    monkeypatch.setattr("postroom.rules.evaluation.verification.Apart", lambda: Apart(-0.4))
     began = time.monotonic()
     with pytest.raises(ProgramInvalid, match="PR0005"):
         load(program("+".join(["1"] * 20_000)))

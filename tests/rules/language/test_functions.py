@@ -10,7 +10,7 @@ import pytest
 
 from postroom.errors import ProgramInvalid
 from postroom.rules.compilation.checks import check
-from postroom.rules.compilation.verification import verify
+from postroom.rules.evaluation.verification import verify
 from postroom.rules.evaluation.xquery import QueryFailed, Saxon, saxon
 from postroom.rules.language import functions
 from postroom.rules.language.definitions import Program

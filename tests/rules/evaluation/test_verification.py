@@ -6,7 +6,7 @@ import pytest
 
 from postroom.errors import ProgramInvalid
 from postroom.rules.compilation.checks import check
-from postroom.rules.compilation.verification import verify
+from postroom.rules.evaluation.verification import verify
 from postroom.rules.language.definitions import Program
 from postroom.rules.language.reader import parse
 

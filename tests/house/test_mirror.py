@@ -1,0 +1,66 @@
+"""The test of a file is found by its name: ``src/postroom/a/b.py`` is tested by ``tests/a/test_b.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "postroom"
+TESTS = ROOT / "tests"
+#: Folders whose tests are about the whole, or about a promise, and not about one module.
+WHOLE = {"conformance", "docs", "examples", "faults", "golden", "histories", "house", "mixture", "oracle", "simulation"}
+#: Tests of a behaviour that several modules bring about together, beside those of the modules.
+BEHAVIOURS = set(
+    """
+    diagnosis/test_false_alarms.py engine/test_engine.py engine/test_poison.py flows/test_flowing.py
+    flows/test_order.py interfaces/cli/test_terminal.py queues/test_hold.py queues/test_segments.py
+    queues/test_states.py room/test_text.py rules/test_grammar.py rules/test_made.py rules/test_paper.py
+    rules/test_time.py spheres/test_enumeration.py spheres/test_errors.py spheres/test_frozen.py
+    spheres/test_giving_back.py spheres/test_histories.py spheres/test_invariants.py spheres/test_load.py
+    spheres/test_mail.py spheres/test_refusals.py spheres/test_rules.py spheres/test_travel.py
+    spheres/test_undo.py stations/procedures/test_alike_on_satellites.py stations/procedures/test_live.py
+    stations/procedures/test_nodes.py stations/procedures/test_odd.py stations/test_live.py
+    stations/test_movement.py stations/test_movement_in_stores.py stations/test_random_conditions.py
+    stations/test_secrets.py store/test_full_disk.py store/test_migrations.py store/test_rot.py
+    """.split()
+)
+#: Modules that have no test of their own name, and where they are tested.
+ELSEWHERE = {
+    **{
+        f"errors/{name}": "errors/test_errors.py"
+        for name in "bodies definitions engine messages queues root spheres stations stores".split()
+    },
+    "room/parts": "room/test_opening.py",
+}
+MODULES = [
+    str(file.relative_to(SOURCE).with_suffix(""))
+    for file in sorted(SOURCE.rglob("*.py"))
+    if file.name not in ("__init__.py", "__main__.py") and file.parent.name != "migrations"
+]
+
+
+def mirrored(module: str) -> Path:
+    path = Path(module)
+    return TESTS / path.parent / f"test_{path.name}.py"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_a_test_of_its_name(module: str) -> None:
+    test = TESTS / ELSEWHERE[module] if module in ELSEWHERE else mirrored(module)
+    assert test.is_file(), f"write {test.relative_to(ROOT)}"
+    assert "def test_" in test.read_text()
+
+
+def test_every_test_has_the_name_of_a_module_or_is_listed() -> None:
+    known = {mirrored(module) for module in MODULES}
+    files = [file for file in TESTS.rglob("test_*.py") if file.relative_to(TESTS).parts[0] not in WHOLE]
+    others = {str(file.relative_to(TESTS)) for file in files if file not in known}
+    assert others == BEHAVIOURS | set(ELSEWHERE.values()) - {str(file.relative_to(TESTS)) for file in known}
+
+
+def test_nothing_is_listed_that_is_not_there() -> None:
+    assert {name for name in BEHAVIOURS if not (TESTS / name).is_file()} == set()
+    assert {module for module in ELSEWHERE if mirrored(module).is_file() or module not in MODULES} == set()
+    assert {folder for folder in WHOLE if not (TESTS / folder).is_dir()} == set()
