@@ -339,7 +339,8 @@ class Replay:
     def _create_queue(self, line: Line, detail: dict[str, Any]) -> None:
         names = ("name", "kind", "path", "ordinal", "keep", "command")
         if "name" in detail:
-            settings = Settings(*(detail[name] for name in names), detail.get("command_seconds"))
+            seconds = detail.get("command_seconds")
+            settings = Settings(*(detail[name] for name in names))._replace(command_seconds=seconds)
         else:
             stored = self._fill_in(line, lambda tables: tables.queues.get(_queue(line.target)))
             settings = stored._replace(hold=Hold.NONE, retired=0)
