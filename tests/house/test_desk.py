@@ -16,7 +16,7 @@ PARTS = {
     "transfers": {"create", "move", "edit", "depart", "noted", "arrive", "conclude"},
     "handling": {"apply"},
     "filings": {"add", "remove_entries"},
-    "messages": {"put", "move", "remove"},
+    "messages": {"create", "put", "move", "edit", "remove"},
     "dossiers": {"leave", "leave_many"},
     "indexing": {"add", "remove"},
 }
