@@ -148,7 +148,7 @@ def test_a_message_that_is_damaged_since_the_claim_is_passed_over_as_it_always_i
 
 
 def test_an_executor_that_cannot_reach_the_store_says_so() -> None:
-    piece = Complete(7, "p", (Member("o", "ORDER", 1, "", 100_001),), (), 0)
+    piece = Complete(7, "p", (Member("o", "ORDER", 1, "100001"),), (), 0)
     ticket = Ticket("postgresql://nobody:secret@127.0.0.1:1/nowhere", 1, 1, 1)
     told = receipt(ProceduresTask(Bench({}, {}, {}, {}), 1.0), ticket, 4, packed([piece]))
     assert told.chunk == 4

@@ -33,8 +33,7 @@ class Member(NamedTuple):
     sketch: str
     type: str
     form: int
-    body: str
-    key: int = 0
+    body: str  # or the message's key, for executors that fetch it
 
 
 class Complete(NamedTuple):

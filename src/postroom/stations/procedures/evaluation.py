@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from postroom.engine.spark.exchange import Bay
 from postroom.engine.spark.jobs import Job, answered
@@ -34,7 +34,7 @@ def evaluate(
 ) -> dict[int, Outcome]:
     """What working sets lead to, by their numbers; one that cannot be worked on has an error of its own.
 
-    One whose functions take longer than ``seconds`` is slow, and has no outcome yet. With a bay, sets have no bodies.
+    One whose functions take longer than ``seconds`` is slow, and has no outcome yet. With a bay, sets have keys.
     """
     from postroom.engine.spark.internals import send_by_value
 
@@ -63,29 +63,29 @@ class ProceduresTask:
     def begin(self) -> None:
         functions.provide(self.bench.functions)
 
-    def read(self, chunk: bytes) -> list[Complete]:
-        return [
-            Complete(order, plan, tuple([Member(*member) for member in members]), tuple(keys), now, failure)
-            for order, plan, members, keys, now, failure in json.loads(chunk)
-        ]
+    def read(self, chunk: bytes) -> list[Any]:
+        rows: list[Any] = json.loads(chunk)
+        return rows
 
-    def keys(self, work: Sequence[Complete]) -> tuple[set[int], set[int]]:
-        keys = {member.key for working in work for member in working.members}
+    def keys(self, work: list[Any]) -> tuple[set[int], set[int]]:
+        keys = {int(member[-1]) for _, _, members, *_ in work for member in members}
         return keys, keys
 
-    def complete(self, work: Sequence[Complete], messages: Mapping[int, Stored]) -> list[Complete]:
-        return [
-            working._replace(
-                members=tuple([member._replace(body=messages[member.key].body) for member in working.members])
-            )
-            for working in work
-        ]
+    def complete(self, work: list[Any], messages: Mapping[int, Stored]) -> list[Any]:
+        for _, _, members, *_ in work:
+            for member in members:
+                member[-1] = messages[int(member[-1])].body
+        return work
 
-    def answer(self, work: Sequence[Complete], bounds: Bounds | None, size: int) -> bytes:
+    def answer(self, work: list[Any], bounds: Bounds | None, size: int) -> bytes:
         if bounds is not None and self.bench.functions:
-            return packed(confined(self.bench, work, self.seconds, EVALUATION_SECONDS))
+            return packed(confined(self.bench, [_complete(*row) for row in work], self.seconds, EVALUATION_SECONDS))
         with nullcontext() if bounds is None else bounds.deadline(size):
-            return packed([(working.order, self.bench.outcome(working)) for working in work])
+            return packed([(row[0], self.bench.outcome(_complete(*row))) for row in work])
+
+
+def _complete(order: int, plan: str, members: Any, keys: Any, now: int, failure: str | None) -> Complete:
+    return Complete(order, plan, tuple([Member(*member) for member in members]), tuple(keys), now, failure)
 
 
 def packed(work: object) -> bytes:

@@ -42,7 +42,7 @@ def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], 
 
 
 def prepared(sets: Sequence[WorkingSet], forms: Used, now: int, *, bodies: bool = True) -> tuple[Bench, list[Complete]]:
-    """What sets are worked on with, and the sets as they travel; without bodies, executors fetch these."""
+    """What sets are worked on with, and the sets as they travel: with bodies, or with keys for executors."""
     pieces = [_complete(number, working, now, bodies) for number, working in enumerate(sets)]
     plans = {working.plan.name: working.plan for working in sets}
     known = [*forms.made_with.values(), *(edition.form for edition in forms.present.values())]
@@ -62,11 +62,15 @@ def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes:
 
 
 def _complete(number: int, working: WorkingSet, now: int, bodies: bool) -> Complete:
-    plan, members = working.plan, list[Member]()
-    for sketch in plan.used:
-        stored = working.stored[sketch]
-        about = plan.sketches[sketch].name, *_version(working, sketch)
-        members.append(Member(*about, stored.body if bodies else "", stored.key))
+    plan, stored = working.plan, working.stored
+    members = [
+        Member(
+            plan.sketches[sketch].name,
+            *_version(working, sketch),
+            stored[sketch].body if bodies else str(stored[sketch].key),
+        )
+        for sketch in plan.used
+    ]
     return Complete(number, plan.name, tuple(members), working.keys, now)
 
 
