@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,10 @@ def test_nothing_is_listed_that_is_not_there() -> None:
     assert {name for name in BEHAVIOURS if not (TESTS / name).is_file()} == set()
     assert {module for module in ELSEWHERE if mirrored(module).is_file() or module not in MODULES} == set()
     assert {folder for folder in WHOLE if not (TESTS / folder).is_dir()} == set()
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"\btests/[\w/]+\.py\b", page.read_text())}
+    assert len(named) > 30
+    assert {name for name in named if not (ROOT / name).is_file()} == set()
