@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import postroom
 from postroom.errors import (
     ArgumentInvalid,
     QueueNotSingle,
+    QueueOwned,
     QueueUnknown,
 )
+from postroom.queues.addressing import keyed_level, names_of, receivable, spoken
 from postroom.queues.results import Received
 from postroom.room import Postroom
 from postroom.store import shown
@@ -110,3 +114,47 @@ def test_names_that_a_program_fills_with_blanks_are_unspecified(url: str) -> Non
             room.receive("            ", "ORDERS")
         with pytest.raises(ArgumentInvalid):
             room.send("            ", "x")
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (("A",), ("A",)),
+        (("A", "B"), ("A", "B")),
+        (("A/B",), ("A", "B")),
+        (("A/B", "C"), ("A", "B", "C")),
+        (("A  ", "B "), ("A", "B")),
+        (("A", "  ", " "), ("A",)),
+    ],
+)
+def test_a_path_may_be_written_in_words_or_with_slashes(given: tuple[str, ...], names: tuple[str, ...]) -> None:
+    assert names_of(given) == names
+
+
+@pytest.mark.parametrize("given", [("/",), ("A//B",), ("A", "", "B"), ("A/B/C/D/E",), ("A", " ", "B")])
+def test_a_path_has_one_to_four_names(given: tuple[str, ...]) -> None:
+    with pytest.raises(ArgumentInvalid, match="a path of 1 to 4 names"):
+        names_of(given)
+
+
+def test_a_name_with_blanks_is_spoken_in_quotes() -> None:
+    assert spoken(("A", "two words")) == "A 'two words'"
+
+
+def test_a_queue_of_a_station_is_its_own(tmp_path: Path) -> None:
+    with postroom.open(tmp_path / "room.db") as room:
+        room.add_station("Ada", "pw")
+        room.create_queue("open")
+        room.send("open", "x")
+        with pytest.raises(QueueOwned, match="a station, and only its own commands reach it"):
+            room.send("mailbox:Ada", "x")
+        assert room.store.read(receivable) == ["open"]
+
+
+def test_the_nearest_level_with_a_password_is_found_upwards(tree: Postroom) -> None:
+    def keyed(path: str) -> str | None:
+        return tree.store.read(lambda tx: keyed_level(tx, path))
+
+    assert keyed("MASTER-QUEUE/SUBQ-1/QUE1A") == "MASTER-QUEUE/SUBQ-1/QUE1A"
+    assert keyed("MASTER-QUEUE/SUBQ-3/QUE6") == "MASTER-QUEUE"
+    assert keyed("OQ3") is None
