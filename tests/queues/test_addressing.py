@@ -141,13 +141,13 @@ def test_a_name_with_blanks_is_spoken_in_quotes() -> None:
     assert spoken(("A", "two words")) == "A 'two words'"
 
 
-def test_a_queue_of_a_station_is_its_own(tmp_path: Path) -> None:
+def test_a_queue_of_a_machine_is_its_own(tmp_path: Path) -> None:
     with postroom.open(tmp_path / "room.db") as room:
-        room.add_station("Ada", "pw")
+        room.machine(["new", "done"], [("new", "done")]).start("entity")
         room.create_queue("open")
         room.send("open", "x")
-        with pytest.raises(QueueOwned, match="a station, and only its own commands reach it"):
-            room.send("mailbox:Ada", "x")
+        with pytest.raises(QueueOwned, match="a machine of states, which moves its messages"):
+            room.send("new", "x")
         assert room.store.read(receivable) == ["open"]
 
 
