@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from postroom.errors import FlowInvalid
-from postroom.flows.graph.checks import CHECKS, check
+from postroom.flows.graph.checks import CHECKS, check, check_tables, typed
+from postroom.flows.language.definitions import Space
 from postroom.flows.language.reader import parse
 
 DOMAIN = "domain d\nspace A : [x: int]\nspace B : [x: int]\nspace C : [y: string]\n"
@@ -79,3 +80,25 @@ def test_a_long_chain_of_arcs_is_checked_without_depth() -> None:
     spaces = "".join(f"space S{number} : int\n" for number in range(3_000))
     arcs = "".join(f"arc a{number} : S{number} -> S{number + 1} merge\n" for number in range(2_999))
     assert len(check(parse(f"domain d\n{spaces}{arcs}", "f")).arcs) == 2_999
+
+
+def test_an_arc_that_was_checked_before_is_not_looked_at_again() -> None:
+    statements = parse(f"{DOMAIN}arc a : A -> B merge", "f")
+    first = check(statements)
+    again = check(statements, first)
+    (arc,) = again.arcs["d:a"]
+    assert again.knows(arc)
+    assert not first.knows(arc)
+    assert not check(parse(f"{DOMAIN}arc a : A -> B merge", "f"), first).knows(arc)
+
+
+def test_a_type_is_passed_on_through_spaces_that_have_none() -> None:
+    text = "domain d space A : [x: int] space B space C arc a : A -> B merge arc b : B -> C transform [x: v] => [y: v]"
+    found = {each.name: str(each.type) for each in typed(parse(text, "f")) if isinstance(each, Space)}
+    assert found == {"A": "[x: int]", "B": "[x: int]", "C": "[y: int]"}
+
+
+def test_tables_are_checked_before_their_rows_are_read() -> None:
+    with pytest.raises(FlowInvalid, match="table-rows"):
+        check_tables(parse('domain d table t : [{int}] from "t"', "f"))
+    check_tables(parse('domain d table t : [a: int] from "t"', "f"))

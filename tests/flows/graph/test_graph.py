@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.flows.language.test_reader import TRADING
 
 from postroom.flows.graph.checks import check
+from postroom.flows.graph.graph import Graph
 from postroom.flows.graph.meta import META_TYPE
 from postroom.flows.language.reader import parse
 
@@ -23,3 +24,23 @@ def test_an_arc_across_domains_stands_in_both() -> None:
     graph = check(parse(DOMAIN + text, "f"))
     assert [arc.domain for arc in graph.arcs["d:e:a"]] == ["e", "d"]
     assert graph.crosses(graph.arcs["d:e:a"][0])
+
+
+def test_arcs_of_one_name_are_told_apart_by_their_domains() -> None:
+    text = "arc a : A -> B merge domain e space E : [x: int] space F : [x: int] arc a : E -> F merge"
+    graph = Graph.of(parse(DOMAIN + text, "f"))
+    assert graph.of_name("a") == ["d:a", "e:a"]
+    assert graph.of_name("a", "e") == ["e:a"]
+    assert graph.of_name("b") == []
+
+
+def test_half_of_an_arc_across_domains_leads_nowhere_yet() -> None:
+    half = "domain e space E : [x: int] arc a : A -> E merge"
+    assert Graph.of(parse(DOMAIN + half, "f")).outgoing() == {}
+    whole = Graph.of(parse(f"{DOMAIN}{half} domain d arc a : A -> E merge", "f"))
+    assert [arc.name for arc in whole.outgoing()["A"]] == ["a"]
+
+
+def test_the_first_of_two_spaces_of_a_name_counts() -> None:
+    graph = Graph.of(parse(f"{DOMAIN}space A : [other: string]", "f"))
+    assert str(graph.spaces["A"].type) == "[x: int]"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.flows.conftest import Load
 
-from postroom.errors import DefinitionUnknown
+import postroom
+from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.room import Postroom
 
 GRAPH = """
@@ -42,3 +45,41 @@ def test_many_select_arcs_are_told_to_have_an_index(room: Postroom, load: Load) 
     spaces = " ".join(f"space C{n} : [n: int] arc c{n} : A -> C{n} select [n: {n}]" for n in range(40))
     load(f"domain d space A : [n: int] {spaces}")
     assert room.explain_arc("c3").matched_by == "the index of A, with 39 other arcs"
+
+
+def test_a_graph_is_shown_with_what_waits_and_who_may_do_what(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,s\n1,one\n")
+    (tmp_path / "g.flow").write_text(
+        """domain d allow * : addArc allow op : addSpace, deleteSpace
+        space A : [n: int] space B : [s: string]
+        table t : [n: int, s: string] from "t.csv"
+        arc j : A -> B transform [n: x] join t [n: x, s: y] => [s: y]"""
+    )
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(tmp_path / "g.flow")
+        room.publish("A", "[1]")
+        shown = room.graph()
+    assert shown.domains == {"d": {"*": ["addArc"], "op": ["addSpace", "deleteSpace"]}}
+    assert {space.name: (space.waiting, space.stored) for space in shown.spaces if space.name in "AB"} == {
+        "A": (1, False),
+        "B": (0, True),
+    }
+    assert [table.as_dict()["row_count"] for table in shown.tables] == [1]
+    assert shown.joins == (("t", "d:j"),)
+
+
+def test_half_an_arc_waits_for_the_other_domain_and_a_name_of_two_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "g.flow").write_text(
+        """domain one space A : [n: int] space B : [n: int] arc x : A -> B merge arc half : A -> C merge
+        domain two space C : [n: int] space D : [n: int] arc x : C -> D merge"""
+    )
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(tmp_path / "g.flow")
+        assert {arc.key: arc.state for arc in room.graph().arcs} == {
+            "one:x": "enabled",
+            "one:two:half": "waits for the domain two",
+            "two:x": "enabled",
+        }
+        with pytest.raises(ArgumentInvalid, match="several domains have an arc x: say one:x or two:x"):
+            room.explain_arc("x")
+        assert room.explain_arc("two:x").source == "C"
