@@ -62,10 +62,11 @@ def test_the_type_of_a_space_with_unread_events_changes_only_if_they_are_dropped
         assert room.load(file, drop=True).changed == ("space A",)
 
 
-def test_a_load_that_changes_nothing_makes_no_version(tmp_path: Path) -> None:
+def test_a_load_that_changes_nothing_but_lines_makes_no_version_and_no_epoch(tmp_path: Path) -> None:
     (tmp_path / "g.flow").write_text(TWO)
     with postroom.open(tmp_path / "room.db") as room:
         room.load(tmp_path / "g.flow")
+        (tmp_path / "g.flow").write_text(f"# a remark\n{TWO}")
         room.load(tmp_path / "g.flow")
         assert room.graph().version == 1
         assert [event.verb for event in room.journal(100)].count("graph") == 1
