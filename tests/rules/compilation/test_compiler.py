@@ -43,3 +43,35 @@ def test_a_query_has_the_numbers_of_its_rules_in_the_order_of_definition() -> No
 def test_a_value_of_a_property_may_ask_for_its_message() -> None:
     value = property_value(Expression("qs:message()//x | qs:message()/y", 1, 1))
     assert value.text == "$qs:message//x | $qs:message/y"
+
+
+def test_two_programs_with_other_master_data_are_two_queries() -> None:
+    known = program("create rule r for a if (collection('c')/x) then do enqueue . into b")
+    one, two, again = (
+        compiled(known, 1, "m", collections={"c": text}).queues["a"].query
+        for text in ("<c>1</c>", "<c>2</c>", "<c>1</c>")
+    )
+    assert one != two
+    assert one == again
+
+
+def test_a_careful_query_is_another_one_that_holds_answers_back() -> None:
+    made = plan("create rule r for a if (/x) then do enqueue . into b").queues["a"]
+    assert "<g-m>" in made.careful
+    assert "<g-m>" not in made.query
+
+
+def test_a_queue_that_asks_for_nothing_has_no_query_for_entries() -> None:
+    made = plan("")
+    assert made.target("plain").entry_query == ""
+    assert "qs:as-integer" in made.target("a").entry_query
+    assert made.queues == {}
+
+
+def test_errors_of_a_rule_go_to_the_nearest_error_queue() -> None:
+    made = plan(
+        """create queue e kind basic mode persistent create queue own kind basic mode persistent errorqueue e
+        create rule r for own errorqueue b if (/x) then do enqueue . into a"""
+    )
+    assert made.errors_of("own", "r") == ("b", "e", "postroom-errors")
+    assert made.errors_of("own", None) == ("e", "postroom-errors")
