@@ -270,41 +270,6 @@ def test_what_stood_in_a_consumers_space_stays_there_when_it_gets_an_arc(
     assert issues(room, "c") == ["new"]
 
 
-def test_an_event_that_does_not_fit_is_refused_and_changes_nothing(room: Postroom, load: Load) -> None:
-    load(GRAPH)
-    before = room.store.read(lambda tx: tx.journal.newest())
-    for event, what in (
-        ('["IBM", "x"]', "price: a value of type int is wanted"),
-        ({"issue": "IBM"}, "the field price is missing"),
-        ({"issue": "IBM", "price": 1, "more": 2}, "there is no field more"),
-    ):
-        with pytest.raises(EventInvalid, match=what):
-            room.publish("NYSE", event)
-    with pytest.raises(EventInvalid, match="event 2: price"):
-        room.flows.publish_many("NYSE", ['["IBM", 1]', '["IBM", 1.5]'])
-    with pytest.raises(EventInvalid, match="event 2: "):
-        room.flows.publish_many("NYSE", ['["IBM", 1]', '["IBM" 1]'])
-    with pytest.raises(EventInvalid, match="the field issue is missing"):
-        room.send("NYSE", "<trade/>", format="xml")
-    with pytest.raises(EventInvalid, match="price: a value of type int is wanted"):
-        room.send("NYSE", "<trade><issue>IBM</issue><price>x</price></trade>", format="xml")
-    with pytest.raises(EventInvalid, match="it is a Gryphon literal or JSON, not XML"):
-        room.send("meta:trading", "<trade/>", format="xml")
-    assert room.store.read(lambda tx: tx.journal.newest()) == before
-
-
-def test_a_send_to_a_space_is_checked_like_a_publication(room: Postroom, load: Load) -> None:
-    load(GRAPH)
-    room.send("NYSE", '["IBM", 80]')
-    room.send_many("NYSE", [{"price": 1, "issue": "HP"}])
-    assert [message.body for message in room.queues.info("NYSE")] == [
-        '{"issue":"IBM","price":80}',
-        '{"issue":"HP","price":1}',
-    ]
-    with pytest.raises(EventInvalid):
-        room.send("Big", "anything")
-
-
 def test_a_space_with_messages_goes_only_if_that_is_said(room: Postroom, load: Load, run: Callable[..., int]) -> None:
     load(GRAPH)
     room.publish("NYSE", '["IBM", 80]')

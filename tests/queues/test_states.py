@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import postroom
-from postroom.errors import ArgumentInvalid, PasswordWrong, PostroomError, QueueHeld, QueueLocked
+from postroom.errors import PasswordWrong, PostroomError, QueueHeld, QueueLocked
 from postroom.queues.results import Received
 from postroom.room import Postroom
 
@@ -188,32 +188,6 @@ def test_a_wait_that_ends_in_a_hold_says_so(url: str) -> None:
             room.receive("q", wait=0.1)
 
 
-def test_a_stale_lock_is_not_shown(url: str) -> None:
-    with postroom.open(url) as room:
-        room.queues.create("q")
-        room.send("q", BODY)
-        other = _other_reader(url)
-        assert room.queues.accept().queues[0].locked_by == "other"
-        other.receive("q")
-        other.close()
-        room.send("q", BODY)
-        _dead_reader(url, "q")
-        shape = room.queues.accept().queues[0].as_dict()
-        assert "locked_by" not in shape
-        assert room.queues.accept("q").queues[0].unprocessed == 1
-
-
-def test_names_that_a_program_fills_with_blanks_are_unspecified(url: str) -> None:
-    with postroom.open(url) as room:
-        room.queues.create("ORDERS")
-        room.send(("ORDERS      ", "            ", "            ", "            "), "x")
-        assert room.receive("ORDERS      ", "            ", "            ", "            ").message is not None
-        with pytest.raises(ArgumentInvalid):
-            room.receive("            ", "ORDERS")
-        with pytest.raises(ArgumentInvalid):
-            room.send("            ", "x")
-
-
 def test_a_password_is_told_before_the_state(url: str) -> None:
     with postroom.open(url) as room:
         room.queues.create("q", password="pw")
@@ -243,3 +217,18 @@ def test_segments_lose_no_part_of_a_body(room: Postroom, body: str) -> None:
     while (received := room.receive("q", segment=True)).message is not None:
         segments.append(received.message.body)
     assert "\n".join(segments) + ("\n" if body.endswith("\n") else "") == body
+
+
+def test_a_stale_lock_is_not_shown(url: str) -> None:
+    with postroom.open(url) as room:
+        room.queues.create("q")
+        room.send("q", BODY)
+        other = _other_reader(url)
+        assert room.queues.accept().queues[0].locked_by == "other"
+        other.receive("q")
+        other.close()
+        room.send("q", BODY)
+        _dead_reader(url, "q")
+        shape = room.queues.accept().queues[0].as_dict()
+        assert "locked_by" not in shape
+        assert room.queues.accept("q").queues[0].unprocessed == 1

@@ -1,13 +1,11 @@
-"""The picture of a graph, and what `explain` tells of an arc."""
+"""The picture of a graph as a Mermaid flowchart."""
 
 from __future__ import annotations
 
 import re
 
-import pytest
 from tests.flows.conftest import Load
 
-from postroom.errors import DefinitionUnknown
 from postroom.flows.graph.drawing import mermaid
 from postroom.room import Postroom
 
@@ -56,25 +54,3 @@ def test_signs_of_mermaid_in_a_text_stay_text(room: Postroom, load: Load) -> Non
     load('domain d space A : [s: string] space B : [s: string] arc a : A -> B select [s: "#`<b>&\\""]')
     (label,) = re.findall(r'"a<br>([^"]*)"', mermaid(room.flows.graph()))
     assert label == "select [s: #34;#35;#96;#60;b#62;#38;\\#34;#34;]"
-
-
-def test_an_arc_is_explained_by_types_variables_and_sql(room: Postroom, load: Load) -> None:
-    load(GRAPH)
-    told = room.definitions.explain_arc("bc")
-    assert told.binds == {"x": "int"}
-    assert told.source_type == "[n: int]"
-    assert told.target_type == "[m: int]"
-    assert told.domains == ("one", "two")
-    assert told.result is not None
-    assert "try_multiply" in told.result
-    assert room.definitions.explain_arc("ab").condition == "event.`n` > 1L AND event.`n` < 10L"
-    with pytest.raises(
-        DefinitionUnknown, match=r"there is no arc b_c \(postroom catalog lists everything\); did you mean bc"
-    ):
-        room.definitions.explain_arc("b_c")
-
-
-def test_many_select_arcs_are_told_to_have_an_index(room: Postroom, load: Load) -> None:
-    spaces = " ".join(f"space C{n} : [n: int] arc c{n} : A -> C{n} select [n: {n}]" for n in range(40))
-    load(f"domain d space A : [n: int] {spaces}")
-    assert room.definitions.explain_arc("c3").matched_by == "the index of A, with 39 other arcs"

@@ -1,4 +1,4 @@
-"""The commands on a room: load, trace, locate, show, journal, run, outbox; which room; errors."""
+"""The commands on a room: load, trace, locate, show, journal, outbox; which room; errors."""
 
 from __future__ import annotations
 
@@ -164,47 +164,6 @@ def test_the_room_comes_from_the_option_the_environment_or_the_working_directory
     queues = run("accept", "--room", "option.db", "--json").json["queues"]
     assert [count["queue"] for count in queues] == ["before", "after"]
     assert run("--json", "accept").json["queues"][0]["queue"] == "from-environment"
-
-
-def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "echo ran"\n99')
-    run("load", "t.qdl")
-    run("send", "INP_0000", "--body", "x")
-    listed = run("outbox", "list", "--json").json["effects"]
-    assert [(one["kind"], one["state"], one["attempts"]) for one in listed] == [("command", "pending", 0)]
-    assert "echo ran -arg INP_0000" in run("outbox", "list").out
-    assert run("run", "--until-idle").err == "echo ran -arg INP_0000: exit 0\n1 effect(s) done\n"
-    assert run("outbox", "list").err == "the outbox is empty\n"
-    assert run("run", "--until-idle", "--json").json == {
-        "status": "00",
-        "step_count": 0,
-        "message_count": 0,
-        "created_count": 0,
-        "failures": 0,
-        "blocked": {},
-        "effects": [],
-    }
-    verbs = [event["verb"] for event in run("journal", "--json").json["events"]]
-    assert verbs[-4:] == ["done", "release-lease", "lease", "release-lease"]
-    assert len(run("journal", "--last", "2").out.splitlines()) == 3
-    assert run("outbox", "retry", "99").err.startswith("postroom: outbox-unknown:")
-
-
-def test_a_failed_effect_is_shown_and_revived(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.01)
-    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "false"\n99')
-    run("load", "t.qdl")
-    run("send", "INP_0000", "--body", "x")
-    told = run("run", "--until-idle").err
-    assert told.count("will be tried again") == 2
-    assert "see postroom outbox list" in told
-    assert "failed" in run("outbox", "list").out
-    assert run("outbox", "retry", "1").out == "1 is pending again\n"
-    assert [one["done"] for one in run("run", "--until-idle", "--json").json["effects"]] == [False] * 3
-    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "echo mended"\n99')
-    run("load", "t.qdl")
-    run("outbox", "retry", "1")
-    assert run("run", "--until-idle").err == "echo mended -arg INP_0000: exit 0\n1 effect(s) done\n"
 
 
 def test_an_effect_can_be_dropped_and_numbers_are_never_given_twice(run: Run, tmp_path: Path) -> None:

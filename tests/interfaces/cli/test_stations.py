@@ -1,53 +1,24 @@
-"""Commands of stations, nodes and logins, as a person and as a program sees them."""
+"""Commands of stations, as a person and as a program sees them."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-import postroom
 from postroom.errors import NodeDown
-from postroom.interfaces.cli import logins
-from postroom.interfaces.cli.logins import Login
 from postroom.stations.forms.reader import parse
 from postroom.stations.mail import mail
 from postroom.stations.queries.images import Image
-from postroom.store.tables.registry import Registry
 
 from ..conftest import Run
 from . import test_terminal
+from .conftest import FORMS, created, damage, sketch
 from .test_terminal import PROGRAM, at_terminal
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-FORMS = """\
-type MEETING ANNOUNCEMENT
-| To: ______________  KEY: ___________ |
-| From: ____________________________   |
-| Subject: ___________________________ |
-| Response: __________________________ |
-field To       string required
-field From     string automatic signature
-field KEY      key    automatic
-field Subject  string required
-field Response string free
-index To
-
-type FEE
-| Payer: _________ Fee: ______ |
-| Paid: _____ Tags: __________ |
-field Payer string required
-field Fee   decimal free
-field Paid  boolean once
-field Tags  list of string free
-"""
 MEETING = "MEETING ANNOUNCEMENT"
 FILLED = """\
 +--------------------------------------+
@@ -59,239 +30,6 @@ FILLED = """\
 | Response: __________________________ |
 +--------------------------------------+
 """
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the logins of a test are kept."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "postroom" / "logins.json"
-
-
-@pytest.fixture
-def office(run: Run, tmp_path: Path) -> Run:
-    """Dennis at this room, logged in; Simon on the node north."""
-    (tmp_path / "office.form").write_text(FORMS)
-    assert run("load", "office.form").code == 0
-    assert run("node", "add", "north", "north.db").out == "north is a node\n"
-    assert run("station", "add", "Dennis", stdin="d\n").out == "Dennis is a station on node control\n"
-    assert run("station", "add", "Simon", "--node", "north", stdin="s\n").code == 0
-    assert run("login", "Dennis", stdin="d\n").out == "Dennis is logged in for 12 hours\n"
-    return run
-
-
-def created(run: Run, type: str, *fields: str) -> str:
-    key: str = run("create", type, *fields, "--json").json["key"]
-    return key
-
-
-def sketch(**said: str) -> str:
-    """The form of a fee, filled in."""
-    form = parse(FORMS, "office.form")[1]
-    return form.shown(dict(said.items()))
-
-
-# --- nodes and stations ---
-
-
-def test_nodes_are_added_listed_moved_and_removed(run: Run, tmp_path: Path) -> None:
-    assert run("node", "list").err.startswith("postroom: room-missing:")
-    assert run("node", "add", "north", "north.db", "--json").json == {"status": "00", "node": "north"}
-    listed = run("node", "list")
-    assert [line.split() for line in listed.out.splitlines()] == [
-        ["node", "store", "stations", "answers"],
-        ["control", str(tmp_path / "postroom.db"), "0", "yes"],
-        ["north", str(tmp_path / "north.db"), "0", "yes"],
-    ]
-    os.rename(tmp_path / "north.db", tmp_path / "new.db")
-    down = run("node", "list", "--json").json["nodes"][1]
-    assert (down["answers"], down["why"][:20]) == (False, "there is no store at")
-    assert "no: there is no store at" in run("node", "list").out
-    assert run("node", "move", "north", "none.db").err.startswith("postroom: node-down: node north does not answer")
-    assert run("node", "move", "north", "new.db").out == "north has moved\n"
-    assert run("node", "list", "--json").json["nodes"][1]["url"] == str(tmp_path / "new.db")
-    assert run("node", "move", "north", "new.db", "--json").json["node"] == "north"
-    assert run("node", "remove", "nort").err.startswith("postroom: node-unknown: there is no node nort (postroom node")
-    assert run("node", "remove", "north").out == "north is no longer a node\n"
-    run("node", "add", "south", "south.db")
-    assert run("node", "remove", "south", "--json").json == {"status": "00", "node": "south"}
-    assert len(run("node", "list", "--json").json["nodes"]) == 1
-
-
-def test_what_cannot_be_a_node_is_refused(run: Run) -> None:
-    run("station", "add", "Dennis", stdin="d\n")
-    for name, url, said in [
-        ("control", "n.db", "postroom: argument-invalid: node: 'control' cannot be a name"),
-        ("a b", "n.db", "postroom: argument-invalid: node: 'a b' cannot be a name"),
-        ("north", "postroom.db", "it is this room, which is the control node"),
-        ("north", "ftp://x", "postroom: url-invalid:"),
-    ]:
-        told = run("node", "add", name, url)
-        assert (told.code, told.out, told.err.count("\n")) == (1, "", 1)
-        assert said in told.err
-
-
-def test_the_password_of_a_database_is_not_listed(run: Run, tmp_path: Path, postgres_url: str) -> None:
-    secret = f"{postgres_url}&password=geheim"
-    refused = run("node", "add", "south", secret)
-    assert refused.code == 1
-    assert "geheim" not in refused.err
-    assert run("node", "add", "south", postgres_url).code == 0
-    assert "geheim" not in run("node", "list").out + run("node", "list", "--json").out
-
-
-def test_stations_are_added_listed_and_removed(run: Run) -> None:
-    assert run("station", "add", "Dennis", "--json", stdin="d\n").json == {
-        "status": "00",
-        "station": "Dennis",
-        "node": "control",
-    }
-    assert run("station", "list").out == "station  node\nDennis   control\n"
-    assert run("station", "list", "--json").json == {
-        "status": "00",
-        "stations": [{"name": "Dennis", "node": "control"}],
-    }
-    assert run("station", "add", "Dennis", stdin="d\n").err.startswith(
-        "postroom: station-taken: station Dennis already exists"
-    )
-    assert run("station", "add", "Eve", "--node", "nort", stdin="e\n").err.startswith("postroom: node-unknown:")
-    assert run("station", "add", "a b", stdin="e\n").err.startswith("postroom: argument-invalid: principal")
-    assert run("station", "add", "Eve").err.startswith("postroom: argument-invalid: password")
-    assert run("station", "remove", "Denis").err.startswith(
-        "postroom: station-unknown: there is no station Denis (postroom"
-    )
-    assert run("station", "remove", "Dennis").out == "Dennis is no longer a station\n"
-    assert run("station", "list").err == "none; make one with: postroom station add NAME\n"
-    run("station", "add", "Eve", stdin="e\n")
-    assert run("station", "remove", "Eve", "--json").json == {"status": "00", "station": "Eve"}
-
-
-def test_a_registered_name_becomes_a_station_by_its_own_password(run: Run) -> None:
-    run("principal", "add", "Dennis", stdin="d\n")
-    assert run("station", "add", "Dennis", stdin="other\n").err.startswith("postroom: principal-refused: Dennis:")
-    assert run("station", "add", "Dennis", stdin="d\n").code == 0
-
-
-def test_a_new_password_is_typed_twice_and_a_known_one_once(tmp_path: Path) -> None:
-    twice = (("password of Dennis:", "d\n"), ("again:", "d\n"))
-    assert "Dennis is a station" in at_terminal(tmp_path, "station", "add", "Dennis", typed=twice)
-    screen = at_terminal(tmp_path, "station", "add", "Dennis", typed=(("password of Dennis:", "d\n"),))
-    assert "station-taken" in screen
-    (tmp_path / "office.form").write_text(FORMS)
-    at_terminal(tmp_path, "load", "office.form")
-    words = ("create", "FEE", "Payer=IBM", "--as", "Dennis")
-    assert "00002.00001" not in at_terminal(tmp_path, *words, typed=(("password of Dennis:", "x\n"),))
-    assert "00001" in at_terminal(tmp_path, *words, typed=(("password of Dennis:", "d\n"),))
-    assert "FIELD=VALUE, or standard input" in at_terminal(tmp_path, "create", "FEE", "--as", "Dennis")
-
-
-# --- logins ---
-
-
-def test_a_login_stands_for_its_station_until_it_ends(office: Run, state: Path, tmp_path: Path) -> None:
-    assert (state.stat().st_mode & 0o777, state.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    kept = json.loads(state.read_text())
-    assert kept.keys() == {str(tmp_path / "postroom.db")}
-    assert kept[str(tmp_path / "postroom.db")].keys() == {"station", "token"}
-    assert created(office, "FEE", "Payer=IBM")
-    assert office("list", "--room", "../" + tmp_path.name + "/postroom.db").code == 0
-    assert office("list", "--room", "sqlite:///postroom.db").code == 0
-    assert office("list", "--as", "Dennis").code == 0
-    assert office("list", "--as", "Simon").err.startswith("postroom: argument-invalid: password: set POSTROOM_PASSWORD")
-    assert office("list", "--as", "Simon", stdin="wrong\n").err.startswith("postroom: principal-refused: Simon:")
-    unknown = office("get", "--as", "Bob", stdin="b\n")
-    assert unknown.err == (
-        "postroom: principal-refused: Bob: there is no such principal, or the password is not its own; "
-        "postroom station list tells the stations\n"
-    )
-    assert office("list", "--as", "Simon", stdin="s\n").err == "no message\n"
-    with postroom.open(tmp_path / "postroom.db") as room:
-        room.stations.logout(*Login(**kept[str(tmp_path / "postroom.db")]))
-    ended = office("list")
-    assert (ended.code, ended.err) == (
-        1,
-        "postroom: principal-refused: Dennis: this login has ended; log in again with: postroom login\n",
-    )
-    asked = office("list", "--as", "Dennis", stdin="d\n")
-    assert (asked.code, asked.err) == (0, "the login of Dennis has ended\n")
-
-
-def test_logging_in_again_and_out_ends_what_was_before(office: Run, state: Path, tmp_path: Path) -> None:
-    first = json.loads(state.read_text())[str(tmp_path / "postroom.db")]
-    assert office("login", "Simon", "--json", stdin="s\n").json == {"status": "00", "station": "Simon"}
-    second = json.loads(state.read_text())[str(tmp_path / "postroom.db")]
-    with postroom.open(tmp_path / "postroom.db") as room:
-        known = Registry(room.store)
-        assert not known.admits("Dennis", first["token"])
-        assert known.admits("Simon", second["token"])
-        assert office("logout").out == "Simon is logged out\n"
-        assert not known.admits("Simon", second["token"])
-    assert json.loads(state.read_text()) == {}
-    assert office("logout").err == "nobody is logged in here\n"
-    assert office("logout", "--json").json == {"status": "00", "station": None}
-    assert office("list").err == (
-        "postroom: argument-invalid: --as: say which station acts, or log in once with: postroom login STATION\n"
-    )
-    office("login", "Simon", stdin="s\n")
-    assert office("logout", "--json").json == {"status": "00", "station": "Simon"}
-
-
-def test_what_cannot_log_in_is_refused(office: Run) -> None:
-    assert office("login", "Denis").err.startswith(
-        "postroom: station-unknown: there is no station Denis (postroom station list"
-    )
-    assert office("login", "Dennis", stdin="x\n").err.startswith("postroom: principal-refused: Dennis:")
-    office("principal", "add", "operator", stdin="o\n")
-    assert office("login", "operator", stdin="o\n").err.startswith("postroom: station-unknown:")
-    assert office("list").code == 0  # the login before is what it was
-
-
-def test_a_broken_file_of_logins_is_as_none(office: Run, state: Path, tmp_path: Path) -> None:
-    for said in ("", "{", "[]", '{"ROOM": []}', '{"ROOM": {"station": 1}}', "\xff", "[" * 100_000):
-        state.write_bytes(said.replace("ROOM", str(tmp_path / "postroom.db")).encode("latin-1"))
-        assert office("list").err.startswith("postroom: argument-invalid: --as"), said[:40]
-    assert office("login", "Dennis", stdin="d\n").code == 0
-    assert office("list").code == 0
-
-
-def test_logins_that_cannot_be_kept_are_ended(
-    office: Run, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    told = office("login", "Dennis", stdin="d\n")
-    assert told.err.startswith("postroom: argument-invalid: login: cannot write ")
-    with postroom.open(tmp_path / "postroom.db") as room:
-        assert len(room.store.read(lambda tx: tx.principals.secrets("login"))) == 1  # that of before
-    assert office("list").err.startswith("postroom: argument-invalid: --as")
-
-
-def test_logins_are_below_the_home_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    logins.keep("room.db", Login("Dennis", "t"))
-    assert (tmp_path / ".local" / "state" / "postroom" / "logins.json").exists()
-    assert list((tmp_path / ".local" / "state" / "postroom").iterdir()) == [
-        tmp_path / ".local" / "state" / "postroom" / "logins.json"
-    ]
-    monkeypatch.setattr(Path, "home", _no_home)
-    assert logins.login_at("room.db") is None
-    with pytest.raises(postroom.PostroomError, match="no home directory"):
-        logins.keep("room.db", Login("Dennis", "t"))
-
-
-def _no_home() -> Path:
-    raise RuntimeError
-
-
-def test_the_file_of_logins_has_no_password_of_a_database(state: Path) -> None:
-    logins.keep("postgresql://me:geheim@host/db?password=geheim&options=x", Login("Dennis", "t"))
-    assert "geheim" not in state.read_text()
-    assert logins.login_at("postgresql://me@host/db?options=x") == Login("Dennis", "t")
-    assert logins.login_at("postgresql://me@host/db?options=y") is None
-
-
-# --- messages ---
 
 
 def test_load_check_lists_the_problems_of_a_form(run: Run, tmp_path: Path) -> None:
@@ -504,18 +242,9 @@ def test_a_cut_way_is_told(office: Run, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_damaged_message_is_not_read_as_a_form(office: Run, tmp_path: Path) -> None:
     key = created(office, "FEE", "Payer=IBM")
-    _damage(tmp_path, "IBM", "HAL")
+    damage(tmp_path, "IBM", "HAL")
     assert office("show", key).out.startswith(f"key: {key}\nqueue: Dennis\n")
     assert office("show", key, "--json").json["corrupt"] is True
-
-
-def _damage(folder: Path, what: str, instead: str) -> None:
-    import sqlite3
-
-    store = sqlite3.connect(folder / "postroom.db")
-    store.execute("UPDATE messages SET body = replace(body, ?, ?)", (what, instead))
-    store.commit()
-    store.close()
 
 
 # --- dossiers ---
@@ -542,141 +271,6 @@ def test_dossiers_hold_messages_of_their_station(office: Run) -> None:
     assert office("dossier", "show", "travl").err.startswith("postroom: dossier-unknown: Dennis has no dossier travl (")
     assert office("dossier", "add", "travel", "00009.00009").err.startswith("postroom: message-elsewhere:")
     assert office("dossier", "add", "travel").code == 2
-
-
-# --- queries ---
-
-
-@pytest.fixture
-def fees(office: Run) -> Run:
-    said = [{"Payer": name, "Fee": fee} for name, fee in (("IBM", 5), ("HP", 10), ("DEC = x", 15), ("Sun", 20))]
-    assert office("create", "FEE", stdin=json.dumps(said)).code == 0
-    return office
-
-
-def test_a_condition_is_what_stands_behind_the_field(fees: Run) -> None:
-    cases: list[tuple[str, set[str]]] = [
-        ("Fee=10", {"HP"}),
-        ("Fee==10", {"HP"}),
-        ("Fee=>10", {"DEC = x", "Sun"}),
-        ("Fee>10", {"DEC = x", "Sun"}),
-        ("Fee >= 10", {"HP", "DEC = x", "Sun"}),
-        ("Fee<10", {"IBM"}),
-        ("Fee<=10", {"IBM", "HP"}),
-        ("Fee<>10", {"IBM", "DEC = x", "Sun"}),
-        ("Fee=<>10", {"IBM", "DEC = x", "Sun"}),
-        ("Fee=10..15", {"HP", "DEC = x"}),
-        ("Payer=*P*", {"HP"}),
-        ('Payer="IBM" "HP"', {"IBM", "HP"}),
-        ('Payer="DEC = x"', {"DEC = x"}),
-        ("Fee=", {"IBM", "HP", "DEC = x", "Sun"}),
-    ]
-    for condition, found in cases:
-        answer = fees("query", "FEE", condition, "--json").json
-        assert answer["seq"] is None
-        assert {image["fields"]["Payer"] for image in answer["images"]} == found, condition
-
-
-def test_a_query_is_a_table_a_number_or_a_form_on_standard_input(fees: Run) -> None:
-    told = fees("query", "FEE", "Fee>10", "Payer=S*")
-    assert told.out.splitlines()[0].split() == ["key", "place", "fields"]
-    assert told.out.splitlines()[1].split(maxsplit=1)[1] == "Dennis  Payer: Sun, Fee: 20"
-    assert fees("query", "FEE", "Fee>10", "--count").out == "2\n"
-    assert fees("query", "FEE", "Fee>10", "--count", "--json").json == {"status": "00", "seq": None, "count": 2}
-    assert fees("query", "FEE", "--count").out == "4\n"
-    assert fees("query", "FEE", "--count", stdin=sketch(Payer="IBM")).out == "1\n"
-    assert fees("query", "FEE", "--count", stdin=sketch()).out == "4\n"
-    none = fees("query", "FEE", "Fee>100")
-    assert (none.code, none.out, none.err) == (0, "", "no message found\n")
-    assert fees("query", "FEE", "Fee>1", "--as", "Simon").err.startswith("postroom: argument-invalid: password:")
-
-
-def test_what_cannot_be_asked_is_told_in_one_line(fees: Run) -> None:
-    cases = [
-        (["FEE", "Fee"], "", "argument-invalid: FIELD=CONDITION: 'Fee' is not a field with a condition"),
-        (["FEE", ">1"], "", "argument-invalid: FIELD=CONDITION: '>1' is not a field with a condition"),
-        (["FEE", "Fee>1", "Fee<3"], "", "argument-invalid: Fee: this field is named twice"),
-        (["FEE", "Fee>x"], "", "form-invalid: field Fee, character 2: field 'Fee' takes a number"),
-        (["FEE", "Fe>1"], "", "form-invalid: field Fe: type FEE has no field 'Fe'"),
-        (["FE", "Fee>1"], "", "type-unknown:"),
-        (["FEE"], "hello", "form-invalid: standard input:1:1: this is no line of the form FEE"),
-        (["FEE", "Fee>1", "--into", "a b"], "", "argument-invalid: into: 'a b' is not a name"),
-    ]
-    for words, stdin, said in cases:
-        told = fees("query", *words, stdin=stdin)
-        assert (told.code, told.out, told.err.count("\n")) == (1, "", 1)
-        assert told.err.startswith(f"postroom: {said}")
-
-
-def test_damaged_messages_are_named(fees: Run, tmp_path: Path) -> None:
-    key = fees("next", "--json").json["message"]["key"]
-    _damage(tmp_path, "IBM", "HAL")
-    assert fees("query", "FEE").err == f"left out, because they are damaged: {key}\n"
-    assert fees("query", "FEE", "--count").out == "3\n"
-    assert fees("query", "FEE", "--json").json["damaged"] == [key]
-
-
-def test_temporary_tables_are_listed_shown_and_dropped(fees: Run) -> None:
-    assert fees("table", "list").err == "none; make one with: postroom query TYPE --into NAME\n"
-    kept = fees("query", "FEE", "Fee>10", "--into", "big")
-    assert (len(kept.out.splitlines()), kept.err) == (3, "2 saved as big; query them with: postroom sql\n")
-    assert fees("table", "list").out.splitlines()[1].split() == ["big", "FEE", "2", "local"]
-    assert fees("table", "list", "--json").json == {
-        "status": "00",
-        "tables": [{"name": "big", "type": "FEE", "image_count": 2, "seq": None}],
-    }
-    assert fees("table", "show", "big").out == kept.out
-    assert len(fees("table", "show", "big", "--json").json["images"]) == 2
-    assert fees("table", "show", "bg").err.startswith("postroom: album-unknown: Dennis has no temporary table bg (")
-    assert fees("table", "drop", "big").out == "dropped big\n"
-    assert fees("table", "drop", "big").err.startswith("postroom: album-unknown:")
-    fees("query", "FEE", "--into", "all", "--count")
-    assert fees("table", "drop", "all", "--json").json == {"status": "00", "table": "all"}
-
-
-def test_local_queries_do_without_spark(fees: Run, tmp_path: Path) -> None:
-    script = (
-        "import sys\nfrom postroom.interfaces.cli.main import main\n"
-        "sys.argv = ['postroom', 'query', 'FEE', 'Fee>1', '--into', 'all', '--count']\nmain()\n"
-        "assert not {'pyspark', 'pyarrow', 'pandas'} & sys.modules.keys()"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (told.returncode, told.stdout) == (0, "4\n"), told.stderr
-
-
-def test_queries_over_nodes_and_sql(fees: Run, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("postroom.room.stations.spark_session", lambda _master, _conf: spark)
-    first = fees("next", "--json").json["message"]["key"]
-    fees("ship", first, "Simon")
-    monkeypatch.setenv("POSTROOM_PASSWORD", "s")
-    assert fees("query", "FEE", "--scope", "stations=Simon", "--count", "--as", "Simon").out == "0\n"
-    everywhere = fees("query", "FEE", "Fee<20", "--scope", "global", "--into", "all", "--json")
-    assert [image["place"] for image in everywhere.json["images"]] == ["mailbox:Simon", "Dennis", "Dennis"]
-    assert isinstance(everywhere.json["seq"], int)
-    fees("get", "--as", "Simon")
-    told = fees("query", "FEE", "--scope", "global", "--timeout", "100")
-    assert [line.split()[:2] for line in told.out.splitlines()][:2] == [["key", "place"], [first, "Simon"]]
-    counted = fees("query", "FEE", "--scope", "group", "--count", "--json").json
-    assert (counted["count"], counted["seq"] > everywhere.json["seq"]) == (3, True)
-    assert fees("table", "list", "--json").json["tables"][0]["seq"] == everywhere.json["seq"]
-    asked = fees("sql", "SELECT Payer, Paid IS NULL AS unpaid, array('x', 'y') AS l FROM all ORDER BY Fee")
-    assert [line.split() for line in asked.out.splitlines()][:2] == [
-        ["Payer", "unpaid", "l"],
-        ["IBM", "true", "x,", "y"],
-    ]
-    shaped = fees("sql", "SELECT count(*) AS n FROM all", "--json").json
-    assert shaped == {"status": "00", "columns": ["n"], "rows": [[3]]}
-    assert fees("sql", "DROP TABLE all").err.startswith("postroom: sql-refused: the statement is refused:")
-    assert fees("query", "FEE", "--scope", "nowhere").err.startswith("postroom: argument-invalid: scope: 'nowhere'")
-    assert fees("query", "FEE", "--scope", "stations=Smon").err.startswith("postroom: station-unknown:")
-    assert fees("query", "FEE", "--scope", "group", "--timeout", "0").err.startswith("postroom: argument-invalid: time")
 
 
 def test_a_summary_is_short() -> None:

@@ -27,6 +27,7 @@ from postroom.flows.language.definitions import Arc, Domain, Space
 from postroom.flows.language.reader import META
 from postroom.flows.language.types import UNTYPED
 from postroom.limits import QUEUE_NAME_CHARS_MAX
+from postroom.model.definitions import Definition
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.kernel.queues import META_SPACE, PARKED, Admission, Keep, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -73,7 +74,7 @@ class _Change:
         tx, old, new = self._tx, self._old, self._new
         ended = [key for key in old.kept if key not in new.kept]
         begun = [definition(key, each) for key, each in new.kept.items() if old.kept.get(key) != each]
-        if not ended and not begun:
+        if not ended and not any(map(self._says_more, begun)):
             return old
         tx.definitions.lock()
         error_queue(tx)
@@ -89,6 +90,11 @@ class _Change:
         tx.epochs.forget()
         tx.wake()
         return Chart(version, new.kept)
+
+    def _says_more(self, new: Definition) -> bool:
+        """Whether it is another statement than before, and not the same one at another place of a file."""
+        kept = self._old.kept.get(new.name)
+        return kept is None or definition(new.name, kept).body != new.body
 
     # --- queues ---
 

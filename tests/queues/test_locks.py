@@ -14,6 +14,8 @@ import pytest
 import postroom
 from postroom.errors import QueueLocked
 from postroom.limits import LOCK_LEASE_SECONDS
+from postroom.model.key import key_text
+from postroom.queues.locks import locked_error, next_segment
 from postroom.queues.results import Received
 from postroom.room import Postroom
 
@@ -190,3 +192,18 @@ def test_a_search_stops_at_the_first_non_empty_queue_also_if_it_is_locked(url: s
         with pytest.raises(QueueLocked, match="INP_0000"):
             bob.receive("M", segment=True, wait=0)
         assert segment(ann, "M") == ("a2", True)
+
+
+def test_a_lock_says_how_far_its_user_is_in_its_own_message(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url, actor="ann") as ann:
+        ann.queues.create("q")
+        ann.send("q", FIVE)
+        segment(ann)
+        segment(ann)
+        (queue,) = (each for each in ann.store.read(lambda tx: tx.queues.all()) if each.name == "q")
+        assert queue.lock_message is not None
+        assert next_segment(queue, queue.lock_message) == 2
+        assert next_segment(queue, queue.lock_message + 1) == 0
+        told = str(locked_error(queue))
+        assert "ann" in told
+        assert key_text(queue.lock_message) in told

@@ -1,0 +1,85 @@
+"""What a graph shows of itself, and what explain says of one arc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.flows.conftest import Load
+
+import postroom
+from postroom.errors import ArgumentInvalid, DefinitionUnknown
+from postroom.room import Postroom
+
+GRAPH = """
+domain one
+space A : [n: int]
+space B : [n: int]
+space Alone : [n: int]
+arc ab : A -> B select [n: n > 1 and n < 10]
+domain two
+space C : [m: int] retain
+arc bc : B -> C transform [n: x] => [m: 2 * x + 1]
+domain one
+arc bc : B -> C transform [n: x] => [m: 2 * x + 1]
+"""
+
+
+def test_an_arc_is_explained_by_types_variables_and_sql(room: Postroom, load: Load) -> None:
+    load(GRAPH)
+    told = room.definitions.explain_arc("bc")
+    assert told.binds == {"x": "int"}
+    assert told.source_type == "[n: int]"
+    assert told.target_type == "[m: int]"
+    assert told.domains == ("one", "two")
+    assert told.result is not None
+    assert "try_multiply" in told.result
+    assert room.definitions.explain_arc("ab").condition == "event.`n` > 1L AND event.`n` < 10L"
+    with pytest.raises(
+        DefinitionUnknown, match=r"there is no arc b_c \(postroom catalog lists everything\); did you mean bc"
+    ):
+        room.definitions.explain_arc("b_c")
+
+
+def test_many_select_arcs_are_told_to_have_an_index(room: Postroom, load: Load) -> None:
+    spaces = " ".join(f"space C{n} : [n: int] arc c{n} : A -> C{n} select [n: {n}]" for n in range(40))
+    load(f"domain d space A : [n: int] {spaces}")
+    assert room.definitions.explain_arc("c3").matched_by == "the index of A, with 39 other arcs"
+
+
+def test_a_graph_is_shown_with_what_waits_and_who_may_do_what(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,s\n1,one\n")
+    (tmp_path / "g.flow").write_text(
+        """domain d allow * : addArc allow op : addSpace, deleteSpace
+        space A : [n: int] space B : [s: string]
+        table t : [n: int, s: string] from "t.csv"
+        arc j : A -> B transform [n: x] join t [n: x, s: y] => [s: y]"""
+    )
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(tmp_path / "g.flow")
+        room.publish("A", "[1]")
+        shown = room.flows.graph()
+    assert shown.domains == {"d": {"*": ["addArc"], "op": ["addSpace", "deleteSpace"]}}
+    assert {space.name: (space.waiting, space.stored) for space in shown.spaces if space.name in "AB"} == {
+        "A": (1, False),
+        "B": (0, True),
+    }
+    assert [table.as_dict()["row_count"] for table in shown.tables] == [1]
+    assert shown.joins == (("t", "d:j"),)
+
+
+def test_half_an_arc_waits_for_the_other_domain_and_a_name_of_two_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "g.flow").write_text(
+        """domain one space A : [n: int] space B : [n: int] arc x : A -> B merge arc half : A -> C merge
+        domain two space C : [n: int] space D : [n: int] arc x : C -> D merge"""
+    )
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(tmp_path / "g.flow")
+        assert {arc.key: arc.state for arc in room.flows.graph().arcs} == {
+            "one:x": "enabled",
+            "one:two:half": "waits for the domain two",
+            "two:x": "enabled",
+        }
+        with pytest.raises(ArgumentInvalid, match="several domains have an arc x: say one:x or two:x"):
+            room.definitions.explain_arc("x")
+        assert room.definitions.explain_arc("two:x").source == "C"

@@ -1,0 +1,87 @@
+"""What every command shares: the room, settings of Spark, and where a password comes from."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from postroom.errors import ArgumentInvalid, PasswordWrong, PrincipalRefused, QueueUnknown
+from postroom.interfaces.cli import context
+
+from ..conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context.settings, "password_source", "")
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def test_settings_of_spark_are_pairs_and_a_value_may_have_an_equals_sign() -> None:
+    assert context.spark_settings(None) == {}
+    assert context.spark_settings(["a.b=1", "c=x=y", "d="]) == {"a.b": "1", "c": "x=y", "d": ""}
+
+
+@pytest.mark.parametrize("word", ["a", "=1", ""])
+def test_what_is_no_pair_is_refused(word: str) -> None:
+    with pytest.raises(ArgumentInvalid, match="KEY=VALUE"):
+        context.spark_settings([word])
+
+
+def test_a_password_is_a_line_of_standard_input_without_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, "pw with blanks \r\nnext\n")
+    assert context.password_source("password")() == "pw with blanks "
+    assert context.password_source("password")() == "next"
+    with pytest.raises(ArgumentInvalid, match="set POSTROOM_PASSWORD"):
+        context.password_source("password")()
+
+
+def test_the_environment_comes_first_and_a_refusal_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, "typed\n")
+    monkeypatch.setenv("POSTROOM_PASSWORD", "exported")
+    assert context.password_at_hand()
+    assert context.password_source("password")() == context.new_password("password") == "exported"
+    wrong = context.with_password_source(PasswordWrong(queue="q", source=""))
+    assert "it came from $POSTROOM_PASSWORD" in str(wrong)
+    refused = context.with_password_source(PrincipalRefused(principal="Ada", why="no"))
+    assert "(the password came from $POSTROOM_PASSWORD" in str(refused)
+    other = QueueUnknown(queue="q", nearest="")
+    assert context.with_password_source(other) is other
+
+
+def test_a_refusal_of_a_typed_password_says_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, "typed\n")
+    assert not context.password_at_hand()
+    context.password_source("password")()
+    error = PrincipalRefused(principal="Ada", why="no")
+    assert context.with_password_source(error) is error
+
+
+def test_a_known_password_is_read_now_or_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, "pw\n")
+    assert context.known_password("password") == "pw"
+    later = context.known_password("password")
+    assert callable(later)
+    with pytest.raises(ArgumentInvalid):
+        later()
+
+
+def test_room_and_json_are_options_of_every_command(run: Run) -> None:
+    assert run("--room", "one.db", "queue", "create", "q").code == 0
+    assert run("count", "--room", "one.db", "--json").json["queues"][0]["queue"] == "q"
+    assert run("--json", "--room", "one.db", "count").json["queues"][0]["queue"] == "q"
+    assert run("count").err.startswith("postroom: room-missing:")
+
+
+def test_completion_knows_the_queues_and_never_fails(run: Run) -> None:
+    run("--room", "one.db", "queue", "create", "orders")
+    run("--room", "one.db", "queue", "create", "out")
+    assert context._known_queues("o") == ["orders", "out"]
+    assert context._known_queues("or") == ["orders"]
+    run("--room", "none.db", "count")
+    assert context._known_queues("") == []
