@@ -16,7 +16,7 @@ WHOLE = {"conformance", "docs", "examples", "faults", "golden", "histories", "ho
 BEHAVIOURS = set(
     """
     diagnosis/test_false_alarms.py engine/test_engine.py engine/test_poison.py flows/test_flowing.py
-    flows/test_order.py interfaces/cli/test_terminal.py queues/test_hold.py queues/test_segments.py
+    flows/test_order.py interfaces/cli/test_terminal.py queues/test_hold.py
     queues/test_states.py room/test_text.py rules/test_grammar.py rules/test_made.py rules/test_paper.py
     rules/test_time.py spheres/test_enumeration.py spheres/test_errors.py spheres/test_frozen.py
     spheres/test_giving_back.py spheres/test_histories.py spheres/test_invariants.py spheres/test_load.py

@@ -1,0 +1,83 @@
+"""Forms whose functions are asked in another process: the same answers, and bounds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from postroom.engine.bounded_process import Attendants
+from postroom.errors import FieldRefused, FunctionFailed
+from postroom.stations.forms import apart, functions
+from postroom.stations.forms.apart import created_apart
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.filling import created
+from postroom.stations.forms.reader import parse
+
+(LETTER,) = parse(
+    "type LETTER\n| To: ________ Seal: ________ KEY: ____ |\nfield To string required\n"
+    "field Seal string automatic seal_apart\nfield KEY key automatic\n",
+    "letter.form",
+)
+EDITION = Edition(LETTER, 3)
+MODULE = """
+import os, time
+import postroom
+
+@postroom.function
+def seal_apart(values):
+    to = values["To"]
+    if to == "ends":
+        os._exit(3)
+    if to == "hangs":
+        time.sleep(60)
+    if to == "raises":
+        raise ValueError("no wax")
+    return f"{to} by {os.getpid()}"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _sealing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module with a function, which other processes can import, too."""
+    (tmp_path / "sealing_apart.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setattr(apart, "_attendants", Attendants("postroom.stations.forms.apart"))
+    sys.modules.pop("sealing_apart", None)
+    __import__("sealing_apart")
+
+
+def test_the_form_is_the_same_but_for_the_process_that_sealed_it() -> None:
+    here = created(EDITION, {"To": "Ann"}, 100_001, "desk", 0)
+    there = created_apart(EDITION, {"To": "Ann"}, 100_001, "desk", 0)
+    assert f"Ann by {os.getpid()}" in here
+    assert f"Ann by {os.getpid()}" not in there
+    assert "Ann by " in there
+
+
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [("ends", "it ended its process"), ("hangs", "exceeded the limit of 1 seconds"), ("raises", "no wax")],
+)
+def test_a_bad_function_is_told_and_the_next_form_is_made(to: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "seconds", lambda: 1.0)
+    with pytest.raises(FunctionFailed, match=f"field Seal: the function seal_apart failed: .*{why}"):
+        created_apart(EDITION, {"To": to}, 100_001, "desk", 0)
+    assert "Bob by " in created_apart(EDITION, {"To": "Bob"}, 100_002, "desk", 0)
+
+
+def test_a_refusal_there_is_the_same_refusal_here() -> None:
+    with pytest.raises(FieldRefused) as here:
+        created(EDITION, {"To": ""}, 100_001, "desk", 0)
+    with pytest.raises(FieldRefused) as there:
+        created_apart(EDITION, {"To": ""}, 100_001, "desk", 0)
+    assert str(there.value) == str(here.value)
+
+
+def test_a_form_without_functions_of_ours_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "_attendants", None)
+    (note,) = parse("type NOTE\n| To: ____ |\nfield To string free\n", "note.form")
+    assert "Ann" in created_apart(Edition(note, 1), {"To": "Ann"}, 100_001, "desk", 0)
