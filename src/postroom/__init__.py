@@ -50,14 +50,13 @@ if TYPE_CHECKING:
     from postroom.store.kernel.outbox import Effect
     from postroom.store.proof.mending import Mended
     from postroom.store.proof.verification import Verified
-    from postroom.store.tables.images import Album
+    from postroom.store.tables.images import ImageTable
     from postroom.store.upkeep.archive_folder import ArchiveFolder
     from postroom.store.upkeep.archives import Archive
     from postroom.store.upkeep.backup import BackedUp
 
 __all__ = [
     "Accepted",
-    "Album",
     "Answer",
     "ArcExplained",
     "Archive",
@@ -81,6 +80,7 @@ __all__ = [
     "GraphShown",
     "Held",
     "Image",
+    "ImageTable",
     "KeptProcedure",
     "Kind",
     "Level",
@@ -124,7 +124,6 @@ __all__ = [
 #: Where each name is. It is imported when it is first asked for: ``postroom --help`` needs none of them.
 _HOME = {
     "Accepted": "queues.results",
-    "Album": "store.tables.images",
     "Answer": "stations.queries.images",
     "ArcExplained": "flows.graph.inspection",
     "Archive": "store.upkeep.archives",
@@ -148,6 +147,7 @@ _HOME = {
     "GraphShown": "flows.graph.inspection",
     "Held": "queues.results",
     "Image": "stations.queries.images",
+    "ImageTable": "store.tables.images",
     "KeptProcedure": "stations.procedures.catalog",
     "Kind": "model.types",
     "Level": "queues.hierarchy",

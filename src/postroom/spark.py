@@ -16,7 +16,7 @@ from postroom.engine.datasource.delivery import Put
 from postroom.engine.datasource.source import Source
 from postroom.engine.spark import session as engine
 from postroom.flows.graph.meta import By, broker_name
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
@@ -51,7 +51,7 @@ class RoomSource(Source):
         verbs = Verbs(
             store,
             User(f"{process_token()}/spark", "spark"),
-            RoomAdmission(Programs(), Charts(), By("spark", broker_name())),
+            RoomAdmission(Programs(), RoomGraphs(), By("spark", broker_name())),
         )
 
         def put(tx: Transaction, queue: str, drafts: Sequence[Draft]) -> Sequence[int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.engine.bounded_process import Attendants, Ended
+from postroom.engine.bounded_process import BoundedProcesses, Ended
 
 MODULE = """
 import os, sys, time
@@ -27,13 +27,13 @@ attend(answer, lambda request: 0.3)
 
 
 @pytest.fixture
-def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Attendants:
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BoundedProcesses:
     (tmp_path / "attending_for_a_test.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    return Attendants("attending_for_a_test")
+    return BoundedProcesses("attending_for_a_test")
 
 
-def test_a_request_is_answered_and_news_are_heard_on_the_way(processes: Attendants) -> None:
+def test_a_request_is_answered_and_news_are_heard_on_the_way(processes: BoundedProcesses) -> None:
     heard: list[bytes] = []
     assert processes.ask(b"abc", heard.append) == b"cba"
     assert heard == [b"under way"]
@@ -41,14 +41,14 @@ def test_a_request_is_answered_and_news_are_heard_on_the_way(processes: Attendan
     assert len(processes._idle) == 1, "it is kept for the next"
 
 
-def test_what_takes_too_long_ends_and_the_next_is_answered(processes: Attendants) -> None:
+def test_what_takes_too_long_ends_and_the_next_is_answered(processes: BoundedProcesses) -> None:
     with pytest.raises(Ended) as raised:
         processes.ask(b"sleep")
     assert not raised.value.in_time
     assert processes.ask(b"abc") == b"cba"
 
 
-def test_what_dies_as_often_as_it_is_tried_is_guilty(processes: Attendants) -> None:
+def test_what_dies_as_often_as_it_is_tried_is_guilty(processes: BoundedProcesses) -> None:
     with pytest.raises(Ended) as raised:
         processes.ask(b"die")
     assert raised.value.in_time

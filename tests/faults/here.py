@@ -55,7 +55,7 @@ class HereFlows(FlowStage):
 
 def evaluate_here(room: Postroom) -> Postroom:
     """Let a room's engine do without Spark."""
-    room._parts.runner._stages = (HereStage(room), HereFlows(room._parts.charts))
+    room._parts.runner._stages = (HereStage(room), HereFlows(room._parts.room_graphs))
 
     def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
         return room._parts.runner.run(spark=lambda: cast("SparkSession", None), **options)

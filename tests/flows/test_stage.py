@@ -9,7 +9,7 @@ import pytest
 
 import postroom
 from postroom.engine.steps.stage import Share
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.flows.stage import FlowStage
 from postroom.room import Postroom
 
@@ -30,7 +30,7 @@ def small(tmp_path: Path) -> Iterator[Postroom]:
 
 
 def share(room: Postroom, *waiting: str) -> Share | None:
-    return room.store.read(lambda tx: FlowStage(Charts()).share(tx, waiting))
+    return room.store.read(lambda tx: FlowStage(RoomGraphs()).share(tx, waiting))
 
 
 def test_there_is_no_share_where_nothing_can_flow(tmp_path: Path) -> None:

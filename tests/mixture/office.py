@@ -116,7 +116,7 @@ def opened(url: str, *, here: bool) -> Postroom:
     if here:
         evaluate_here(room)
         room._parts.interpreter.evaluate = handle_here
-        room._parts.runner._stages = (HereStage(room), HereFlows(room._parts.charts), room._parts.interpreter)
+        room._parts.runner._stages = (HereStage(room), HereFlows(room._parts.room_graphs), room._parts.interpreter)
     return room
 
 

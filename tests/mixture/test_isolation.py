@@ -24,7 +24,7 @@ import postroom
 from postroom.engine.dispatch import Outcome
 from postroom.errors import EntryRefused
 from postroom.room import Postroom
-from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.store.kernel.outbox import Effect
 
 PLACES = ("send", "load", "try", "step", "arc", "procedure", "counter", "query", "sql", "command")
@@ -134,7 +134,7 @@ def loaded(room: Postroom, folder: Path, text: str, name: str = "p.demaq") -> Pa
 def test_a_value_that_takes_too_much_refuses_its_message(
     room: Postroom, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, code: str
 ) -> None:
-    monkeypatch.setattr("postroom.rules.admission.Apart", lambda: Apart(1.5))
+    monkeypatch.setattr("postroom.rules.admission.BoundedXQuery", lambda: BoundedXQuery(1.5))
     loaded(room, tmp_path, f"{QUEUES}create property p as xs:string queue a value string({value})")
     with others(url), pytest.raises(EntryRefused, match=r"queue a refuses .*property p") as refused:
         room.send("a", "<x/>", format="xml")

@@ -11,7 +11,7 @@ from postroom.flows.evaluation.dataflow import NO_VALUE, Network
 from postroom.flows.evaluation.meaning import make, matched
 from postroom.flows.evaluation.plans import error
 from postroom.flows.evaluation.share import FlowShare
-from postroom.flows.graph.versions import Chart
+from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.arithmetic import NoValue, widened
 from postroom.flows.language.definitions import Arc, Merge, Select, Transform
 from postroom.flows.language.types import Tuple
@@ -31,31 +31,31 @@ class PlainShare(FlowShare):
     def _flown(self, arrival: Arrival) -> Effects:
         if arrival.failure is not None:
             return (error(arrival, arrival.failure),)
-        event = parse_event(arrival.body, self.chart.running.spaces[arrival.queue].type, arrival.queue)
+        event = parse_event(arrival.body, self.room_graph.running.spaces[arrival.queue].type, arrival.queue)
         flown = list(self._flow(arrival, event))
         return (*(each for each in flown if each.failed), *(each for each in flown if not each.failed))
 
     def _flow(self, arrival: Arrival, event: Any) -> Iterator[Enqueue]:
         """What each arc on each way delivers, in the order of the arcs: first those of the space itself."""
-        graph, kept = self.chart.running, self.chart.keeping & self.living
+        graph, kept = self.room_graph.running, self.room_graph.keeping & self.living
         reached: dict[int, list[Any]] = {-1: [event]}
         for step in Network(graph, self.living).ways(arrival.queue):
             arc, target = step.arc, graph.spaces[step.arc.target]
             reached[step.number] = []
-            for after in (each for before in reached[step.before] for each in passed(self.chart, arc, before)):
+            for after in (each for before in reached[step.before] for each in passed(self.room_graph, arc, before)):
                 if after is NoValue:
                     yield error(arrival, f"arc {arc.name}: {NO_VALUE}", arc.name)
                     continue
                 reached[step.number].append(after)
                 if arc.target in kept:
                     body = canonical(after, target.type)
-                    goes_on = arc.target in self.chart.flowing
+                    goes_on = arc.target in self.room_graph.flowing
                     yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
 
 
-def passed(chart: Chart, arc: Arc, event: Any) -> Iterator[Any]:
+def passed(room_graph: RoomGraph, arc: Arc, event: Any) -> Iterator[Any]:
     """What an arc makes of an event: nothing, one, or with a join one for each row; ``NoValue`` where it cannot."""
-    graph = chart.running
+    graph = room_graph.running
     source, target = graph.spaces[arc.source].type, graph.spaces[arc.target].type
     if isinstance(arc.does, Merge):
         yield widened(event, source, target)
@@ -65,7 +65,7 @@ def passed(chart: Chart, arc: Arc, event: Any) -> Iterator[Any]:
         table = graph.tables[arc.does.join.table]
         assert isinstance(table.type, Tuple)
         names = [label(table.type, place) for place in range(len(table.type.fields))]
-        said = [dict(zip(names, row, strict=True)) for row in chart.rows[table.name]]
+        said = [dict(zip(names, row, strict=True)) for row in room_graph.rows[table.name]]
         rows = [[(arc.does.join.pattern, table.type, fitted(row, table.type, table.name))] for row in said]
     for row in rows:
         try:

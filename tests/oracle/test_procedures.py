@@ -269,8 +269,8 @@ def _looks(look: claiming.Look) -> int:
 
 def _candidates(tx: Transaction) -> list[tuple[str, str, str]]:
     found = []
-    for desk in tx.desks.all():
-        for each in tx.desks.candidates(desk.id, (0, 0), _ALL):
+    for desk in tx.working_sets.all():
+        for each in tx.working_sets.candidates(desk.id, (0, 0), _ALL):
             procedure, sketch, _ = each.slot.rsplit(".", 2)
             if each.is_there:
                 found.append((procedure, sketch, key_text(each.message)))
@@ -379,8 +379,8 @@ def test_who_was_handled_is_kept_no_longer() -> None:
     with pair(Case(text, ("X",), (), 6)) as made:
         for deed in (create("A", R="a", K="a"), run(), create("B", K="a"), run()):
             made.do(deed)
-        (desk,) = made.room.store.read(lambda tx: tx.desks.all())
-        assert made.room.store.read(lambda tx: tx.desks.candidates(desk.id, (0, 0), _ALL)) == []
+        (desk,) = made.room.store.read(lambda tx: tx.working_sets.all())
+        assert made.room.store.read(lambda tx: tx.working_sets.candidates(desk.id, (0, 0), _ALL)) == []
 
 
 def test_a_signature_does_not_depend_on_what_is_written() -> None:

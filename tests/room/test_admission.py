@@ -10,7 +10,7 @@ import pytest
 import postroom
 from postroom.errors import EntryRefused, EventInvalid
 from postroom.flows.graph.meta import By
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.room import Postroom
 from postroom.room.admission import RoomAdmission
@@ -24,7 +24,7 @@ create queue a kind basic mode persistent create property n as xs:integer queue 
 
 
 def admitted(room: Postroom, queue: str, *bodies: object) -> Sequence[Put]:
-    admission = RoomAdmission(Programs(), Charts(), By("ann", "here"))
+    admission = RoomAdmission(Programs(), RoomGraphs(), By("ann", "here"))
 
     def work(tx: Transaction) -> Sequence[Put]:
         found = tx.queues.named_to_read(queue)

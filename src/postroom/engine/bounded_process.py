@@ -32,7 +32,7 @@ class Ended(Exception):
         self.in_time = in_time
 
 
-class Attendants:
+class BoundedProcesses:
     """The processes that run one module. Each asker has one to itself."""
 
     def __init__(self, module: str) -> None:

@@ -9,7 +9,7 @@ from postroom.flows.conversion import event
 from postroom.flows.graph.meta import By
 from postroom.flows.graph.policy import prove
 from postroom.flows.graph.reflection import published
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.flows.language.types import UNTYPED, Type
 from postroom.model.message import Draft
 from postroom.model.types import MessageType
@@ -21,8 +21,8 @@ from postroom.store.tables.types import find_type
 class FlowAdmission:
     """For one principal at one broker."""
 
-    def __init__(self, charts: Charts, by: By) -> None:
-        self._charts = charts
+    def __init__(self, room_graphs: RoomGraphs, by: By) -> None:
+        self._room_graphs = room_graphs
         self._by = by
 
     def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Draft]:
@@ -31,7 +31,7 @@ class FlowAdmission:
             return list(self._meta(tx, queue, drafts))
         if queue.kind == PARKED:
             raise EventRefused(space=queue.name, why="only its arc puts events there")
-        type = self._charts.now(tx).graph.spaces[queue.name].type
+        type = self._room_graphs.now(tx).graph.spaces[queue.name].type
         if type == UNTYPED:
             raise EventInvalid(space=queue.name, what="the first arc to it will tell its type", type="no values yet")
         known = {name: find_type(tx, name) for name in {draft.type for draft in drafts} if name is not None}
@@ -42,9 +42,9 @@ class FlowAdmission:
     def _meta(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator[Draft]:
         tx.definitions.lock()
         prove(tx, self._by)
-        domain, chart = queue.name.partition(":")[2], self._charts.now(tx)
+        domain, room_graph = queue.name.partition(":")[2], self._room_graphs.now(tx)
         for draft in drafts:
-            body, chart = published(tx, chart, domain, _text(draft, queue.name), self._by)
+            body, room_graph = published(tx, room_graph, domain, _text(draft, queue.name), self._by)
             yield draft._replace(body=body, format="json", type=None)
 
 

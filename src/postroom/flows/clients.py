@@ -11,7 +11,7 @@ from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.graph import policy
 from postroom.flows.graph.changes import changed, with_statements, without
 from postroom.flows.graph.meta import By
-from postroom.flows.graph.versions import CLIENT, Chart, Charts, Kept, key_of
+from postroom.flows.graph.versions import CLIENT, Kept, RoomGraph, RoomGraphs, key_of
 from postroom.flows.language.definitions import SUBSCRIBE, Arc, Select, Space
 from postroom.flows.language.patterns import Anything, parse_pattern
 from postroom.flows.language.words import WORD
@@ -43,9 +43,9 @@ class Subscription:
 
 
 class Clients:
-    def __init__(self, store: Store, charts: Charts) -> None:
+    def __init__(self, store: Store, room_graphs: RoomGraphs) -> None:
         self._store = store
-        self._charts = charts
+        self._room_graphs = room_graphs
 
     def subscribe(self, client: str, space: str, pattern: str | None, by: By, *, durable: bool = False) -> Subscription:
         """Give a client what a space has, or what of it matches a pattern, from now on."""
@@ -55,34 +55,35 @@ class Clients:
 
         def work(tx: Transaction) -> Subscription:
             tx.definitions.lock()
-            chart = self._charts.now(tx)
-            source = chart.space(space)
+            room_graph = self._room_graphs.now(tx)
+            source = room_graph.space(space)
             policy.prove(tx, by)
-            policy.require(chart.graph, source.domain, by, SUBSCRIBE)
-            if chart.origin(f"space {space}") == CLIENT:
+            policy.require(room_graph.graph, source.domain, by, SUBSCRIBE)
+            if room_graph.origin(f"space {space}") == CLIENT:
                 raise ArgumentInvalid(argument="space", why=f"{space} is a client's own; subscribe to what it reads")
             position = Position(f"subscription of {client}", 1)
-            present = chart.graph.spaces.get(client)
-            if present is not None and chart.origin(f"space {client}") != CLIENT:
+            present = room_graph.graph.spaces.get(client)
+            if present is not None and room_graph.origin(f"space {client}") != CLIENT:
                 raise ArgumentInvalid(argument="client", why=f"{client} is a space of the graph; take another name")
-            same = [arc for arc in _arcs_of(chart, client) if (arc.source, arc.does) == (space, Select(asked))]
+            same = [arc for arc in _arcs_of(room_graph, client) if (arc.source, arc.does) == (space, Select(asked))]
             if same:  # asked for before: then an arc that was disabled is there again, durable or not as is said now
                 if same[0].durable != durable:
                     present_halves = [
-                        (chart.kept[key_of(arc)], arc) for arc in chart.graph.arcs[chart.graph.key(same[0])]
+                        (room_graph.kept[key_of(arc)], arc)
+                        for arc in room_graph.graph.arcs[room_graph.graph.key(same[0])]
                     ]
                     again = [replace(kept, statement=replace(arc, durable=durable)) for kept, arc in present_halves]
-                    chart = changed(tx, chart, with_statements(chart, again), by, {"subscribe": client})
-                return self._switched(tx, chart, client, same[:1], by, disabled=False)[0]
+                    room_graph = changed(tx, room_graph, with_statements(room_graph, again), by, {"subscribe": client})
+                return self._switched(tx, room_graph, client, same[:1], by, disabled=False)[0]
             mine = present or Space(client, source.domain, source.type, False, position)
-            name = _free(chart, f"{client}_{space.replace(':', '_')}")
+            name = _free(room_graph, f"{client}_{space.replace(':', '_')}")
             halves = [
                 Kept(Arc(name, domain, space, client, Select(asked), durable, position), CLIENT)
                 for domain in dict.fromkeys((source.domain, mine.domain))
             ]
             spaces = [] if present is not None else [Kept(mine, CLIENT)]
-            wanted = with_statements(chart, [*spaces, *halves])
-            changed(tx, chart, wanted, by, {"subscribe": client, "space": space})
+            wanted = with_statements(room_graph, [*spaces, *halves])
+            changed(tx, room_graph, wanted, by, {"subscribe": client, "space": space})
             return Subscription(client, name, space, str(asked), durable)
 
         return self._store.transact("subscribe", work)
@@ -96,16 +97,16 @@ class Clients:
         def work(tx: Transaction) -> list[Subscription]:
             tx.definitions.lock()
             policy.prove(tx, by)
-            chart = self._charts.now(tx)
-            gone = [arc for arc in _arcs_of(chart, client) if space is None or arc.source == space]
+            room_graph = self._room_graphs.now(tx)
+            gone = [arc for arc in _arcs_of(room_graph, client) if space is None or arc.source == space]
             if not gone:
                 raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
-            keys = [key for arc in gone for key in chart.halves(arc)]
-            left = [arc for arc, *_ in chart.graph.arcs.values() if arc not in gone]
+            keys = [key for arc in gone for key in room_graph.halves(arc)]
+            left = [arc for arc, *_ in room_graph.graph.arcs.values() if arc not in gone]
             if not any(client in (arc.source, arc.target) for arc in left):
                 keys.append(f"space {client}")
-            changed(tx, chart, without(chart, keys), by, {"unsubscribe": client})
-            return [_subscription(chart, client, arc) for arc in gone]
+            changed(tx, room_graph, without(room_graph, keys), by, {"unsubscribe": client})
+            return [_subscription(room_graph, client, arc) for arc in gone]
 
         return self._store.transact("unsubscribe", work)
 
@@ -119,9 +120,9 @@ class Clients:
 
     def subscriptions(self, client: str | None = None) -> list[Subscription]:
         def work(tx: Transaction) -> list[Subscription]:
-            chart = self._charts.now(tx)
-            clients = [client] if client is not None else sorted(_clients(chart))
-            return [_subscription(chart, each, arc) for each in clients for arc in _arcs_of(chart, each)]
+            room_graph = self._room_graphs.now(tx)
+            clients = [client] if client is not None else sorted(_clients(room_graph))
+            return [_subscription(room_graph, each, arc) for each in clients for arc in _arcs_of(room_graph, each)]
 
         return self._store.read(work)
 
@@ -129,24 +130,24 @@ class Clients:
         """Disable or enable a client's arcs, inside of a transaction."""
         tx.definitions.lock()
         policy.prove(tx, by)
-        chart = self._charts.now(tx)
-        arcs = _arcs_of(chart, client)
+        room_graph = self._room_graphs.now(tx)
+        arcs = _arcs_of(room_graph, client)
         if not arcs:
             raise DefinitionUnknown(name=f"subscription of {client}", nearest="")
-        return self._switched(tx, chart, client, arcs, by, disabled=disabled)
+        return self._switched(tx, room_graph, client, arcs, by, disabled=disabled)
 
     @staticmethod
     def _switched(
-        tx: Transaction, chart: Chart, client: str, arcs: list[Arc], by: By, *, disabled: bool
+        tx: Transaction, room_graph: RoomGraph, client: str, arcs: list[Arc], by: By, *, disabled: bool
     ) -> list[Subscription]:
         """Those that someone else has disabled stay as they are: that is not the client's to undo."""
-        mine = [key for arc in arcs for key in chart.halves(arc) if chart.kept[key].disabled in ("", client)]
-        domains = {chart.graph.spaces[arc.source].domain for arc in _arcs_of(chart, client)}
+        mine = [key for arc in arcs for key in room_graph.halves(arc) if room_graph.kept[key].disabled in ("", client)]
+        domains = {room_graph.graph.spaces[arc.source].domain for arc in _arcs_of(room_graph, client)}
         for domain in () if disabled else domains:  # everyone may leave
-            policy.require(chart.graph, domain, by, SUBSCRIBE)
+            policy.require(room_graph.graph, domain, by, SUBSCRIBE)
         off = client if disabled else ""
-        wanted = {**chart.kept, **{key: replace(chart.kept[key], disabled=off) for key in mine}}
-        after = changed(tx, chart, wanted, by, {"disconnect" if disabled else "connect": client})
+        wanted = {**room_graph.kept, **{key: replace(room_graph.kept[key], disabled=off) for key in mine}}
+        after = changed(tx, room_graph, wanted, by, {"disconnect" if disabled else "connect": client})
         return [
             _subscription(after, client, arc)
             for arc in _arcs_of(after, client)
@@ -154,26 +155,26 @@ class Clients:
         ]
 
 
-def _clients(chart: Chart) -> set[str]:
-    found = {each.statement for each in chart.kept.values() if each.origin == CLIENT}
+def _clients(room_graph: RoomGraph) -> set[str]:
+    found = {each.statement for each in room_graph.kept.values() if each.origin == CLIENT}
     return {each.name for each in found if isinstance(each, Space)}
 
 
-def _arcs_of(chart: Chart, client: str) -> list[Arc]:
-    if client not in _clients(chart):
+def _arcs_of(room_graph: RoomGraph, client: str) -> list[Arc]:
+    if client not in _clients(room_graph):
         return []
-    arcs = [arc for arc, *_ in chart.graph.arcs.values() if arc.target == client]
-    return [arc for arc in arcs if chart.origin(key_of(arc)) == CLIENT]
+    arcs = [arc for arc, *_ in room_graph.graph.arcs.values() if arc.target == client]
+    return [arc for arc in arcs if room_graph.origin(key_of(arc)) == CLIENT]
 
 
-def _subscription(chart: Chart, client: str, arc: Arc) -> Subscription:
+def _subscription(room_graph: RoomGraph, client: str, arc: Arc) -> Subscription:
     does = arc.does
     pattern = str(does.pattern) if isinstance(does, Select) else str(does)
-    return Subscription(client, arc.name, arc.source, pattern, arc.durable, not chart.is_disabled(arc))
+    return Subscription(client, arc.name, arc.source, pattern, arc.durable, not room_graph.is_disabled(arc))
 
 
-def _free(chart: Chart, name: str) -> str:
-    taken = {arc.name for arc, *_ in chart.graph.arcs.values()}
+def _free(room_graph: RoomGraph, name: str) -> str:
+    taken = {arc.name for arc, *_ in room_graph.graph.arcs.values()}
     if name not in taken:
         return name
     return next(found for number in count(2) if (found := f"{name}_{number}") not in taken)

@@ -11,7 +11,7 @@ from postroom.flows import tryout
 from postroom.flows.graph import catalog
 from postroom.flows.graph.checks import check_tables
 from postroom.flows.graph.meta import By
-from postroom.flows.graph.versions import FILE, Chart, Charts, key_of
+from postroom.flows.graph.versions import FILE, RoomGraph, RoomGraphs, key_of
 from postroom.flows.language.definitions import Domain, Statement, Table
 from postroom.flows.language.reader import parse
 from postroom.flows.language.tables import Rows, file_of_rows, rows_of_file
@@ -38,7 +38,7 @@ class FlowLanguage:
     def printed(self, tx: Transaction) -> dict[str, bytes]:
         """One file for each domain, and one for each table. What was added at run time is left out: loads keep it."""
         files: dict[str, bytes] = {}
-        for kept in Charts().now(tx).kept.values():
+        for kept in RoomGraphs().now(tx).kept.values():
             statement = kept.statement
             if kept.origin != FILE:
                 continue
@@ -74,15 +74,17 @@ class Graphs:
 
     def check(self, store: Store | None, *, alone: bool) -> None:
         if store is not None:
-            store.read(lambda tx: catalog.proposed(tx, Charts().now(tx), self.statements, self.rows))
+            store.read(lambda tx: catalog.proposed(tx, RoomGraphs().now(tx), self.statements, self.rows))
         else:
-            catalog.proposed(None, Chart(0), self.statements, self.rows)
+            catalog.proposed(None, RoomGraph(0), self.statements, self.rows)
 
     def prepare(self, store: Store, terms: Terms) -> Load:
         return _GraphLoad(self, terms)
 
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
-        return tryout.tried(trial.store, Charts(), self.statements, self.rows, trial.since, trial.spark, trial.seconds)
+        return tryout.tried(
+            trial.store, RoomGraphs(), self.statements, self.rows, trial.since, trial.spark, trial.seconds
+        )
 
 
 class _GraphLoad(Load):
@@ -93,4 +95,4 @@ class _GraphLoad(Load):
     def write(self, tx: Transaction) -> Loaded:
         by = By(self._terms.principal, self._terms.broker)
         graphs, terms = self._graphs, self._terms
-        return catalog.load_within(tx, Charts(), graphs.statements, graphs.rows, terms.files, by, drop=terms.drop)
+        return catalog.load_within(tx, RoomGraphs(), graphs.statements, graphs.rows, terms.files, by, drop=terms.drop)

@@ -10,7 +10,7 @@ from postroom.engine.steps.stage import Result, Share, Turn
 from postroom.engine.steps.step import releases
 from postroom.engine.steps.watching import WatchingStage
 from postroom.flows.clients import Clients
-from postroom.flows.graph.versions import Chart, Charts
+from postroom.flows.graph.versions import RoomGraph, RoomGraphs
 from postroom.flows.language.definitions import Table
 from postroom.flows.presence import end_lapsed
 from postroom.store.kernel.transaction import Transaction
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 class FlowStage(WatchingStage):
     share_class: type[FlowShare] | None = None  # another way to evaluate, for tests
 
-    def __init__(self, charts: Charts) -> None:
-        self._charts = charts
+    def __init__(self, room_graphs: RoomGraphs) -> None:
+        self._room_graphs = room_graphs
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
-        end_lapsed(turn.store, Clients(turn.store, self._charts))
+        end_lapsed(turn.store, Clients(turn.store, self._room_graphs))
         return super().steps(turn)
 
     def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
@@ -38,7 +38,7 @@ class FlowStage(WatchingStage):
         flowing = tx.epochs.flowing()
         if not flowing:
             return None
-        now = self._charts.now(tx)
+        now = self._room_graphs.now(tx)
         free = {each.name for each in flowing if each.name not in waiting and _releases(tx, each)}
         aside = now.durable
         sources = _oldest(tx, [each for each in flowing if each.name not in aside and each.name in free])
@@ -46,7 +46,7 @@ class FlowStage(WatchingStage):
         epoch = tx.epochs.at(min(firsts, default=END))
         if epoch is None:
             return None
-        met = self._charts.at(tx, epoch.version)
+        met = self._room_graphs.at(tx, epoch.version)
         # What an arc has missed comes before all that is published while it is enabled.
         missed = [
             each
@@ -63,7 +63,7 @@ class FlowStage(WatchingStage):
         }
         return self._share(met, now, windows) if windows else None
 
-    def _share(self, met: Chart, now: Chart, windows: dict[str, tuple[int, int]]) -> Share:
+    def _share(self, met: RoomGraph, now: RoomGraph, windows: dict[str, tuple[int, int]]) -> Share:
         from postroom.flows.evaluation.share import FlowShare  # pyarrow takes half a second: only when it is needed
 
         # What is for a consumer's space stays there, also if arcs leave that space by now: they are too late for it.
@@ -80,9 +80,9 @@ def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:
     return list(found.values())
 
 
-def _is_enabled(chart: Chart, queue: str) -> bool:
-    arc = chart.durable.get(queue)
-    return arc is not None and not chart.is_disabled(arc)
+def _is_enabled(room_graph: RoomGraph, queue: str) -> bool:
+    arc = room_graph.durable.get(queue)
+    return arc is not None and not room_graph.is_disabled(arc)
 
 
 def _releases(tx: Transaction, flowing: Flowing) -> bool:
@@ -90,7 +90,7 @@ def _releases(tx: Transaction, flowing: Flowing) -> bool:
     return queue is not None and releases(tx, queue)
 
 
-def _with_rows(met: Chart, now: Chart) -> Chart:
+def _with_rows(met: RoomGraph, now: RoomGraph) -> RoomGraph:
     """An older graph with the rows that collections have now: master data is not kept for the past."""
     tables = {
         key: each
@@ -99,8 +99,8 @@ def _with_rows(met: Chart, now: Chart) -> Chart:
     }
     if met is now or not tables:
         return met
-    found: Chart | None = now.memory.get(met.version)
+    found: RoomGraph | None = now.memory.get(met.version)
     if found is None:
         kept = {key: replace(each, rows=tables[key].rows) if key in tables else each for key, each in met.kept.items()}
-        found = now.memory[met.version] = Chart(met.version, kept)
+        found = now.memory[met.version] = RoomGraph(met.version, kept)
     return found

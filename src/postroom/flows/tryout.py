@@ -15,7 +15,7 @@ from postroom.engine.steps.tryout import Tried, begins
 from postroom.errors import TryExpired
 from postroom.flows.graph import catalog
 from postroom.flows.graph.changes import typed
-from postroom.flows.graph.versions import Chart, Charts, with_queues
+from postroom.flows.graph.versions import RoomGraph, RoomGraphs, with_queues
 from postroom.flows.language.definitions import Statement
 from postroom.flows.language.tables import Rows
 from postroom.limits import TRY_SECONDS
@@ -68,7 +68,7 @@ class _Deadline:
 
 def tried(
     store: Store,
-    charts: Charts,
+    room_graphs: RoomGraphs,
     proposed: Sequence[Statement],
     rows: Mapping[str, Rows],
     since: datetime | None,
@@ -80,20 +80,20 @@ def tried(
     ``TryExpired`` tells that there was no time for all of them.
     """
 
-    def work(tx: Transaction) -> tuple[Chart, list[Stored]]:
-        now = charts.now(tx)
-        chart = Chart(0, with_queues(typed(catalog.proposed(tx, now, proposed, rows)), now.kept))
+    def work(tx: Transaction) -> tuple[RoomGraph, list[Stored]]:
+        now = room_graphs.now(tx)
+        room_graph = RoomGraph(0, with_queues(typed(catalog.proposed(tx, now, proposed, rows)), now.kept))
         after = begins(since)
         found = [
             stored
-            for name in chart.flowing
+            for name in room_graph.flowing
             if tx.queues.named_to_read(name) is not None
             for stored in tx.slices.queue(name)
             if stored.sound and stored.created >= after
         ]
-        return chart, sorted(found, key=lambda each: each.key)
+        return room_graph, sorted(found, key=lambda each: each.key)
 
-    chart, messages = store.read(work)
+    room_graph, messages = store.read(work)
     if not messages:
         return
     from postroom.flows.evaluation.share import FlowShare
@@ -105,7 +105,7 @@ def tried(
             deadline.check()
             yield from super()._evaluated(spark, arrivals)
 
-    share = TimedShare(0, chart, chart.places, dict.fromkeys(chart.flowing, (0, 0)))
+    share = TimedShare(0, room_graph, room_graph.places, dict.fromkeys(room_graph.flowing, (0, 0)))
     session = spark()
     began, deadline = monotonic(), _Deadline(seconds)
     for start in range(0, len(messages), _PAGE):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from postroom.flows.admission import FlowAdmission
 from postroom.flows.graph.meta import By
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.rules.admission import RuleAdmission
 from postroom.rules.catalog import Programs
@@ -18,8 +18,8 @@ from postroom.store.kernel.transaction import Transaction
 class RoomAdmission:
     """One after another: an event must fit its space before rules look at it."""
 
-    def __init__(self, programs: Programs, charts: Charts, by: By) -> None:
-        self._flows = FlowAdmission(charts, by)
+    def __init__(self, programs: Programs, room_graphs: RoomGraphs, by: By) -> None:
+        self._flows = FlowAdmission(room_graphs, by)
         self._rules = RuleAdmission(programs)
 
     def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:

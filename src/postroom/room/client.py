@@ -9,7 +9,7 @@ from typing import Any
 from postroom.errors import ArgumentInvalid
 from postroom.flows.clients import Clients, Subscription
 from postroom.flows.graph.meta import By
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.flows.presence import end_lapsed, present
 from postroom.limits import BATCH_MESSAGES_MAX
 from postroom.model.key import KeyTexts
@@ -25,12 +25,12 @@ from postroom.store.kernel.base import Store
 class Client:
     """Created by ``room.client``. With its password, it has the permissions of its name in a domain."""
 
-    def __init__(self, store: Store, programs: Programs, charts: Charts, by: By, owner: str) -> None:
+    def __init__(self, store: Store, programs: Programs, room_graphs: RoomGraphs, by: By, owner: str) -> None:
         self.by = by
         self._store = store
-        self._charts = charts
-        self._verbs = Verbs(store, User(owner, by.principal), RoomAdmission(programs, charts, by))
-        self._clients = Clients(store, charts)
+        self._room_graphs = room_graphs
+        self._verbs = Verbs(store, User(owner, by.principal), RoomAdmission(programs, room_graphs, by))
+        self._clients = Clients(store, room_graphs)
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class Client:
         An event that does not fit the space's type is refused. In a meta-space, an event that the domain allows changes
         the graph: ``client.publish("meta:trading", {"DisableArc": {"arcName": "big"}})``.
         """
-        self._store.read(self._charts.now).space(space)  # a queue that is none has no events
+        self._store.read(self._room_graphs.now).space(space)  # a queue that is none has no events
         draft = Draft.of(event)
         with self._store.acting(self.name):
             if idempotency_key is None:
@@ -58,7 +58,7 @@ class Client:
 
     def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
         """Publish many events in one commit: all of them, in their order, or none."""
-        self._store.read(self._charts.now).space(space)  # a queue that is none has no events
+        self._store.read(self._room_graphs.now).space(space)  # a queue that is none has no events
         drafts = Draft.many(events)
         with self._store.acting(self.name):
             return SentMany(KeyTexts(self._published(space, drafts)))

@@ -70,7 +70,9 @@ class RoomDefinitions(RoomPart):
         documents = loading.documents(files)
         for text in documents.values():
             check_xml(text)
-        flow_catalog.check_collection(self._parts.store.read(self._parts.charts.now), name, list(documents.values()))
+        flow_catalog.check_collection(
+            self._parts.store.read(self._parts.room_graphs.now), name, list(documents.values())
+        )
         return rule_catalog.load_collection(self._parts.store, name, documents)
 
     def hierarchy(self) -> str:
@@ -105,7 +107,7 @@ class RoomDefinitions(RoomPart):
 
     def explain_arc(self, arc: str) -> ArcExplained:
         """How an arc is executed: its types, the names its pattern binds, its condition and result in Spark SQL."""
-        return self._parts.store.read(lambda tx: flow_inspection.explain(self._parts.charts.now(tx), arc))
+        return self._parts.store.read(lambda tx: flow_inspection.explain(self._parts.room_graphs.now(tx), arc))
 
     def explain_procedure(self, name: str) -> ProcedureExplained:
         """How a procedure is executed: its sketches, how they are joined, and the order of its actions."""
@@ -118,7 +120,7 @@ class RoomDefinitions(RoomPart):
         if space is not None:
             from postroom.flows.evaluation.share import spark_plan as flow_plan
 
-            return flow_plan(spark_session(master, conf), self._parts.store.read(self._parts.charts.now), space)
+            return flow_plan(spark_session(master, conf), self._parts.store.read(self._parts.room_graphs.now), space)
         from postroom.rules.evaluation.share import spark_plan
 
         return spark_plan(spark_session(master, conf), self._parts.store.read(self._parts.programs.plan))

@@ -29,7 +29,7 @@ class RoomFlows(RoomPart):
         elif self._parts.registry.knows(name):
             raise PrincipalRefused(principal=name, why="this name is registered: give its password")
         by = By(name, broker or self._parts.by.broker, proven=password is not None)
-        return Client(self._parts.store, self._parts.programs, self._parts.charts, by, self._parts.owner)
+        return Client(self._parts.store, self._parts.programs, self._parts.room_graphs, by, self._parts.owner)
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
         """Publish one event as the room's user; use ``client`` to publish as someone else."""
@@ -41,15 +41,17 @@ class RoomFlows(RoomPart):
 
     def _user(self) -> Client:
         """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
-        return Client(self._parts.store, self._parts.programs, self._parts.charts, self._parts.by, self._parts.owner)
+        return Client(
+            self._parts.store, self._parts.programs, self._parts.room_graphs, self._parts.by, self._parts.owner
+        )
 
     def graph(self) -> GraphShown:
         """The current graph: domains and their policies, spaces, arcs, tables."""
-        return self._parts.store.read(lambda tx: flow_inspection.shown(tx, self._parts.charts.now(tx)))
+        return self._parts.store.read(lambda tx: flow_inspection.shown(tx, self._parts.room_graphs.now(tx)))
 
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions of all clients."""
-        clients = Clients(self._parts.store, self._parts.charts)
+        clients = Clients(self._parts.store, self._parts.room_graphs)
         end_lapsed(self._parts.store, clients)
         return clients.subscriptions()
 

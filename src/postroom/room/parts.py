@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from postroom.engine.runner import Runner
 from postroom.engine.steps.stage import Stage
 from postroom.flows.graph.meta import By, broker_name
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.flows.stage import FlowStage
 from postroom.gateways.command import CommandGateway
 from postroom.queues.administration import Administration
@@ -51,9 +51,9 @@ class Parts:
         self.own_locks = owner is None
         self.owner = owner or here
         self.programs = Programs()
-        self.charts = Charts()
+        self.room_graphs = RoomGraphs()
         self.by = By(actor, broker or broker_name())
-        self.admission = RoomAdmission(self.programs, self.charts, self.by)
+        self.admission = RoomAdmission(self.programs, self.room_graphs, self.by)
         again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
         self.verbs = Verbs(store, User(self.owner, actor), self.admission, again)
         self.registry = Registry(store)
@@ -64,7 +64,7 @@ class Parts:
         self.procedures = Procedures(self.network.forms)
         self.interpreter = Interpreter(self.network, self.procedures)
         self.counter_stage = CounterStage(self.network, Counters())
-        stages: list[Stage] = [RulesStage(self.programs), FlowStage(self.charts)]
+        stages: list[Stage] = [RulesStage(self.programs), FlowStage(self.room_graphs)]
         stages += [self.interpreter, self.counter_stage, Watching()]
         self.cleaning = Cleaning(self.network)
         self.runner = Runner(store, gateways, here, stages, self.sweep, self.admission, self.cleaning.sweep)

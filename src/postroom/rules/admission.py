@@ -15,7 +15,7 @@ from postroom.model.message import Draft
 from postroom.rules import entries as admission
 from postroom.rules.catalog import Programs
 from postroom.rules.entries import Candidate
-from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.xquery import QueryFailed
 from postroom.store.kernel.base import Unprepared
 from postroom.store.kernel.batch import Places, Put
@@ -45,7 +45,7 @@ class RuleAdmission:
     def _work_out(self, query: str, document: str) -> None:
         said: str | QueryFailed
         try:
-            said = Apart().run(query, document)
+            said = BoundedXQuery().run(query, document)
         except QueryFailed as error:
             said = error
         self._answers[query, document] = said

@@ -18,7 +18,7 @@ from postroom.model.message import Stored
 from postroom.rules import catalog
 from postroom.rules.compilation.plan import Plan
 from postroom.rules.evaluation.arrivals import arrivals_of
-from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.evaluate import evaluate_alone
 from postroom.rules.language.definitions import AnyDefinition
 from postroom.store.kernel.base import Store
@@ -49,6 +49,6 @@ def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | Non
             return arrivals, base_of(tx, arrivals)
 
         arrivals, base = store.read(look)
-        effects = evaluate_alone(plan, arrivals, base, Apart(TRYOUT_SECONDS))
+        effects = evaluate_alone(plan, arrivals, base, BoundedXQuery(TRYOUT_SECONDS))
         for stored, arrival in zip(some, arrivals, strict=True):
             yield Tried(key_text(stored.key), stored.queue, effects.get(arrival.order, ()))

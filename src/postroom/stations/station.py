@@ -32,7 +32,7 @@ from postroom.store.kernel.base import Store
 from postroom.store.kernel.queues import STATION, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.field_index import Span, key_value
-from postroom.store.tables.images import Album, KeptImage
+from postroom.store.tables.images import ImageTable, KeptImage
 from postroom.store.tables.scans import END
 
 if TYPE_CHECKING:
@@ -362,16 +362,16 @@ class Station:
     def _keep(self, name: str, edition: Edition, answer: Answer) -> None:
         def work(tx: Transaction) -> None:
             queue = self._queue(tx)
-            tx.albums.keep(queue.id, name, edition.form.name, edition.version, answer.seq or 0, answer.kept)
+            tx.image_tables.keep(queue.id, name, edition.form.name, edition.version, answer.seq or 0, answer.kept)
 
         self._store().transact("album", work)
 
-    def tables(self) -> list[Album]:
+    def tables(self) -> list[ImageTable]:
         """The temporary tables of this station."""
 
-        def work(tx: Transaction) -> list[Album]:
+        def work(tx: Transaction) -> list[ImageTable]:
             queue = tx.queues.named_to_read(database(self.name))
-            return [] if queue is None else tx.albums.all(queue.id)
+            return [] if queue is None else tx.image_tables.all(queue.id)
 
         return self._store().read(work)
 
@@ -381,14 +381,14 @@ class Station:
 
         def work(tx: Transaction) -> list[KeptImage]:
             queue = tx.queues.named_to_read(database(self.name))
-            return [] if queue is None else list(tx.albums.images(queue.id, table.type, name))
+            return [] if queue is None else list(tx.image_tables.images(queue.id, table.type, name))
 
         return self._images(table.query or None, table.type, self._store().read(work), ())
 
     def drop_table(self, name: str) -> None:
         """Drop a temporary table."""
         self._table(name)
-        self._store().transact("album", lambda tx: tx.albums.drop(self._queue(tx).id, name))
+        self._store().transact("album", lambda tx: tx.image_tables.drop(self._queue(tx).id, name))
 
     def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: Progress | None = None) -> Table:
         """Ask the temporary tables of this station in Spark SQL, on this machine and in a process of its own.
@@ -400,7 +400,7 @@ class Station:
         editions = {table.name: self._edition_at(table.type, table.form) for table in self.tables()}
         return ask(statement, editions, lambda name: self.table(name).kept, timeout, progress)
 
-    def _table(self, name: str) -> Album:
+    def _table(self, name: str) -> ImageTable:
         known = {table.name: table for table in self.tables()}
         if name not in known:
             raise AlbumUnknown(station=self.name, name=name, nearest=nearest(name, known))
@@ -449,7 +449,7 @@ def _held(
     queue = tx.queues.named_to_read(name)
     if queue is None:
         return []
-    indexes = [index for index in tx.filings.all() if not index.field and type in (None, index.type)]
+    indexes = [index for index in tx.field_index.all() if not index.field and type in (None, index.type)]
     spans = [Span(index.id, key_value(start), "9" * 18) for index in indexes]
-    pages = [page for span in spans for page in tx.filings.search(queue[:2], span, END, limit=limit)]
+    pages = [page for span in spans for page in tx.field_index.search(queue[:2], span, END, limit=limit)]
     return [stored for page in pages for stored in page]

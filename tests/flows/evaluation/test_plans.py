@@ -9,7 +9,7 @@ from postroom.engine.spark.exchange import Damaged
 from postroom.engine.steps.effects import Arrival
 from postroom.flows.evaluation import plans
 from postroom.flows.evaluation.worker import DAMAGED, GONE, UNFIT
-from postroom.flows.graph.versions import Chart, kept_from
+from postroom.flows.graph.versions import RoomGraph, kept_from
 from postroom.flows.language.reader import parse
 from postroom.store.kernel.batch import Stale
 
@@ -25,8 +25,8 @@ arc cd : C -> D merge
 """
 
 
-def chart(text: str) -> Chart:
-    return Chart(1, kept_from(parse(text, "f.flow"), {}))
+def room_graph(text: str) -> RoomGraph:
+    return RoomGraph(1, kept_from(parse(text, "f.flow"), {}))
 
 
 def problems(*told: str) -> pa.Table:
@@ -34,7 +34,7 @@ def problems(*told: str) -> pa.Table:
 
 
 def test_the_arcs_behind_a_space_are_those_on_its_ways_each_once() -> None:
-    found = chart(GRAPH)
+    found = room_graph(GRAPH)
     behind = plans.arcs_behind(found, found.places, "A")
     assert sorted(behind) == ["d:ab", "d:ac", "d:bd", "d:cd"]
     assert behind.index("d:ab") < behind.index("d:bd")

@@ -149,16 +149,19 @@ def diamonds(count: int, left: str = "merge", right: str = "merge") -> str:
 def test_ten_diamonds_of_arcs_are_planned_once_each(room: Postroom, load: Load, work: Callable[..., int]) -> None:
     """An event that arrives by many ways arrives as often; the plan has every arc once."""
     load(diamonds(10))
-    chart = room.store.read(room._parts.charts.now)
-    steps = [network.Network(chart.running, chart.keeping, None, cuts).ways(space) for cuts, space in _parts(chart)]
+    room_graph = room.store.read(room._parts.room_graphs.now)
+    steps = [
+        network.Network(room_graph.running, room_graph.keeping, None, cuts).ways(space)
+        for cuts, space in _parts(room_graph)
+    ]
     assert sorted(len(each) for each in steps) == [4] * 10, "40 arcs, each once"
     room.flows.publish_many("S0", ["[1]", "[2]"])
     work()
     assert [json.loads(body)["n"] for body in stored(room, "S10")] == [1] * 1024 + [2] * 1024
 
 
-def _parts(chart: Any) -> list[tuple[list[str], str]]:
-    cuts = network.Network(chart.running, chart.keeping).junctions("S0")
+def _parts(room_graph: Any) -> list[tuple[list[str], str]]:
+    cuts = network.Network(room_graph.running, room_graph.keeping).junctions("S0")
     return [(cuts, space) for space in ["S0", *cuts]]
 
 

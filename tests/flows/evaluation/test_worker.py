@@ -21,7 +21,7 @@ from postroom.engine.spark.exchange import SETTING, Bay, Receipt, Ticket, leave_
 from postroom.errors import StoreUnavailable
 from postroom.flows.evaluation import plans
 from postroom.flows.evaluation.plans import Flow, flow_of
-from postroom.flows.graph.versions import Chart
+from postroom.flows.graph.versions import RoomGraph
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.store.kernel.batch import Stale
@@ -205,9 +205,9 @@ def test_a_room_that_executors_cannot_reach_is_no_fault_of_an_event(
     away = "postgresql://nobody:secret@127.0.0.1:1/nowhere"
 
     def elsewhere(
-        spark: SparkSession, chart: Chart, living: frozenset[str], space: str, url: str, **options: Any
+        spark: SparkSession, room_graph: RoomGraph, living: frozenset[str], space: str, url: str, **options: Any
     ) -> Flow:
-        return flow_of(spark, chart, living, space, away, **options)
+        return flow_of(spark, room_graph, living, space, away, **options)
 
     monkeypatch.setattr("postroom.flows.evaluation.share.flow_of", elsewhere)
     with pytest.raises(StoreUnavailable, match=r"an executor could not use the room: .*127\.0\.0\.1") as raised:

@@ -9,24 +9,24 @@ import pytest
 import postroom
 from postroom.errors import NameInvalid, QueueInUse
 from postroom.flows.graph import changes
-from postroom.flows.graph.versions import CLIENT, Chart, Kept, kept_from, key_of
+from postroom.flows.graph.versions import CLIENT, Kept, RoomGraph, kept_from, key_of
 from postroom.flows.language.reader import parse
 
 TWO = "domain one space A : [n: int] space B domain two space X : [n: int] domain one arc ab : A -> B merge"
 
 
-def chart(text: str) -> Chart:
-    return Chart(3, kept_from(parse(text, "f.flow"), {}))
+def room_graph(text: str) -> RoomGraph:
+    return RoomGraph(3, kept_from(parse(text, "f.flow"), {}))
 
 
 def test_a_space_without_a_type_gets_that_of_its_first_arc() -> None:
-    typed = changes.typed(chart(TWO).kept)
+    typed = changes.typed(room_graph(TWO).kept)
     assert str(typed["space B"].statement) == "space B : [n: int]"
-    assert typed["space A"] == chart(TWO).kept["space A"]
+    assert typed["space A"] == room_graph(TWO).kept["space A"]
 
 
 def test_statements_of_a_name_are_replaced_and_others_are_kept() -> None:
-    old = chart(TWO)
+    old = room_graph(TWO)
     (_, other) = parse("domain one arc ab : A -> B select [n: 1]", "g.flow")
     wanted = changes.with_statements(old, [Kept(other)])
     assert wanted.keys() == old.kept.keys()
@@ -35,9 +35,9 @@ def test_statements_of_a_name_are_replaced_and_others_are_kept() -> None:
 
 
 def test_a_domain_that_is_loaded_again_keeps_what_came_at_run_time() -> None:
-    old = chart(TWO)
+    old = room_graph(TWO)
     (_, added) = parse("domain one space desk : [n: int]", "client")
-    more = Chart(3, changes.with_statements(old, [Kept(added, CLIENT)]))
+    more = RoomGraph(3, changes.with_statements(old, [Kept(added, CLIENT)]))
     assert list(changes.without_domains(more, {"one"})) == ["domain two", "space X", "space desk"]
 
 

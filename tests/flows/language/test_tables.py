@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from postroom.errors import FileUnreadable, FlowInvalid
-from postroom.flows.graph.versions import Charts
+from postroom.flows.graph.versions import RoomGraphs
 from postroom.room import Postroom
 
 FLOW = """
@@ -60,7 +60,7 @@ def test_rows_come_from_files_and_stay_when_the_file_goes(
     (tmp_path / "g.flow").write_text(FLOW.format(f'"{name}"'))
     room.load(tmp_path / "g.flow")
     (tmp_path / name).unlink()
-    assert room.store.read(Charts().now).rows["places"] == ROWS
+    assert room.store.read(RoomGraphs().now).rows["places"] == ROWS
     room.flows.publish_many("Seen", [{"broker": "b2"}, {"broker": "nowhere"}])
     run()
     assert [json.loads(message.body) for message in room.queues.info("Where")] == [

@@ -12,7 +12,7 @@ from tests.rules.conftest import Load
 
 import postroom
 from postroom.errors import EntryRefused, ProgramInvalid
-from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.xquery import QueryFailed
 
 LONG = "count(for $a in 1 to 100000, $b in 1 to 100000, $c in 1 to 100000 where $a + $b = $c + number(//x) return 1)"
@@ -25,39 +25,41 @@ def program(value: str) -> str:
 
 
 def test_a_query_is_answered_as_by_saxon_itself() -> None:
-    assert Apart().run("<r>{count(/b/*), 'é'}</r>", "<b><x/><y/></b>") == "<r>2 é</r>"
+    assert BoundedXQuery().run("<r>{count(/b/*), 'é'}</r>", "<b><x/><y/></b>") == "<r>2 é</r>"
     with pytest.raises(QueryFailed) as failed:
-        Apart().check("1 +\n $x")
+        BoundedXQuery().check("1 +\n $x")
     assert (failed.value.code, failed.value.line) == ("XPST0008", 2)
 
 
 def test_what_takes_too_long_fails_and_the_next_is_answered() -> None:
     began = time.monotonic()
     with pytest.raises(QueryFailed, match="PR0005: evaluation exceeded the limit of"):
-        Apart(0.5).run(LONG, "<x>1</x>")
+        BoundedXQuery(0.5).run(LONG, "<x>1</x>")
     assert time.monotonic() - began < 5
-    assert Apart().run("1 + 1", "<b/>") == "2"
+    assert BoundedXQuery().run("1 + 1", "<b/>") == "2"
 
 
 def test_what_fills_memory_fails() -> None:
     with pytest.raises(QueryFailed, match="PR0005"):
-        Apart(2.0).run("let $x := string(/x) return string-join(sort((1 to 30000000) ! concat(., $x)))", "<x>a</x>")
-    assert Apart().run("1 + 1", "<b/>") == "2"
+        BoundedXQuery(2.0).run(
+            "let $x := string(/x) return string-join(sort((1 to 30000000) ! concat(., $x)))", "<x>a</x>"
+        )
+    assert BoundedXQuery().run("1 + 1", "<b/>") == "2"
 
 
 def test_a_fork_has_processes_of_its_own() -> None:
-    assert Apart().run("1", "<b/>") == "1"
+    assert BoundedXQuery().run("1", "<b/>") == "1"
     child = os.fork()
     if not child:
-        os._exit(0 if Apart().run("2", "<b/>") == "2" else 1)
+        os._exit(0 if BoundedXQuery().run("2", "<b/>") == "2" else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert Apart().run("3", "<b/>") == "3"
+    assert BoundedXQuery().run("3", "<b/>") == "3"
 
 
 def test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waiting(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.rules.admission.Apart", lambda: Apart(1.0))
+    monkeypatch.setattr("postroom.rules.admission.BoundedXQuery", lambda: BoundedXQuery(1.0))
     room = load(program(ENDLESS.replace("VALUE", "string(/x)")))
     refused: list[EntryRefused] = []
 
@@ -86,7 +88,7 @@ def test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waitin
 
 def test_an_expression_that_takes_too_long_to_compile_is_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     # A query has time by its size, too: 0.43 s for these 43 kB. This leaves some hundredths of a second.
-    monkeypatch.setattr("postroom.rules.evaluation.verification.Apart", lambda: Apart(-0.4))
+    monkeypatch.setattr("postroom.rules.evaluation.verification.BoundedXQuery", lambda: BoundedXQuery(-0.4))
     began = time.monotonic()
     with pytest.raises(ProgramInvalid, match="PR0005"):
         load(program("+".join(["1"] * 20_000)))

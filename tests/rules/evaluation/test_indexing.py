@@ -15,7 +15,7 @@ import postroom
 from postroom.errors import ProgramInvalid
 from postroom.room import Postroom
 from postroom.rules.evaluation import indexing
-from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.bounded import BoundedXQuery
 
 QUEUES = "".join(f"create queue {name} kind basic mode persistent\n" for name in "abc")
 #: From each to all before it, and again: its time grows with the square of their number.
@@ -90,16 +90,16 @@ def test_what_arrives_while_an_index_is_filled_is_in_it(
     load(QUEUES)
     room.send_many("b", [f"<n v='{number % 3}'/>" for number in range(300)], format="xml")
     coming = [50, 3]
-    real = Apart.run
+    real = BoundedXQuery.run
 
     with postroom.open(url, actor="other") as other:
 
-        def run(self: Apart, query: str, document: str, parameters: Any = None) -> str:
+        def run(self: BoundedXQuery, query: str, document: str, parameters: Any = None) -> str:
             if "<m>" in document and coming:
                 other.send_many("b", ["<n v='1'/>"] * coming.pop(0), format="xml")
             return real(self, query, document, parameters)
 
-        monkeypatch.setattr(Apart, "run", run)
+        monkeypatch.setattr(BoundedXQuery, "run", run)
         load(QUEUES + rule("/n/@v"))
     assert not coming
     number = room.store.read(lambda tx: tx.slices.ids("index"))["b /n/@v"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.engine.bounded_process import Attendants
+from postroom.engine.bounded_process import BoundedProcesses
 from postroom.errors import FieldRefused, FunctionFailed
 from postroom.stations.forms import apart, functions
 from postroom.stations.forms.apart import created_apart
@@ -45,7 +45,7 @@ def _sealing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sealing_apart.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    monkeypatch.setattr(apart, "_attendants", Attendants("postroom.stations.forms.apart"))
+    monkeypatch.setattr(apart, "_attendants", BoundedProcesses("postroom.stations.forms.apart"))
     sys.modules.pop("sealing_apart", None)
     __import__("sealing_apart")
 

@@ -60,10 +60,10 @@ def test_an_index_is_filled_with_what_is_there_and_removed_when_no_form_wants_it
         (form,) = parse(NOTE, "f")
         indexing.align(room.store, [form])
         assert _by_text(room) == sorted((f"t{number % 2}", key) for number, key in enumerate(keys))
-        assert all(filing.ready for filing in room.store.read(lambda tx: tx.filings.all()))
+        assert all(filing.ready for filing in room.store.read(lambda tx: tx.field_index.all()))
         indexing.align(room.store, parse(NOTE.replace("index Text\n", ""), "f"))
         assert _by_text(room) == []
-        assert [filing.field for filing in room.store.read(lambda tx: tx.filings.of_type("NOTE"))] == [""]
+        assert [filing.field for filing in room.store.read(lambda tx: tx.field_index.of_type("NOTE"))] == [""]
 
 
 def _by_text(room: Postroom) -> list[tuple[str, str]]:

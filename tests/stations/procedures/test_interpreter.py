@@ -503,10 +503,10 @@ def test_candidates_of_messages_that_have_gone_are_forgotten_when_the_engine_tid
         keys = ann.create_many("ORDER", [{"No": n} for n in range(5)])
         run(room)
         ann.ship(keys[:3], "cid")
-        kept = room.store.read(lambda tx: tx.desks.all()[0])
-        assert len(room.store.read(lambda tx: tx.desks.candidates(kept.id, (0, 0), 100))) == 5
+        kept = room.store.read(lambda tx: tx.working_sets.all()[0])
+        assert len(room.store.read(lambda tx: tx.working_sets.candidates(kept.id, (0, 0), 100))) == 5
         room.engine.sweep()
-        assert len(room.store.read(lambda tx: tx.desks.candidates(kept.id, (0, 0), 100))) == 2
+        assert len(room.store.read(lambda tx: tx.working_sets.candidates(kept.id, (0, 0), 100))) == 2
         assert len(room.stations.waiting()) == 2
 
 

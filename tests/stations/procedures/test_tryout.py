@@ -33,8 +33,8 @@ def test_it_tells_each_set_and_changes_nothing(url: str, tmp_path: Path) -> None
         (handled,) = tried(room._parts.network, read(TEXT, "f"), None, evaluate_here)
         assert (handled.key, handled.queue) == (first, "ann")
         own, copy = handled.as_dict()["actions"]
-        assert (own["action"], own["queue"], own["message"]) == ("ship", "bob", first)
-        assert (copy["action"], copy["queue"], copy["message"]) == ("dossier", "done", "new")
+        assert (own["action"], own["queue"], own["acts_on"]) == ("ship", "bob", first)
+        assert (copy["action"], copy["queue"], copy["acts_on"]) == ("dossier", "done", "new")
         assert '"Status":"paid"' in own["body"]
         assert room.store.read(lambda tx: tx.journal.newest()) == before
 

@@ -6,20 +6,23 @@ import pytest
 
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables import images
-from postroom.store.tables.images import Album, KeptImage
+from postroom.store.tables.images import ImageTable, KeptImage
 
 
 def test_an_album_takes_the_place_of_one_of_its_name(tx: Transaction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "SEARCH_ROWS", 2)
     pictures = [KeptImage(key, "ann", "NOTE", 1, f"body {key}") for key in range(5)]
-    tx.albums.keep(1, "old", "NOTE", 1, 0, pictures[:1])
-    tx.albums.keep(1, "saved", "NOTE", 1, 7, pictures[:2])
-    tx.albums.keep(1, "saved", "NOTE", 2, 8, pictures)
-    assert tx.albums.all(1) == [Album("old", "NOTE", 1, 0, tx.now, 1), Album("saved", "NOTE", 2, 8, tx.now, 5)]
-    assert list(tx.albums.images(1, "NOTE", "saved")) == pictures
-    assert tx.albums.drop(1, "old")
-    assert not tx.albums.drop(1, "old")
-    assert tx.albums.all(2) == []
-    tx.albums.forget(1)
-    assert tx.albums.all(1) == []
-    assert list(tx.albums.images(1, "NOTE", "saved")) == []
+    tx.image_tables.keep(1, "old", "NOTE", 1, 0, pictures[:1])
+    tx.image_tables.keep(1, "saved", "NOTE", 1, 7, pictures[:2])
+    tx.image_tables.keep(1, "saved", "NOTE", 2, 8, pictures)
+    assert tx.image_tables.all(1) == [
+        ImageTable("old", "NOTE", 1, 0, tx.now, 1),
+        ImageTable("saved", "NOTE", 2, 8, tx.now, 5),
+    ]
+    assert list(tx.image_tables.images(1, "NOTE", "saved")) == pictures
+    assert tx.image_tables.drop(1, "old")
+    assert not tx.image_tables.drop(1, "old")
+    assert tx.image_tables.all(2) == []
+    tx.image_tables.forget(1)
+    assert tx.image_tables.all(1) == []
+    assert list(tx.image_tables.images(1, "NOTE", "saved")) == []

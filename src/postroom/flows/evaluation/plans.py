@@ -38,7 +38,7 @@ from postroom.flows.evaluation.worker import (
     read,
 )
 from postroom.flows.graph.graph import Graph
-from postroom.flows.graph.versions import Chart
+from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.definitions import Arc, Transform
 from postroom.flows.language.types import Tuple, Type
 from postroom.flows.language.values import label
@@ -68,7 +68,7 @@ _lock = Lock()  # steps are evaluated by several threads
 
 def flow_of(
     spark: SparkSession,
-    chart: Chart,
+    room_graph: RoomGraph,
     living: frozenset[str],
     space: str,
     url: str | None = None,
@@ -82,22 +82,22 @@ def flow_of(
     parts = parallelism(spark)
     key = (id(spark), space, living, url, parts, tuple((aside or {}).items()))
     with _lock:
-        flow = chart.memory.get(key)
+        flow = room_graph.memory.get(key)
         if flow is None:
-            flow = chart.memory[key] = _planned(spark, chart, living, space, url, parts, aside or {})
+            flow = room_graph.memory[key] = _planned(spark, room_graph, living, space, url, parts, aside or {})
         return flow
 
 
-def arcs_behind(chart: Chart, living: frozenset[str], space: str) -> list[str]:
+def arcs_behind(room_graph: RoomGraph, living: frozenset[str], space: str) -> list[str]:
     """The names of the arcs that events of a space may meet, in the order in which they do."""
     from postroom.flows.evaluation.dataflow import Network
 
-    return list(dict.fromkeys(step.arc.full_name for step in Network(chart.running, living).ways(space)))
+    return list(dict.fromkeys(step.arc.full_name for step in Network(room_graph.running, living).ways(space)))
 
 
 def _planned(
     spark: SparkSession,
-    chart: Chart,
+    room_graph: RoomGraph,
     living: frozenset[str],
     space: str,
     url: str | None,
@@ -107,7 +107,7 @@ def _planned(
     """A plan, or the one that another version of the graph has for the same."""
     from postroom.flows.evaluation.dataflow import Network
 
-    graph, kept = chart.running, chart.keeping & living
+    graph, kept = room_graph.running, room_graph.keeping & living
     cuts = Network(graph, kept).junctions(space)
     network = Network(graph, kept, aside, cuts)
     steps = network.ways(space)
@@ -123,22 +123,22 @@ def _planned(
         parts,
         space,
         tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
-        tuple((str(graph.spaces[name].type), name in chart.flowing) for name in behind),
-        tuple(chart.rows[name] for name in joined),
+        tuple((str(graph.spaces[name].type), name in room_graph.flowing) for name in behind),
+        tuple(room_graph.rows[name] for name in joined),
         tuple(aside.items()),
         tuple(cuts),
     )
     flow = _plans.get(known)
     if flow is None:
-        tables = {name: _table(spark, chart, name) for name in joined}
+        tables = {name: _table(spark, room_graph, name) for name in joined}
         try:
             frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
         except Exception as error:
             more = {} if aside else _unplanned(spark, graph, list(dict.fromkeys(step.arc for step in steps)), tables)
             if not more:
                 raise error
-            return _planned(spark, chart, living, space, url, parts, more)
-        ends = list(_ends(chart, kept, steps))
+            return _planned(spark, room_graph, living, space, url, parts, more)
+        ends = list(_ends(room_graph, kept, steps))
         flow = _plans[known] = Flow(spark, frame, ends, parts, cuts)
         if len(_plans) > FLOW_PLANS_MAX:
             _plans.popitem(last=False)
@@ -146,14 +146,14 @@ def _planned(
     return flow
 
 
-def _ends(chart: Chart, kept: frozenset[str], steps: Sequence[Step]) -> Iterator[End]:
+def _ends(room_graph: RoomGraph, kept: frozenset[str], steps: Sequence[Step]) -> Iterator[End]:
     """Where each step leads, and its way there: what ends somewhere stands before what goes on from it."""
     ways: dict[int, tuple[int, ...]] = {-1: ()}
     for step in steps:
         name = step.arc.target
         ways[step.number] = (*ways[step.before], len(steps) + step.number)
         way = (*ways[step.before], step.number)
-        yield End(step.arc.name, name, name in chart.flowing, name in kept, way, ways[step.number])
+        yield End(step.arc.name, name, name in room_graph.flowing, name in kept, way, ways[step.number])
 
 
 def _unplanned(
@@ -341,15 +341,15 @@ def _delivered(
     return found.mapInArrow(partial(leave, url), PACKED)
 
 
-def _table(spark: SparkSession, chart: Chart, name: str) -> DataFrame:
+def _table(spark: SparkSession, room_graph: RoomGraph, name: str) -> DataFrame:
     """A table's rows, by its type."""
     from postroom.flows.evaluation.dataflow import NUMBER
     from postroom.flows.evaluation.sql import event_of
 
-    type = chart.graph.tables[name].type
+    type = room_graph.graph.tables[name].type
     assert isinstance(type, Tuple), "a check sees to it"
     names = [label(type, place) for place in range(len(type.fields))]
-    bodies = [json.dumps(dict(zip(names, row, strict=True))) for row in chart.rows[name]]
+    bodies = [json.dumps(dict(zip(names, row, strict=True))) for row in room_graph.rows[name]]
     columns = {"body": pa.array(bodies, pa.string()), NUMBER: pa.array(range(len(bodies)), pa.int64())}
     frame = spark.createDataFrame(pa.table(columns))
     return frame.selectExpr(f"{event_of('body', type)} AS row", NUMBER).selectExpr("row.*", NUMBER)

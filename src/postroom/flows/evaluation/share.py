@@ -18,7 +18,7 @@ from postroom.engine.steps.stage import Watched
 from postroom.errors import BodyError, FlowInvalid
 from postroom.flows.evaluation.plans import arcs_behind, error, flow_of
 from postroom.flows.evaluation.worker import as_event, is_event
-from postroom.flows.graph.versions import Chart
+from postroom.flows.graph.versions import RoomGraph
 from postroom.model.message import Stored
 from postroom.store.kernel.queues import Admission
 from postroom.store.kernel.transaction import Transaction
@@ -34,7 +34,7 @@ class FlowShare:
     agent = "arc"
     admission = Admission.FLOWS
     version: int
-    chart: Chart
+    room_graph: RoomGraph
     living: frozenset[str]
     windows: Mapping[str, tuple[int, int]]
     staying: frozenset[str] = frozenset()  # consumers' spaces of this graph that events leave in the newest one
@@ -76,7 +76,7 @@ class FlowShare:
     def _effects(
         self, spark: SparkSession, space: str, events: Sequence[Arrival], aside: Mapping[str, str] | None = None
     ) -> Mapping[int, Effects]:
-        at = partial(flow_of, spark, self.chart, self.living, aside=aside)
+        at = partial(flow_of, spark, self.room_graph, self.living, aside=aside)
         if self.bay is None:
             return at(space).effects(events, at)
         return at(space, self.bay.depot.url).effects_there(events, self.bay, self._told, at)
@@ -84,7 +84,7 @@ class FlowShare:
     def _apart(self, spark: SparkSession, arrival: Arrival, why: str) -> Mapping[int, Effects]:
         """What an event that ends its job leads to without the arcs that are guilty of it, which tell why."""
         event = arrival if self.bay is not None else self.entered(arrival)
-        arcs = arcs_behind(self.chart, self.living, arrival.queue)
+        arcs = arcs_behind(self.room_graph, self.living, arrival.queue)
 
         def end(some: Collection[str]) -> bool:
             """Whether a job ends that has these arcs only."""
@@ -115,14 +115,14 @@ class FlowShare:
         if arrival.failure is not None or is_event(arrival):
             return arrival
         try:
-            body = as_event(arrival, self.chart.running.spaces[arrival.queue].type, arrival.queue)
+            body = as_event(arrival, self.room_graph.running.spaces[arrival.queue].type, arrival.queue)
         except (BodyError, FlowInvalid) as error:
             return arrival.failing(str(error))
         return arrival._replace(body=body, format="json")
 
     def keep_warm(self, spark: SparkSession) -> None:
         for space in self.windows:
-            flow_of(spark, self.chart, self.living, space).found([])
+            flow_of(spark, self.room_graph, self.living, space).found([])
             return
 
 
@@ -142,8 +142,8 @@ def _arrival(index: int, stored: Stored) -> Arrival:
     return Arrival(index, stored.queue, stored.key, stored.format, None, stored.body, *about)
 
 
-def spark_plan(spark: SparkSession, chart: Chart, space: str) -> str:
+def spark_plan(spark: SparkSession, room_graph: RoomGraph, space: str) -> str:
     """What Spark makes of the arcs behind a space."""
     from postroom.engine.spark.internals import plan_of
 
-    return plan_of(flow_of(spark, chart, chart.places, space).frame)
+    return plan_of(flow_of(spark, room_graph, room_graph.places, space).frame)

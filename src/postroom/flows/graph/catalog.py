@@ -9,7 +9,7 @@ from postroom.errors import CollectionUnknown, NameTaken
 from postroom.flows.graph import checks
 from postroom.flows.graph.changes import changed, without_domains
 from postroom.flows.graph.meta import By
-from postroom.flows.graph.versions import CLIENT, Chart, Charts, Kept, kept_from
+from postroom.flows.graph.versions import CLIENT, Kept, RoomGraph, RoomGraphs, kept_from
 from postroom.flows.language.definitions import Arc, Domain, Space, Statement, Table
 from postroom.flows.language.tables import Rows, rows_of_documents
 from postroom.flows.language.types import UNTYPED
@@ -19,7 +19,7 @@ from postroom.store.tables.definitions import COLLECTION
 
 
 def proposed(
-    tx: Transaction | None, chart: Chart, statements: Sequence[Statement], rows: Mapping[str, Rows]
+    tx: Transaction | None, room_graph: RoomGraph, statements: Sequence[Statement], rows: Mapping[str, Rows]
 ) -> dict[str, Kept]:
     """What would be kept after a load, checked in full.
 
@@ -27,13 +27,13 @@ def proposed(
     meta-space.
     """
     domains = {each.name for each in statements if isinstance(each, Domain)}
-    rest = without_domains(chart, domains)
+    rest = without_domains(room_graph, domains)
     new = kept_from(statements, rows)
     rest = _following(rest, new)
     others = [each.statement for key, each in rest.items() if key not in new]
     checks.check(checks.typed([*others, *statements]))
     for key in new:
-        if chart.origin(key) == CLIENT:
+        if room_graph.origin(key) == CLIENT:
             raise NameTaken(name=key, owner="a client; it goes when the client unsubscribes")
     documents = {} if tx is None else {each.name: each.body["documents"] for each in tx.definitions.of_kind(COLLECTION)}
     for statement in statements:
@@ -43,7 +43,7 @@ def proposed(
             rows_of_documents(statement, documents[statement.source])
     found = {key: each for key, each in rest.items() if key not in new}
     for key, each in new.items():
-        before = chart.kept.get(key)
+        before = room_graph.kept.get(key)
         # Whoever disabled an arc did not mean until the next load.
         same = before is not None and str(before.statement) == str(each.statement)
         found[key] = replace(each, disabled=before.disabled) if before is not None and same else each
@@ -67,7 +67,7 @@ def _following(rest: Mapping[str, Kept], new: Mapping[str, Kept]) -> dict[str, K
 
 def load_within(
     tx: Transaction,
-    charts: Charts,
+    room_graphs: RoomGraphs,
     statements: Sequence[Statement],
     rows: Mapping[str, Rows],
     files: Sequence[str],
@@ -77,17 +77,17 @@ def load_within(
 ) -> Loaded:
     """Make the domains of files what the files say, inside of a transaction."""
     tx.definitions.lock()
-    chart = charts.now(tx)
-    wanted = proposed(tx, chart, statements, rows)
-    after = changed(tx, chart, wanted, by, {"files": list(files)}, part_with=drop)
+    room_graph = room_graphs.now(tx)
+    wanted = proposed(tx, room_graph, statements, rows)
+    after = changed(tx, room_graph, wanted, by, {"files": list(files)}, part_with=drop)
     domains = {each.name for each in statements if isinstance(each, Domain)}
-    return compared(after.version, _texts(chart, domains), _texts(after, domains))
+    return compared(after.version, _texts(room_graph, domains), _texts(after, domains))
 
 
-def _texts(chart: Chart, domains: set[str]) -> dict[str, tuple[str, Rows]]:
+def _texts(room_graph: RoomGraph, domains: set[str]) -> dict[str, tuple[str, Rows]]:
     """What domains consist of, by name."""
     found = {}
-    for key, each in chart.kept.items():
+    for key, each in room_graph.kept.items():
         statement = each.statement
         domain = statement.name if isinstance(statement, Domain) else statement.domain
         if domain in domains:
@@ -95,8 +95,8 @@ def _texts(chart: Chart, domains: set[str]) -> dict[str, tuple[str, Rows]]:
     return found
 
 
-def check_collection(chart: Chart, name: str, documents: Sequence[str]) -> None:
+def check_collection(room_graph: RoomGraph, name: str, documents: Sequence[str]) -> None:
     """Raise unless the rows that tables read from a collection would be in new documents."""
-    for table in chart.graph.tables.values():
+    for table in room_graph.graph.tables.values():
         if table.collection and table.source == name:
             rows_of_documents(table, documents)

@@ -15,8 +15,8 @@ from postroom.flows.graph.versions import (
     FILE,
     KIND,
     SPACE,
-    Chart,
     Kept,
+    RoomGraph,
     definition,
     domains_of,
     key_of,
@@ -35,14 +35,14 @@ from postroom.store.kernel.transaction import Transaction
 
 def changed(
     tx: Transaction,
-    old: Chart,
+    old: RoomGraph,
     wanted: Mapping[str, Kept],
     by: By,
     note: Mapping[str, Any],
     *,
     told_in: str | None = None,
     part_with: bool = True,
-) -> Chart:
+) -> RoomGraph:
     """The graph after a change, which takes effect with this transaction; raises if it may not be.
 
     Whoever publishes an event in a meta-space puts it there: ``told_in`` is that domain. A space whose messages nobody
@@ -50,7 +50,7 @@ def changed(
     """
     kept = with_queues(typed(wanted), old.kept)
     checks.check([each.statement for each in kept.values()], old.graph)
-    return _Change(tx, old, Chart(old.version, kept), by, part_with).write(note, told_in)
+    return _Change(tx, old, RoomGraph(old.version, kept), by, part_with).write(note, told_in)
 
 
 def typed(wanted: Mapping[str, Kept]) -> dict[str, Kept]:
@@ -63,14 +63,14 @@ def typed(wanted: Mapping[str, Kept]) -> dict[str, Kept]:
 
 
 class _Change:
-    def __init__(self, tx: Transaction, old: Chart, new: Chart, by: By, part_with: bool) -> None:
+    def __init__(self, tx: Transaction, old: RoomGraph, new: RoomGraph, by: By, part_with: bool) -> None:
         self._tx = tx
         self._old = old
         self._new = new
         self._by = by
         self._part_with = part_with
 
-    def write(self, note: Mapping[str, Any], told_in: str | None) -> Chart:
+    def write(self, note: Mapping[str, Any], told_in: str | None) -> RoomGraph:
         tx, old, new = self._tx, self._old, self._new
         ended = [key for key in old.kept if key not in new.kept]
         begun = [definition(key, each) for key, each in new.kept.items() if old.kept.get(key) != each]
@@ -89,7 +89,7 @@ class _Change:
                 self._tell(queues, domain, action)
         tx.epochs.forget()
         tx.wake()
-        return Chart(version, new.kept)
+        return RoomGraph(version, new.kept)
 
     def _says_more(self, new: Definition) -> bool:
         """Whether it is another statement than before, and not the same one at another place of a file."""
@@ -140,7 +140,10 @@ class _Change:
         old, new = self._old, self._new
         if old.graph.spaces.get(name) != new.graph.spaces.get(name) or (name in old.flowing) != (name in new.flowing):
             return True
-        mine = [[(arc, chart.is_disabled(arc)) for arc in chart.outgoing.get(name, ())] for chart in (old, new)]
+        mine = [
+            [(arc, room_graph.is_disabled(arc)) for arc in room_graph.outgoing.get(name, ())]
+            for room_graph in (old, new)
+        ]
         return mine[0] != mine[1]
 
     def _put_away(self, queue: Queue) -> None:
@@ -203,7 +206,7 @@ class _Change:
             if disabled:
                 yield from self._switched(arc, "disableArc")
         for key in sorted(new.disabled ^ old.disabled):
-            was, now = (_first(chart.graph, key) for chart in (old, new))
+            was, now = (_first(room_graph.graph, key) for room_graph in (old, new))
             if was is not None and was == now:
                 yield from self._switched(was, "disableArc" if key in new.disabled else "enableArc")
 
@@ -216,13 +219,13 @@ class _Change:
         self._tx.messages.put(queues[meta_of(domain)], draft)
 
 
-def _places(chart: Chart) -> dict[str, str]:
+def _places(room_graph: RoomGraph) -> dict[str, str]:
     """The queues that a graph has, with their kinds."""
-    found = {name: META_SPACE if name.startswith(f"{META}:") else SPACE for name in chart.graph.spaces}
-    return found | dict.fromkeys(chart.durable, PARKED)
+    found = {name: META_SPACE if name.startswith(f"{META}:") else SPACE for name in room_graph.graph.spaces}
+    return found | dict.fromkeys(room_graph.durable, PARKED)
 
 
-def _spaces(one: Chart, other: Chart) -> list[Space]:
+def _spaces(one: RoomGraph, other: RoomGraph) -> list[Space]:
     """The spaces of one graph that are not in another, or hold something else there."""
     known = other.graph.spaces
     return [
@@ -233,7 +236,7 @@ def _spaces(one: Chart, other: Chart) -> list[Space]:
     ]
 
 
-def _arcs(one: Chart, other: Chart) -> list[tuple[Arc, bool]]:
+def _arcs(one: RoomGraph, other: RoomGraph) -> list[tuple[Arc, bool]]:
     """The arcs of one graph, each half for itself, that are not in another or do something else there."""
     found = []
     for key, kept in one.kept.items():
@@ -252,19 +255,19 @@ def _first(graph: Graph, key: str) -> Arc | None:
     return found[0] if found else None
 
 
-def with_statements(chart: Chart, some: Sequence[Kept]) -> dict[str, Kept]:
+def with_statements(room_graph: RoomGraph, some: Sequence[Kept]) -> dict[str, Kept]:
     """What is kept with more statements, in the place of those of their names."""
-    return {**chart.kept, **{key_of(each.statement): each for each in some}}
+    return {**room_graph.kept, **{key_of(each.statement): each for each in some}}
 
 
-def without(chart: Chart, keys: Sequence[str]) -> dict[str, Kept]:
-    return {key: each for key, each in chart.kept.items() if key not in keys}
+def without(room_graph: RoomGraph, keys: Sequence[str]) -> dict[str, Kept]:
+    return {key: each for key, each in room_graph.kept.items() if key not in keys}
 
 
-def without_domains(chart: Chart, domains: set[str]) -> dict[str, Kept]:
+def without_domains(room_graph: RoomGraph, domains: set[str]) -> dict[str, Kept]:
     """What stays of a graph when the files of some domains are loaded anew: the rest, and what came at run time."""
     found = {}
-    for key, each in chart.kept.items():
+    for key, each in room_graph.kept.items():
         statement = each.statement
         domain = statement.name if isinstance(statement, Domain) else statement.domain
         if each.origin != FILE or domain not in domains:

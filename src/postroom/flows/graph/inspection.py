@@ -7,7 +7,7 @@ from typing import Any
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.evaluation.sql import Variables, made, matches
-from postroom.flows.graph.versions import Chart, domains_of
+from postroom.flows.graph.versions import RoomGraph, domains_of
 from postroom.flows.language.definitions import Arc, Select, Transform
 from postroom.flows.language.predicates import predicates
 from postroom.limits import INDEXED_ARCS_MIN
@@ -88,8 +88,8 @@ class GraphShown:
         }
 
 
-def shown(tx: Transaction, chart: Chart) -> GraphShown:
-    graph = chart.graph
+def shown(tx: Transaction, room_graph: RoomGraph) -> GraphShown:
+    graph = room_graph.graph
     waiting = {queue.name: queue.unprocessed for queue in tx.queues.all()}
     allows: dict[str, dict[str, list[str]]] = {name: {} for name in graph.domains}
     for each in graph.policy:
@@ -100,20 +100,20 @@ def shown(tx: Transaction, chart: Chart) -> GraphShown:
             space.domain,
             str(space.type),
             space.retain,
-            space.name not in chart.flowing or space.retain,
+            space.name not in room_graph.flowing or space.retain,
             waiting.get(space.name, 0),
-            chart.origin(f"space {space.name}") == "client",
+            room_graph.origin(f"space {space.name}") == "client",
         )
         for space in graph.spaces.values()
     )
-    arcs = tuple(_arc(chart, halves, waiting) for halves in graph.arcs.values())
+    arcs = tuple(_arc(room_graph, halves, waiting) for halves in graph.arcs.values())
     tables = tuple(
         TableShown(
             table.name,
             table.domain,
             str(table.type),
             f"collection {table.source}" if table.collection else table.source,
-            len(chart.rows[table.name]),
+            len(room_graph.rows[table.name]),
         )
         for table in graph.tables.values()
     )
@@ -122,29 +122,29 @@ def shown(tx: Transaction, chart: Chart) -> GraphShown:
         for arc, *_ in graph.arcs.values()
         if isinstance(arc.does, Transform) and arc.does.join is not None
     )
-    return GraphShown(chart.version, allows, spaces, arcs, tables, joins)
+    return GraphShown(room_graph.version, allows, spaces, arcs, tables, joins)
 
 
-def _arc(chart: Chart, halves: tuple[Arc, ...], waiting: dict[str, int]) -> ArcShown:
+def _arc(room_graph: RoomGraph, halves: tuple[Arc, ...], waiting: dict[str, int]) -> ArcShown:
     arc = halves[0]
     return ArcShown(
         arc.name,
-        tuple(domains_of(chart.graph, arc)),
+        tuple(domains_of(room_graph.graph, arc)),
         arc.source,
         arc.target,
         str(arc.does),
         arc.durable,
-        _state(chart, halves),
-        waiting.get(chart.aside(arc), 0) if arc.durable else 0,
+        _state(room_graph, halves),
+        waiting.get(room_graph.aside(arc), 0) if arc.durable else 0,
     )
 
 
-def _state(chart: Chart, halves: tuple[Arc, ...]) -> str:
+def _state(room_graph: RoomGraph, halves: tuple[Arc, ...]) -> str:
     arc = halves[0]
-    missing = [name for name in domains_of(chart.graph, arc) if name not in {half.domain for half in halves}]
+    missing = [name for name in domains_of(room_graph.graph, arc) if name not in {half.domain for half in halves}]
     if missing:
         return f"waits for the domain {missing[0]}"
-    return "disabled" if chart.is_disabled(arc) else "enabled"
+    return "disabled" if room_graph.is_disabled(arc) else "enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,24 +171,24 @@ class ArcExplained:
         return said
 
 
-def explain(chart: Chart, name: str) -> ArcExplained:
-    halves = _halves(chart, name)
+def explain(room_graph: RoomGraph, name: str) -> ArcExplained:
+    halves = _halves(room_graph, name)
     arc, does = halves[0], halves[0].does
-    source, target = chart.graph.spaces[arc.source], chart.graph.spaces[arc.target]
+    source, target = room_graph.graph.spaces[arc.source], room_graph.graph.spaces[arc.target]
     variables, condition, result = Variables(), "true", None
     if isinstance(does, Select | Transform):
         condition = matches(does.pattern, source.type, "event", variables)
     if isinstance(does, Transform):
         if does.join is not None:
-            table = chart.graph.tables[does.join.table]
+            table = room_graph.graph.tables[does.join.table]
             condition += f" AND {matches(does.join.pattern, table.type, 'row', variables)}"
         result = made(does.result, target.type, variables)
     return ArcExplained(
         arc.name,
         str(arc.position),
         str(arc),
-        tuple(domains_of(chart.graph, arc)),
-        _state(chart, halves),
+        tuple(domains_of(room_graph.graph, arc)),
+        _state(room_graph, halves),
         arc.source,
         str(source.type),
         arc.target,
@@ -196,29 +196,29 @@ def explain(chart: Chart, name: str) -> ArcExplained:
         {variable: str(bound.type) for variable, bound in variables.items()},
         condition,
         result,
-        _matched_by(chart, arc),
+        _matched_by(room_graph, arc),
     )
 
 
-def _halves(chart: Chart, name: str) -> tuple[Arc, ...]:
+def _halves(room_graph: RoomGraph, name: str) -> tuple[Arc, ...]:
     """An arc by its name, or by its domain and its name where several domains have one."""
     domain, _, last = name.rpartition(":")
-    found = chart.graph.of_name(last, domain or None)
+    found = room_graph.graph.of_name(last, domain or None)
     if not found:
-        names = [arc.name for arc, *_ in chart.graph.arcs.values()]
+        names = [arc.name for arc, *_ in room_graph.graph.arcs.values()]
         raise DefinitionUnknown(name=f"arc {name}", nearest=nearest(name, names))
     if len(found) > 1:
         raise ArgumentInvalid(argument="arc", why=f"several domains have an arc {name}: say {' or '.join(found)}")
-    return chart.graph.arcs[found[0]]
+    return room_graph.graph.arcs[found[0]]
 
 
-def _matched_by(chart: Chart, arc: Arc) -> str:
-    source = chart.graph.spaces[arc.source]
+def _matched_by(room_graph: RoomGraph, arc: Arc) -> str:
+    source = room_graph.graph.spaces[arc.source]
     if not isinstance(arc.does, Select) or predicates(arc.does.pattern, source.type) is None:
         return "a column of Spark"
     peers = [
         each
-        for each in chart.outgoing.get(arc.source, ())
+        for each in room_graph.outgoing.get(arc.source, ())
         if isinstance(each.does, Select) and predicates(each.does.pattern, source.type) is not None
     ]
     if len(peers) < INDEXED_ARCS_MIN:

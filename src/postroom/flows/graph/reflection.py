@@ -10,7 +10,7 @@ from postroom.errors import EventRefused
 from postroom.flows.graph import policy
 from postroom.flows.graph.changes import changed, with_statements, without
 from postroom.flows.graph.meta import Action, By, arc_of, body_of, read
-from postroom.flows.graph.versions import EVENT, Chart, Kept, key_of, meta_of
+from postroom.flows.graph.versions import EVENT, Kept, RoomGraph, key_of, meta_of
 from postroom.flows.language.definitions import Space
 from postroom.flows.language.reader import parse
 from postroom.flows.language.words import WORD
@@ -18,23 +18,23 @@ from postroom.model.definitions import Position
 from postroom.store.kernel.transaction import Transaction
 
 
-def published(tx: Transaction, chart: Chart, domain: str, text: str, by: By) -> tuple[str, Chart]:
+def published(tx: Transaction, room_graph: RoomGraph, domain: str, text: str, by: By) -> tuple[str, RoomGraph]:
     """Do what an event asks for; answers with the event as it enters the meta-space, and the graph after it."""
     space = meta_of(domain)
     principal, action = read(text, space)
     if principal is not None and principal != by.principal:
         raise EventRefused(space=space, why=f"its principal is {principal}, and {by.principal} publishes it")
-    policy.require(chart.graph, domain, by, action.name)
-    wishes = _Wanted(chart, domain, by)
+    policy.require(room_graph.graph, domain, by, action.name)
+    wishes = _Wanted(room_graph, domain, by)
     if action.name == "addSpace":
         made = wishes.space(action.said["nodeName"])
         action = replace(action, said={"nodeName": made.name})
-        wanted: dict[str, Kept] | None = with_statements(chart, [Kept(made, EVENT)])
+        wanted: dict[str, Kept] | None = with_statements(room_graph, [Kept(made, EVENT)])
     else:
         wanted = wishes.after(action)
     if wanted is not None:
-        chart = changed(tx, chart, wanted, by, {"event": action.name, **_named(action)}, told_in=domain)
-    return body_of(action, by), chart
+        room_graph = changed(tx, room_graph, wanted, by, {"event": action.name, **_named(action)}, told_in=domain)
+    return body_of(action, by), room_graph
 
 
 def _named(action: Action) -> dict[str, str]:
@@ -44,8 +44,8 @@ def _named(action: Action) -> dict[str, str]:
 class _Wanted:
     """What is kept after an action; None if it changes nothing by itself."""
 
-    def __init__(self, chart: Chart, domain: str, by: By) -> None:
-        self._chart = chart
+    def __init__(self, room_graph: RoomGraph, domain: str, by: By) -> None:
+        self._room_graph = room_graph
         self._domain = domain
         self._by = by
         self._position = Position(f"{meta_of(domain)} by {by.principal}", 1)
@@ -56,9 +56,9 @@ class _Wanted:
             return self._add_arc(said)
         if action.name == "deleteSpace":
             self._check_space(said["nodeName"])
-            return without(self._chart, [f"space {said['nodeName']}"])
+            return without(self._room_graph, [f"space {said['nodeName']}"])
         if action.name == "deleteArc":
-            return without(self._chart, self._halves(said["arcName"]))
+            return without(self._room_graph, self._halves(said["arcName"]))
         if action.name in ("disableArc", "enableArc"):
             return self._switch(said["arcName"], disabled=action.name == "disableArc")
         if action.name == "requestAddArc":
@@ -69,11 +69,11 @@ class _Wanted:
         arc = arc_of(said, self._domain, self._position)
         _check_name(arc.name, self._domain)
         here = key_of(arc)
-        if here in self._chart.kept:
+        if here in self._room_graph.kept:
             raise self._refused(f"there is an arc {arc.name} already")
-        others = [self._chart.kept[key] for key in self._chart.halves(arc)]
+        others = [self._room_graph.kept[key] for key in self._room_graph.halves(arc)]
         durable = any(getattr(each.statement, "durable", False) for each in others)
-        return with_statements(self._chart, [Kept(replace(arc, durable=durable), EVENT)])
+        return with_statements(self._room_graph, [Kept(replace(arc, durable=durable), EVENT)])
 
     def space(self, node: str) -> Space:
         """A space by its name, or by what a file would say of it: its name, its type, whether it retains."""
@@ -81,33 +81,33 @@ class _Wanted:
         if len(statements) != 2 or not isinstance(statements[1], Space):
             raise self._refused(f"{node!r} is not NAME, nor NAME : TYPE")
         space = replace(statements[1], position=self._position)
-        if space.name in self._chart.graph.spaces:
+        if space.name in self._room_graph.graph.spaces:
             raise self._refused(f"there is a space {space.name} already")
         return space
 
     def _check_space(self, name: str) -> None:
-        space = self._chart.graph.spaces.get(name)
-        if space is None or f"space {name}" not in self._chart.kept:
+        space = self._room_graph.graph.spaces.get(name)
+        if space is None or f"space {name}" not in self._room_graph.kept:
             raise self._refused(f"there is no space {name} to delete")
         if space.domain != self._domain:
             raise self._refused(f"space {name} is in the domain {space.domain}")
-        used = [arc.name for arc, *_ in self._chart.graph.arcs.values() if name in (arc.source, arc.target)]
+        used = [arc.name for arc, *_ in self._room_graph.graph.arcs.values() if name in (arc.source, arc.target)]
         if used:
             raise self._refused(f"arc {used[0]} uses space {name}; delete it first")
 
     def _halves(self, name: str) -> list[str]:
         """An arc that this domain has to do with."""
-        graph = self._chart.graph
+        graph = self._room_graph.graph
         found = graph.of_name(name, self._domain)
         if not found:
             others = {domain for key in graph.of_name(name) for domain in key.split(":")[:-1]}
             why = f"arc {name} is in the domain {' and '.join(sorted(others))}" if others else f"there is no arc {name}"
             raise self._refused(why)
-        return self._chart.halves(graph.arcs[found[0]][0])
+        return self._room_graph.halves(graph.arcs[found[0]][0])
 
     def _switch(self, name: str, *, disabled: bool) -> dict[str, Kept]:
         """Each domain switches its own half: one across domains flows while both have it enabled."""
-        kept = self._chart.kept
+        kept = self._room_graph.kept
         own = next((key for key in self._halves(name) if key == f"arc {name} in {self._domain}"), None)
         if own is None:
             raise self._refused(f"{self._domain} has not added arc {name}")

@@ -72,7 +72,7 @@ def _had(kept: Kept, before: Kept | None) -> str:
 
 
 @dataclass(frozen=True)
-class Chart:
+class RoomGraph:
     version: int
     kept: Mapping[str, Kept] = field(default_factory=dict)
     memory: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # what others work out of it
@@ -136,7 +136,7 @@ class Chart:
         spaces = {name for name, space in self.graph.spaces.items() if space.retain or name not in self.flowing}
         return frozenset(spaces | {queue for queue, arc in self.durable.items() if self.is_disabled(arc)})
 
-    def living(self, now: Chart) -> frozenset[str]:
+    def living(self, now: RoomGraph) -> frozenset[str]:
         """The places of this graph that a newer one still has, with the same type."""
         if self is now:
             return self.places
@@ -181,23 +181,23 @@ class Chart:
         return {each.statement.name: each.rows for each in self.kept.values() if isinstance(each.statement, Table)}
 
 
-class Charts:
+class RoomGraphs:
     """The graph in force, read once per version."""
 
     def __init__(self) -> None:
-        self._read: dict[int, Chart] = {}
+        self._read: dict[int, RoomGraph] = {}
 
-    def now(self, tx: Transaction) -> Chart:
+    def now(self, tx: Transaction) -> RoomGraph:
         return self.at(tx, tx.definitions.version())
 
-    def at(self, tx: Transaction, version: int) -> Chart:
+    def at(self, tx: Transaction, version: int) -> RoomGraph:
         found = self._read.get(version)
         if found is None:
             kept = {each.name: _kept(each) for each in tx.definitions.of_kind(KIND, version)}
             kept |= _filled(tx, version, kept)
             last = self._read[max(self._read)] if self._read else None
             # Versions come and go for other reasons, too: then all that was worked out of the graph stays.
-            found = Chart(version, kept)
+            found = RoomGraph(version, kept)
             if last is not None and last.kept == kept:
                 found.__dict__.update({**last.__dict__, "version": version})
             if tx.definitions.changing:

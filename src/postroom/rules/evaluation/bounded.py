@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from postroom.engine.bounded_process import Attendants, Ended, attend
+from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
 from postroom.limits import EVALUATION_SECONDS
 from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed, saxon
 
 
-class Apart:
+class BoundedXQuery:
     """As :class:`postroom.rules.evaluation.xquery.Saxon`; what takes too long or too much memory fails."""
 
     def __init__(self, seconds: float = EVALUATION_SECONDS) -> None:
@@ -26,7 +26,7 @@ class Apart:
         _asked([self._seconds, "check", query, list(parameters)])
 
 
-_attendants = Attendants("postroom.rules.evaluation.bounded")
+_attendants = BoundedProcesses("postroom.rules.evaluation.bounded")
 
 
 def _asked(request: list[object]) -> str:

@@ -21,7 +21,7 @@ from postroom.rules.compilation.checks import at
 from postroom.rules.compilation.compiler import answered
 from postroom.rules.compilation.plan import Index, Plan
 from postroom.rules.compilation.translation import Surroundings, indexed, prolog, translated
-from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.exchange import answer, batch, element, parts
 from postroom.rules.evaluation.xquery import QueryFailed
 from postroom.rules.language.definitions import Program
@@ -131,7 +131,7 @@ class _Question:
         shown = [
             f"<m>{element(Document(each.key, each.format, each.type, each.body), self.plan)}</m>" for each in sound
         ]
-        said = parts(Apart(seconds).run(self._query, batch(shown)), self.plan.mark)
+        said = parts(BoundedXQuery(seconds).run(self._query, batch(shown)), self.plan.mark)
         for each, part in zip(sound, said, strict=True):
             found[each.key, each.hash] = tuple(value for _, value in answer(part, self.plan.mark).entries)
         return found

@@ -12,7 +12,7 @@ from postroom.model.definitions import Position, Problem, refuse
 from postroom.rules.compilation import compiler
 from postroom.rules.compilation.checks import Subject, at
 from postroom.rules.compilation.translation import Surroundings, collection_variable, computed, prolog, translated
-from postroom.rules.evaluation.bounded import Apart
+from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.xquery import QueryFailed
 from postroom.rules.language.body import Call
 from postroom.rules.language.definitions import RuleDefinition
@@ -64,7 +64,7 @@ def _arity(call: Call) -> int:
 @lru_cache(maxsize=1000)
 def _unfit(name: str, arity: int) -> QueryFailed | None:
     try:
-        Apart().check(f"{prolog(_MARK, ())} exists({name}#{arity})")
+        BoundedXQuery().check(f"{prolog(_MARK, ())} exists({name}#{arity})")
     except QueryFailed as error:
         return error
     return None
@@ -80,7 +80,7 @@ def _properties(subject: Subject) -> list[Problem]:
             query = f"{prolog(_MARK, ())} for $qs:m in /b/m let $qs:message := qs:doc($qs:m) "
             query += f"let $qs:p := () let $qs:h := () return {text}"
             try:
-                Apart().check(query)
+                BoundedXQuery().check(query)
             except QueryFailed as error:
                 problems.append(Problem(at(each, value.value, 0), f"property {each.name}: {error.what}", error.code))
     return problems
@@ -98,7 +98,7 @@ def _rules(subject: Subject) -> list[Problem]:
         call = compiler.rule_call(program, around, 0, rule, body.text)
         query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(call)}"
         try:
-            Apart().check(query, [collection_variable(name) for name in collections])
+            BoundedXQuery().check(query, [collection_variable(name) for name in collections])
         except QueryFailed as error:
             where = _place(rule, query, body, error, subject)
             problems.append(Problem(where, f"rule {rule.name}: {error.what}", error.code))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom import errors
-from postroom.engine.bounded_process import Attendants, Ended, attend
+from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
 from postroom.errors import BodyError, FunctionFailed
 from postroom.model.types import plain
 from postroom.stations.forms import functions
@@ -21,7 +21,7 @@ from postroom.stations.forms.filling import created, is_ours
 from postroom.stations.forms.form import Form, Rule
 from postroom.stations.forms.reader import parse
 
-_attendants = Attendants("postroom.stations.forms.apart")
+_attendants = BoundedProcesses("postroom.stations.forms.apart")
 
 
 def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station: str, now: int) -> str:

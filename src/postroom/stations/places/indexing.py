@@ -21,12 +21,12 @@ from postroom.store.tables.scans import END
 
 def add(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
     """Add messages that have come to a queue."""
-    tx.filings.add(queue.id, _entries(tx, messages))
+    tx.field_index.add(queue.id, _entries(tx, messages))
 
 
 def remove(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
     """Remove messages as they were before they left a queue, or were edited."""
-    tx.filings.remove_entries(queue.id, _entries(tx, messages))
+    tx.field_index.remove_entries(queue.id, _entries(tx, messages))
 
 
 def _entries(tx: Transaction, messages: Iterable[Stored]) -> list[tuple[int, Entry]]:
@@ -36,7 +36,7 @@ def _entries(tx: Transaction, messages: Iterable[Stored]) -> list[tuple[int, Ent
         type = stored.type or ""
         filings = known.get(type)
         if filings is None:
-            filings = known[type] = tx.filings.of_type(type) or [tx.filings.declare(type, "", "", ready=True)]
+            filings = known[type] = tx.field_index.of_type(type) or [tx.field_index.declare(type, "", "", ready=True)]
         if len(filings) == 1:  # by its type alone, as most are
             rows.append((stored.key, Entry(filings[0].id, key_value(stored.key))))
         else:
@@ -80,7 +80,7 @@ def align(store: Store, forms: Sequence[Form]) -> None:
     """
     asked = wanted(forms)
     known = {form.name for form in forms}
-    present = store.read(lambda tx: tx.filings.all())
+    present = store.read(lambda tx: tx.field_index.all())
     missing = asked - {index[1:4] for index in present}
     stale = [index for index in present if index.field and index.type in known and index[1:4] not in asked]
     if not missing and not stale and all(index.ready for index in present):
@@ -89,13 +89,13 @@ def align(store: Store, forms: Sequence[Form]) -> None:
     def declare(tx: Transaction) -> list[Filing]:
         tx.tracking.exclude()  # whoever writes now does not know of the new index
         for index in stale:
-            tx.filings.remove(index)
-        there = {index[1:4] for index in tx.filings.all()}
+            tx.field_index.remove(index)
+        there = {index[1:4] for index in tx.field_index.all()}
         for type, field, kind in sorted(asked - there):
-            if not any(index.type == type and not index.field for index in tx.filings.of_type(type)):
-                tx.filings.declare(type, "", "", ready=True)
-            tx.filings.declare(type, field, kind, ready=False)
-        return [index for index in tx.filings.all() if not index.ready]
+            if not any(index.type == type and not index.field for index in tx.field_index.of_type(type)):
+                tx.field_index.declare(type, "", "", ready=True)
+            tx.field_index.declare(type, field, kind, ready=False)
+        return [index for index in tx.field_index.all() if not index.ready]
 
     for filing in store.transact("index", declare):
         _fill(store, filing)
@@ -114,16 +114,16 @@ def _fill(store: Store, filing: Filing) -> None:
 
 
 def _complete(filing: Filing, tx: Transaction) -> None:
-    tx.filings.set_ready(filing)
+    tx.field_index.set_ready(filing)
 
 
 def _fill_page(filing: Filing, queue: Queue, after: str, tx: Transaction) -> str | None:
     """Add the next messages of a queue to a new index; returns where to go on, None at the end."""
     tx.queues.locked(queue.id)  # what is read here must not change before it is in the index
-    (by_key,) = [index for index in tx.filings.of_type(filing.type) if not index.field]
+    (by_key,) = [index for index in tx.field_index.of_type(filing.type) if not index.field]
     span = Span(by_key.id, after, HIGHEST)
-    pages = tx.filings.search((queue.id, queue.name), span, END, limit=INDEX_ROWS)
+    pages = tx.field_index.search((queue.id, queue.name), span, END, limit=INDEX_ROWS)
     messages = [stored for page in pages for stored in page]
     new = [(stored.key, entry) for stored in messages for entry in entries([by_key, filing], stored)]
-    tx.filings.add(queue.id, new)
+    tx.field_index.add(queue.id, new)
     return key_value(messages[-1].key + 1) if len(messages) == INDEX_ROWS else None

@@ -339,7 +339,7 @@ class Network:
 
         self.control.transact("station", work)
         if held is not None:
-            home.transact("station", lambda tx: tx.albums.forget(held.id))
+            home.transact("station", lambda tx: tx.image_tables.forget(held.id))
 
     def with_keys(self, node: str, work: Callable[[], T]) -> T:
         """Do what needs keys at a node; when its block is used up, it gets the next one."""

@@ -131,10 +131,10 @@ def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apa
     """Look at messages of a station one after another, with the store of its node."""
 
     def look_up(slot: str, value: str, after: int) -> Sequence[Candidate]:
-        return tx.desks.look_up(kept.id, [(slot, value, after)])[0]
+        return tx.working_sets.look_up(kept.id, [(slot, value, after)])[0]
 
     seen = Look(desk, kept, some, Memory(desk, look_up if kept.turn else None))
-    withdrawn = tx.desks.withdrawn(kept.id, [arrival.stored.key for arrival in some])
+    withdrawn = tx.working_sets.withdrawn(kept.id, [arrival.stored.key for arrival in some])
     asked: _Asked = {}
     chosen = [_chosen(desk, arrival, withdrawn, asked) for arrival in some]
     _know(tx, seen, chosen)
@@ -208,7 +208,7 @@ def _know(tx: Transaction, seen: Look, chosen: Sequence[Sequence[Selected]]) -> 
             for slot, value in probes(plans[fit.plan], fit):
                 wanted.setdefault(slot, {})[value] = None
     for slot, values in wanted.items():
-        known = tx.desks.look_up_all(seen.kept.id, slot, list(values), _FIRST_MAX + len(values))
+        known = tx.working_sets.look_up_all(seen.kept.id, slot, list(values), _FIRST_MAX + len(values))
         if known is not None:
             seen.memory.know(slot, values, known)
 

@@ -300,9 +300,9 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
     passed = _passed(tx, look.desk, progress.own, [now for _, now in left]) if left else []
     if passed:
         progress = progress._replace(own=passed[-1].position, turn=progress.turn + len(passed))
-    if left and tx.desks.any_withdrawn(look.kept.id):
+    if left and tx.working_sets.any_withdrawn(look.kept.id):
         moved = [(now.key, change.stored.position, now.position) for change, now in left if isinstance(change, Move)]
-        tx.desks.keep_withdrawn(look.kept.id, moved)
+        tx.working_sets.keep_withdrawn(look.kept.id, moved)
     handled = [working for working in look.sets if working.arrival < look.until]
     gone = {member.message for working in handled for member in working.members.values()}
     refused = {
@@ -311,8 +311,8 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
         for plan in (look.desk.plans if working.outcome and working.outcome.code == CHAIN else [working.plan])
         for member in working.members.values()
     }
-    tx.desks.remove(look.kept.id, _stored_rows(look, handled))
-    tx.desks.remove(look.kept.id, [candidate[:4] for candidate in look.memory.stale])
+    tx.working_sets.remove(look.kept.id, _stored_rows(look, handled))
+    tx.working_sets.remove(look.kept.id, [candidate[:4] for candidate in look.memory.stale])
     plans = look.desk.plans
     fresh = [
         row
@@ -322,8 +322,8 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
         and (plans[chosen.plan].name, candidate.message) not in refused
         for row in rows(plans[chosen.plan], chosen.sketch, candidate)
     ]
-    tx.desks.add(look.kept.id, fresh)
-    if progress != look.kept and not tx.desks.advance(progress):
+    tx.working_sets.add(look.kept.id, fresh)
+    if progress != look.kept and not tx.working_sets.advance(progress):
         raise Stale
     return len(passed)
 
@@ -375,9 +375,9 @@ def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None
     assert working.outcome is not None
     name, station = working.plan.name, look.desk.station
     ended = working.outcome.code == CHAIN  # then no procedure of the station may go on with them
-    tx.desks.remove(look.kept.id, _stored_rows(look, [working], None if ended else name))
+    tx.working_sets.remove(look.kept.id, _stored_rows(look, [working], None if ended else name))
     for procedure in [plan.name for plan in look.desk.plans] if ended else [name]:
-        tx.desks.withdraw(look.kept.id, procedure, [(one.key, one.position) for one in working.stored.values()])
+        tx.working_sets.withdraw(look.kept.id, procedure, [(one.key, one.position) for one in working.stored.values()])
     keys = [key_text(stored.key) for stored in working.stored.values()]
     error = tell(tx, station, name, working.outcome.code, working.outcome.why, keys, form, working.depth + 1)
     for stored in working.stored.values():

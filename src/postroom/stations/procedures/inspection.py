@@ -142,11 +142,11 @@ def waiting(
 
     ``control`` is where mail is that waits for a station on another node.
     """
-    kept = tx.desks.named(desk.station)
+    kept = tx.working_sets.named(desk.station)
     if kept is None or kept.edition != desk.edition:
         return  # nobody has looked at its messages yet
     id = kept.id
-    memory = Memory(desk, lambda slot, value, after: tx.desks.look_up(id, [(slot, value, after)])[0])
+    memory = Memory(desk, lambda slot, value, after: tx.working_sets.look_up(id, [(slot, value, after)])[0])
     names = {
         plan.slot_name(sketch, 0): (plan, sketch)
         for plan in desk.plans
@@ -172,7 +172,7 @@ def _messages(tx: Transaction, desk: int) -> Iterator[list[Candidate]]:
     """The candidates of a desk, all rows of a message together."""
     after, limit = (0, 0), PAGE_ROWS
     while True:
-        page = tx.desks.candidates(desk, after, limit)
+        page = tx.working_sets.candidates(desk, after, limit)
         some = [list(rows) for _, rows in groupby(page, key=lambda row: (row.turn, row.message))]
         full = len(page) >= limit
         if full and len(some) == 1:  # a message that very many procedures wait with

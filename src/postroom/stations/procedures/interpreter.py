@@ -218,29 +218,29 @@ class _Steps:
 
         def work(tx: Transaction) -> dict[str, Reached]:
             self._fence(tx)
-            known = {reached.station: reached for reached in tx.desks.all()}
+            known = {reached.station: reached for reached in tx.working_sets.all()}
             for station in known.keys() - wanted.keys():
-                tx.desks.close(known.pop(station))
+                tx.working_sets.close(known.pop(station))
             for station, edition in wanted.items():
                 if station not in known:
-                    known[station] = tx.desks.open(station, edition)
+                    known[station] = tx.working_sets.open(station, edition)
                 elif known[station].edition != edition:
-                    known[station] = tx.desks.begin(known[station], edition)
+                    known[station] = tx.working_sets.begin(known[station], edition)
             return known
 
-        known = {reached.station: reached for reached in self._store.read(lambda tx: tx.desks.all())}
+        known = {reached.station: reached for reached in self._store.read(lambda tx: tx.working_sets.all())}
         return self._store.transact("desks", work) if differs(known) else known
 
     def _looks(self, desks: Sequence[Desk], kept: Mapping[str, Reached]) -> tuple[list[Look], bool]:
         """The stations with messages that were not looked at, looked at; and whether there is more."""
-        own = self._store.read(lambda tx: tx.desks.with_news(database("")))
+        own = self._store.read(lambda tx: tx.working_sets.with_news(database("")))
         if self._apart:
             boxes = {desk.station: kept[desk.station].mail for desk in desks}
             news = self._network.control.read(
-                lambda tx: {name for name, after in boxes.items() if tx.desks.count_news(mailbox(name), after)}
+                lambda tx: {name for name, after in boxes.items() if tx.working_sets.count_news(mailbox(name), after)}
             )
         else:
-            ids = self._store.read(lambda tx: tx.desks.with_mail(mailbox("")))
+            ids = self._store.read(lambda tx: tx.working_sets.with_mail(mailbox("")))
             news = {desk.station for desk in desks if kept[desk.station].id in ids}
         awake = [desk for desk in desks if desk.station in news or kept[desk.station].id in own]
         # Few stations at a time, each with all that it has: then most partners meet without having waited.
@@ -397,18 +397,18 @@ class _Steps:
 
 
 def _tidied(tx: Transaction) -> int:
-    return sum(map(tx.desks.tidy, tx.desks.all()))
+    return sum(map(tx.working_sets.tidy, tx.working_sets.all()))
 
 
 def _unseen(desk: Desk, tx: Transaction) -> tuple[int, int]:
     """How many messages of a station were not looked at, and up to which position its mail was."""
-    kept = tx.desks.named(desk.station)
+    kept = tx.working_sets.named(desk.station)
     own, mail = (0, 0) if kept is None or kept.edition != desk.edition else (kept.own, kept.mail)
     return _behind(database(desk.station), own, tx), mail
 
 
 def _behind(queue: str, after: int, tx: Transaction) -> int:
-    return tx.desks.count_news(queue, after)
+    return tx.working_sets.count_news(queue, after)
 
 
 def _take_keys(count: int, tx: Transaction) -> Sequence[int]:
@@ -416,4 +416,4 @@ def _take_keys(count: int, tx: Transaction) -> Sequence[int]:
 
 
 def _forget_remote(desk: int, messages: Sequence[int], tx: Transaction) -> None:
-    tx.desks.remove_remote(desk, messages)
+    tx.working_sets.remove_remote(desk, messages)

@@ -118,7 +118,7 @@ class Question:
 
 def _is_narrow(network: Network, plan: Plan) -> bool:
     """Whether an index leads to what is asked for: then a look at each node may cost less than a job of Spark."""
-    way = network.indexed_store(CONTROL).read(lambda tx: route(tx.filings.of_type(plan.type), plan))
+    way = network.indexed_store(CONTROL).read(lambda tx: route(tx.field_index.of_type(plan.type), plan))
     return way is not None and all(span.low == span.high for span in way.spans)
 
 

@@ -94,14 +94,14 @@ def find(
     tx: Transaction, plan: Plan, queues: Iterable[Queue | tuple[int, str]], until: int = END, most: int = END
 ) -> Iterator[Stored]:
     """Messages of these queues, as they were at a number of the journal or are now, that are what a plan asks for."""
-    way = route(tx.filings.of_type(plan.type), plan)
+    way = route(tx.field_index.of_type(plan.type), plan)
     if way is None:
         return
     read = 0
     for queue in queues:
         seen: set[int] = set()
         for span in way.spans:
-            for page in tx.filings.search((queue[0], queue[1]), span, until, way.tests):
+            for page in tx.field_index.search((queue[0], queue[1]), span, until, way.tests):
                 read += len(page)
                 if read > most:
                     raise TooMany

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from postroom.engine.bounded_process import Attendants, Ended
+from postroom.engine.bounded_process import BoundedProcesses, Ended
 from postroom.errors import ArgumentInvalid, SqlRefused
 from postroom.limits import INT_MAX, INT_MIN, QUERY_SECONDS_MAX, SQL_BYTES_MAX, SQL_CHARS_MAX, SQL_ROWS_MAX, SQL_SECONDS
 from postroom.model.body import is_text
@@ -57,7 +57,7 @@ class Table:
         return {"columns": list(self.columns), "rows": [[_plain(cell) for cell in row] for row in self.rows]}
 
 
-_processes = Attendants("postroom.stations.queries.sql_process")
+_processes = BoundedProcesses("postroom.stations.queries.sql_process")
 
 
 def ask(

@@ -19,9 +19,9 @@ from postroom.store.proof.soundness import Soundness
 from postroom.store.tables.definitions import Definitions
 from postroom.store.tables.dossiers import Dossiers
 from postroom.store.tables.epochs import Epochs
-from postroom.store.tables.field_index import Filings
+from postroom.store.tables.field_index import FieldIndex
 from postroom.store.tables.handouts import Handouts
-from postroom.store.tables.images import Albums
+from postroom.store.tables.images import ImageTables
 from postroom.store.tables.nodes import Nodes
 from postroom.store.tables.principals import Principals
 from postroom.store.tables.remote_spheres import Afar
@@ -30,7 +30,7 @@ from postroom.store.tables.spheres import Spheres
 from postroom.store.tables.staging import Staging
 from postroom.store.tables.tokens import Tokens
 from postroom.store.tables.tracking import Tracking
-from postroom.store.tables.working_sets import Desks
+from postroom.store.tables.working_sets import WorkingSetTable
 from postroom.store.upkeep.kinds import Upkeep
 from postroom.store.upkeep.retention import Retention
 
@@ -59,12 +59,12 @@ class Transaction:
         self.retention = Retention(session, self.journal, self.queues, self.counts, self.messages)
         self.upkeep = Upkeep(session, self.journal, self.queues, self.messages, self.retention)
         self.nodes = Nodes(session, self.journal)
-        self.filings = Filings(session)
+        self.field_index = FieldIndex(session)
         self.transfers = Transfers(session, self.queues, self.messages)
         self.tracking = Tracking(session, self.journal)
         self.dossiers = Dossiers(session, self.journal)
-        self.albums = Albums(session)
-        self.desks = Desks(session)
+        self.image_tables = ImageTables(session)
+        self.working_sets = WorkingSetTable(session)
         self.tokens = Tokens(session)
         self.spheres = Spheres(session)
         self.afar = Afar(session)

@@ -78,7 +78,7 @@ class Span(NamedTuple):
     high: str
 
 
-class Filings:
+class FieldIndex:
     def __init__(self, session: Session) -> None:
         self._session = session
 

@@ -1,4 +1,4 @@
-"""Albums: the temporary tables of stations. What is in them are images: read by their station, and by nothing else."""
+"""The temporary tables of stations. What is in them are images: read by their station, and by nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SELECT key, place, form, body FROM images WHERE station = ? AND name = ? AND key
 """
 
 
-class Album(NamedTuple):
+class ImageTable(NamedTuple):
     """A temporary table: the saved result of a query."""
 
     name: str
@@ -45,12 +45,12 @@ class KeptImage(NamedTuple):
     body: str
 
 
-class Albums:
+class ImageTables:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def all(self, station: int) -> list[Album]:
-        return [Album(*row) for row in self._session.rows(_ALL, (station,))]
+    def all(self, station: int) -> list[ImageTable]:
+        return [ImageTable(*row) for row in self._session.rows(_ALL, (station,))]
 
     def keep(self, station: int, name: str, type: str, form: int, query: int, images: Iterable[KeptImage]) -> None:
         """Begin a table, in the place of one of its name."""

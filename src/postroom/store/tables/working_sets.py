@@ -90,7 +90,7 @@ class Candidate(NamedTuple):
     is_there: bool = True  # the message is still where it was
 
 
-class Desks:
+class WorkingSetTable:
     def __init__(self, session: Session) -> None:
         self._session = session
 
