@@ -6,24 +6,18 @@ import dataclasses
 import enum
 import inspect
 import re
+import tempfile
 import typing
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import postroom
 from postroom import errors, spark
-from postroom.room.parts import RoomPart
+from postroom.room.opening import Short
 
-PARTS = {
-    "RoomDefinitions": "definitions",
-    "RoomEngine": "engine",
-    "RoomFlows": "flows",
-    "RoomJournal": "journal",
-    "RoomOperations": "operations",
-    "RoomQueues": "queues",
-    "RoomSpheres": "spheres",
-    "RoomStations": "stations",
-}
+PARTS = ("definitions", "engine", "flows", "journal", "operations", "queues", "spheres", "stations")
 
 INTRODUCTION = """\
 `import postroom` gives the names of this page; names that are not here may change. `postroom.open` gives a
@@ -59,9 +53,14 @@ def public_classes() -> list[type]:
     return [thing for name in postroom.__all__ if inspect.isclass(thing := getattr(postroom, name))] + room_parts()
 
 
+@cache
+def _room() -> postroom.Postroom:
+    return postroom.open(Path(tempfile.mkdtemp()) / "room.db")
+
+
 def room_parts() -> list[type]:
     """The classes of the parts of a room."""
-    return sorted(RoomPart.__subclasses__(), key=lambda kind: kind.__name__)
+    return [type(getattr(_room(), name)) for name in PARTS]
 
 
 def answers() -> list[type]:
@@ -79,7 +78,9 @@ def members(kind: type) -> Iterator[tuple[str, Any]]:
     for each in reversed(kind.__mro__):
         if each.__module__.startswith("postroom"):
             for name, member in vars(each).items():
-                if not name.startswith("_") and name != "as_dict" and _is_member(member):
+                if isinstance(member, Short):
+                    found[name] = getattr(_room(), name)
+                elif not name.startswith("_") and name != "as_dict" and _is_member(member):
                     found[name] = member
     yield from found.items()
 
@@ -168,7 +169,7 @@ def _properties(kind: type) -> Iterator[str]:
 
 def _part(kind: type) -> Iterator[str]:
     """A part of a room, under the name that it has there."""
-    name = PARTS[kind.__name__]
+    name = PARTS[room_parts().index(kind)]
     yield from (f"### room.{name}", _doc(kind))
     for method, member in members(kind):
         yield from (

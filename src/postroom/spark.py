@@ -15,12 +15,13 @@ from pyspark.sql import SparkSession
 from postroom.engine.datasource.delivery import Put
 from postroom.engine.datasource.source import Source
 from postroom.engine.spark import session as engine
-from postroom.flows.graph.meta import By, broker_name
+from postroom.flows.graph.meta import By
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
 from postroom.room.admission import RoomAdmission
+from postroom.room.opening import broker_name
 from postroom.rules.catalog import Programs
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.owner import process_token

@@ -55,10 +55,9 @@ def test_what_public_methods_answer_with_is_public(api: ModuleType) -> None:
 
 
 def test_every_method_of_a_part_is_told_under_the_name_of_the_part(api: ModuleType) -> None:
-    assert {kind.__name__ for kind in api.room_parts()} == set(api.PARTS)
-    for kind in api.room_parts():
+    for part, kind in zip(api.PARTS, api.room_parts(), strict=True):
         for name, _ in api.members(kind):
-            assert f"\n#### room.{api.PARTS[kind.__name__]}.{name}\n" in PAGE
+            assert f"\n#### room.{part}.{name}\n" in PAGE
 
 
 def test_every_error_says_what_to_do() -> None:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from postroom.engine.spheres import COMPENSATES, RECIPIENT, SPHERE, bound_to, marked, sphere_of, unmarked
+from postroom.engine.spheres import COMPENSATES, RECIPIENT, bound_to, marked, sphere_of, unmarked
 from postroom.errors import PropertyInvalid
-from postroom.model.message import Draft
+from postroom.model.message import SPHERE, Draft
 from postroom.room import Postroom
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 import postroom
 from postroom import Postroom
+from postroom.room.opening import Short, broker_name
 from postroom.room.parts import RoomPart
 
-PARTS = RoomPart.__subclasses__()
-KINDS: list[type] = [Postroom, *PARTS]
+NAMES = ["definitions", "engine", "flows", "journal", "operations", "queues", "spheres", "stations"]
 SHORT = {
     "acknowledge", "backup", "client", "close", "count", "load", "peek", "publish", "queue", "receive", "run",
     "run_until_idle", "send", "send_many", "show", "sphere", "station", "stop", "trace",
@@ -24,42 +26,54 @@ def room(tmp_path: Path) -> Postroom:
     return postroom.open(tmp_path / "room.db")
 
 
-def test_every_part_of_a_room_is_an_attribute(room: Postroom) -> None:
-    attributes = {type(value): name for name, value in vars(room).items() if isinstance(value, RoomPart)}
-    assert set(attributes) == set(PARTS)
-    assert sorted(attributes.values()) == [
-        "definitions", "engine", "flows", "journal", "operations", "queues", "spheres", "stations",
-    ]  # fmt: skip
+def test_every_part_of_a_room_is_made_once_when_it_is_asked_for(room: Postroom) -> None:
+    assert not set(NAMES) & set(vars(room))
+    parts = [getattr(room, name) for name in NAMES]
+    assert all(isinstance(part, RoomPart) for part in parts)
+    assert {type(part) for part in parts} == set(RoomPart.__subclasses__())
+    assert [getattr(room, name) for name in NAMES] == parts
+
+
+def test_threads_that_ask_at_once_get_the_same_part(room: Postroom) -> None:
+    barrier = Barrier(8)
+
+    def asked(_: int) -> object:
+        barrier.wait()
+        return room._parts.monitor
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(monitor) for monitor in pool.map(asked, range(8))}) == 1
 
 
 def test_the_verbs_of_the_room_itself_are_few_and_known() -> None:
-    verbs = {name for name, member in inspect.getmembers(Postroom, inspect.isfunction) if not name.startswith("_")}
-    assert verbs == SHORT, "a new method belongs to a part; a common verb is listed here and in the reference"
+    verbs = {name for name, member in vars(Postroom).items() if isinstance(member, Short) or inspect.isfunction(member)}
+    known = {name for name in verbs if not name.startswith("_")}
+    assert known == SHORT, "a new method belongs to a part; a common verb is listed here and in the reference"
 
 
 def test_a_short_verb_is_the_method_of_its_part(room: Postroom) -> None:
     room.queues.create("q")
     key = room.send("q", "hello", properties={"n": 1}).key
-    assert inspect.signature(Postroom.send) == inspect.signature(type(room.queues).send)
+    assert room.send == room.queues.send
     assert room.count("q") == room.queues.count("q")
     assert room.queues.receive("q").message.key == key  # type: ignore[union-attr]  # it is there
     assert [event.verb for event in room.trace(key)] == [event.verb for event in room.journal.trace(key)]
     assert room.trace(key, causes=True).as_dict() == room.journal.trace(key, causes=True).as_dict()
 
 
-def test_every_method_says_what_it_does() -> None:
+def test_every_method_says_what_it_does(room: Postroom) -> None:
     silent = [
-        f"{kind.__name__}.{name}"
-        for kind in KINDS
-        for name, method in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_") and not inspect.getdoc(method)
+        f"{name}.{method}"
+        for name in NAMES
+        for method, member in inspect.getmembers(type(getattr(room, name)), inspect.isfunction)
+        if not method.startswith("_") and not inspect.getdoc(member)
     ]
     assert silent == []
 
 
-def test_parts_know_what_they_share_and_no_other_part() -> None:
-    for part in PARTS:
-        assert part.__bases__ == (RoomPart,), f"{part.__name__}: what two parts need is in Parts"
+def test_parts_know_what_they_share_and_no_other_part(room: Postroom) -> None:
+    for name in NAMES:
+        assert type(getattr(room, name)).__bases__ == (RoomPart,), f"{name}: what two parts need is in Parts"
 
 
 def test_a_room_that_is_closed_twice_is_closed(room: Postroom) -> None:
@@ -67,3 +81,10 @@ def test_a_room_that_is_closed_twice_is_closed(room: Postroom) -> None:
     room.close()
     with pytest.raises(postroom.PostroomError):
         room.count()
+
+
+def test_the_broker_is_the_machine_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROOM_BROKER", "north")
+    assert broker_name() == "north"
+    monkeypatch.delenv("POSTROOM_BROKER")
+    assert broker_name()

@@ -183,7 +183,9 @@ def test_two_engines_at_once_compensate_once(url: str) -> None:
         while room.receive("work"):
             pass
         found = []
-        threads = [threading.Thread(target=lambda at=at: found.append(at.compensate(CHECK))) for at in (room, other)]
+        threads = [
+            threading.Thread(target=lambda at=at: found.append(at.spheres.compensate(CHECK))) for at in (room, other)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

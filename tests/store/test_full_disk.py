@@ -81,7 +81,7 @@ def one(free_pages, was_open):
     take(room, 20)
     def other():
         with postroom.open(url) as mine:
-            assert len(list(mine.info("q"))) == sent - 20
+            assert len(list(mine.queues.info("q"))) == sent - 20
             take(mine, 5)
             try: mine.send("q", "more")
             except StoreFull: pass
@@ -91,7 +91,7 @@ def one(free_pages, was_open):
     room.close()
     def again():  # all were closed: there is no log any more
         with postroom.open(url) as mine:
-            assert len(list(mine.info("q"))) == sent - 30
+            assert len(list(mine.queues.info("q"))) == sent - 30
             take(mine, 5)
     in_child(again)
     room = postroom.open(url)

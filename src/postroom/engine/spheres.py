@@ -16,14 +16,14 @@ from postroom.engine.steps.effects import Action, Effects, Enqueue
 from postroom.errors import PropertyInvalid
 from postroom.limits import REASON_CHARS_MAX
 from postroom.model.key import key_text
-from postroom.model.message import IN_SPHERE, Draft, Stored, properties_text
+from postroom.model.message import IN_SPHERE, SPHERE, Draft, Stored, properties_text
 from postroom.store.kernel.queues import UNDO, Keep, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
 from postroom.store.tables.tokens import Token
 
 #: The agreed properties of messages that belong to a sphere.
-SPHERE, RECIPIENT, COMPENSATES = "sphere", "recipient", "compensates"
+RECIPIENT, COMPENSATES = "recipient", "compensates"
 RETURN = "return"  # when a message that was received in a sphere is given back: if it fails
 
 #: Lets a message disappear from its queue.

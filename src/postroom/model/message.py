@@ -25,6 +25,7 @@ Value = str | int | float | bool | None
 NO_PROPERTIES = "{}"
 #: In the properties of every message that a sphere knows of, and of few others: a fast look before a slow one.
 IN_SPHERE = '"sphere":'
+SPHERE = "sphere"  # the property that names the sphere of a message
 
 
 class Draft(NamedTuple):

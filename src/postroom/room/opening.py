@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import getpass
 import os
+import platform
 from collections.abc import Callable
-from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, TypeVar, overload
 
-from postroom.engine.dispatch import Report
-from postroom.flows.graph.meta import broker_name
 from postroom.model.moment import Clock, system_clock
-from postroom.room.definitions import RoomDefinitions
-from postroom.room.engine import RoomEngine
-from postroom.room.flows import RoomFlows
-from postroom.room.journal import RoomJournal
-from postroom.room.operating import RoomOperations
-from postroom.room.parts import Parts
-from postroom.room.queues import RoomQueues
-from postroom.room.spheres import RoomSpheres
-from postroom.room.stations import RoomStations
-from postroom.stations.mail.story import Story
+from postroom.room.parts import Once, Parts
 from postroom.store import open_store
 from postroom.store.kernel.base import Store
-from postroom.store.kernel.journal import Event
 from postroom.store.tables.registry import check_actor
 
+if TYPE_CHECKING:
+    from postroom.room.definitions import RoomDefinitions
+    from postroom.room.engine import RoomEngine
+    from postroom.room.flows import RoomFlows
+    from postroom.room.journal import RoomJournal
+    from postroom.room.operations import RoomOperations
+    from postroom.room.queues import RoomQueues
+    from postroom.room.spheres import RoomSpheres
+    from postroom.room.stations import RoomStations
+    from postroom.stations.mail.story import Story
+    from postroom.store.kernel.journal import Event
+
 DEFAULT_URL = "./postroom.db"
-S = TypeVar("S")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -64,16 +63,23 @@ def open(
     return room
 
 
-def _short(
-    part: Callable[[Postroom], S], method: Callable[Concatenate[S, P], R]
-) -> Callable[Concatenate[Postroom, P], R]:
+def broker_name() -> str:
+    """The broker that clients of this process are connected to, unless one is named: its machine."""
+    return os.environ.get("POSTROOM_BROKER") or platform.node() or "localhost"
+
+
+class Short(Generic[P, R]):
     """A method of a part that can be called on the room."""
 
-    @wraps(method)
-    def verb(room: Postroom, /, *args: P.args, **options: P.kwargs) -> R:
-        return method(part(room), *args, **options)
+    def __init__(self, method: Callable[[Postroom], Callable[P, R]]) -> None:
+        self._method = method
 
-    return verb
+    @overload
+    def __get__(self, room: None, owner: type) -> Short[P, R]: ...
+    @overload
+    def __get__(self, room: Postroom, owner: type) -> Callable[P, R]: ...
+    def __get__(self, room: Postroom | None, owner: type) -> Short[P, R] | Callable[P, R]:
+        return self if room is None else self._method(room)
 
 
 class Postroom:
@@ -84,40 +90,77 @@ class Postroom:
     room itself.
     """
 
-    def __init__(self, store: Store, url: str, actor: str, owner: str | None = None, broker: str | None = None) -> None:
-        parts = Parts(store, url, actor, owner, broker)
-        self._parts = parts
+    def __init__(self, store: Store, url: str, actor: str, owner: str | None, broker: str) -> None:
+        self._parts = Parts(store, url, actor, owner, broker)
+        self.lock = self._parts.lock
         self.store = store
         self.url = url
-        self.definitions = RoomDefinitions(parts)
-        self.queues = RoomQueues(parts)
-        self.flows = RoomFlows(parts)
-        self.stations = RoomStations(parts)
-        self.spheres = RoomSpheres(parts)
-        self.journal = RoomJournal(parts)
-        self.engine = RoomEngine(parts)
-        self.operations = RoomOperations(parts)
 
-    load = _short(lambda room: room.definitions, RoomDefinitions.load)
-    queue = _short(lambda room: room.queues, RoomQueues.handle)
-    send = _short(lambda room: room.queues, RoomQueues.send)
-    send_many = _short(lambda room: room.queues, RoomQueues.send_many)
-    receive = _short(lambda room: room.queues, RoomQueues.receive)
-    count = _short(lambda room: room.queues, RoomQueues.count)
-    peek = _short(lambda room: room.queues, RoomQueues.peek)
-    client = _short(lambda room: room.flows, RoomFlows.client)
-    publish = _short(lambda room: room.flows, RoomFlows.publish)
-    station = _short(lambda room: room.stations, RoomStations.at)
-    sphere = _short(lambda room: room.spheres, RoomSpheres.open)
-    acknowledge = _short(lambda room: room.spheres, RoomSpheres.acknowledge)
-    show = _short(lambda room: room.journal, RoomJournal.show)
-    run = _short(lambda room: room.engine, RoomEngine.run)
-    stop = _short(lambda room: room.engine, RoomEngine.stop)
-    backup = _short(lambda room: room.operations, RoomOperations.backup)
+    @Once
+    def definitions(self) -> RoomDefinitions:
+        from postroom.room.definitions import RoomDefinitions
 
-    def run_until_idle(self, report: Report | None = None, **options: Any) -> int:
-        """Work on everything that waits, then return; ``options`` are those of ``run``."""
-        return self.engine.run_until_idle(report, **options)
+        return RoomDefinitions(self._parts)
+
+    @Once
+    def queues(self) -> RoomQueues:
+        from postroom.room.queues import RoomQueues
+
+        return RoomQueues(self._parts)
+
+    @Once
+    def flows(self) -> RoomFlows:
+        from postroom.room.flows import RoomFlows
+
+        return RoomFlows(self._parts)
+
+    @Once
+    def stations(self) -> RoomStations:
+        from postroom.room.stations import RoomStations
+
+        return RoomStations(self._parts)
+
+    @Once
+    def spheres(self) -> RoomSpheres:
+        from postroom.room.spheres import RoomSpheres
+
+        return RoomSpheres(self._parts)
+
+    @Once
+    def journal(self) -> RoomJournal:
+        from postroom.room.journal import RoomJournal
+
+        return RoomJournal(self._parts)
+
+    @Once
+    def engine(self) -> RoomEngine:
+        from postroom.room.engine import RoomEngine
+
+        return RoomEngine(self._parts)
+
+    @Once
+    def operations(self) -> RoomOperations:
+        from postroom.room.operations import RoomOperations
+
+        return RoomOperations(self._parts)
+
+    load = Short(lambda room: room.definitions.load)
+    queue = Short(lambda room: room.queues.handle)
+    send = Short(lambda room: room.queues.send)
+    send_many = Short(lambda room: room.queues.send_many)
+    receive = Short(lambda room: room.queues.receive)
+    count = Short(lambda room: room.queues.count)
+    peek = Short(lambda room: room.queues.peek)
+    client = Short(lambda room: room.flows.client)
+    publish = Short(lambda room: room.flows.publish)
+    station = Short(lambda room: room.stations.at)
+    sphere = Short(lambda room: room.spheres.open)
+    acknowledge = Short(lambda room: room.spheres.acknowledge)
+    show = Short(lambda room: room.journal.show)
+    run = Short(lambda room: room.engine.run)
+    run_until_idle = Short(lambda room: room.engine.run_until_idle)
+    stop = Short(lambda room: room.engine.stop)
+    backup = Short(lambda room: room.operations.backup)
 
     @overload
     def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...
@@ -137,14 +180,7 @@ class Postroom:
 
     def close(self) -> None:
         """Release the locks of this room and close its store; closing again does nothing."""
-        parts = self._parts
-        parts.verbs.close()
-        if not self.store.stopped:
-            if parts.own_locks:
-                parts.verbs.release_locks()
-            parts.monitor.close()
-            self.store.close()
-        parts.network.close()
+        self._parts.close()
 
 
 def _login_name() -> str:

@@ -3,75 +3,203 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
-from postroom.engine.runner import Runner
-from postroom.engine.steps.stage import Stage
-from postroom.flows.graph.meta import By, broker_name
-from postroom.flows.graph.versions import RoomGraphs
-from postroom.flows.stage import FlowStage
-from postroom.gateways.command import CommandGateway
-from postroom.queues.administration import Administration
+from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
-from postroom.room.admission import RoomAdmission
-from postroom.room.sphere_access import SphereAccess
-from postroom.rules import retention
-from postroom.rules.catalog import Programs
-from postroom.rules.stage import RulesStage
-from postroom.spheres.monitor import Monitor
-from postroom.spheres.watching import Watching
-from postroom.stations.counters.definitions import Counters
-from postroom.stations.counters.exchange import CounterStage
-from postroom.stations.forms.catalog import Forms
-from postroom.stations.places.network import Network
-from postroom.stations.procedures.catalog import Procedures
-from postroom.stations.procedures.interpreter import Interpreter
-from postroom.stations.retention import Cleaning
 from postroom.store import absolute, open_store
 from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Put
 from postroom.store.kernel.owner import process_token
-from postroom.store.tables.registry import Registry
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from postroom.engine.runner import Runner
+    from postroom.engine.steps.stage import Stage
+    from postroom.flows.graph.meta import By
+    from postroom.flows.graph.versions import RoomGraphs
+    from postroom.queues.administration import Administration
+    from postroom.room.admission import RoomAdmission
+    from postroom.rules.catalog import Programs
+    from postroom.spheres.monitor import Monitor
+    from postroom.stations.counters.exchange import CounterStage
+    from postroom.stations.places.network import Network
+    from postroom.stations.procedures.catalog import Procedures
+    from postroom.stations.procedures.interpreter import Interpreter
+    from postroom.stations.retention import Cleaning
+    from postroom.store.tables.registry import Registry
+
+T = TypeVar("T")
 _serial = itertools.count(1)
 
 
-class Parts:
-    """What the capabilities of an open room are made of, each thing once."""
+class _Locked(Protocol):
+    lock: RLock
 
-    def __init__(self, store: Store, url: str, actor: str, owner: str | None = None, broker: str | None = None) -> None:
+
+class Once(Generic[T]):
+    """An attribute that is made when it is first asked for, once for all threads."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, it: None, owner: type) -> Once[T]: ...
+    @overload
+    def __get__(self, it: _Locked, owner: type) -> T: ...
+    def __get__(self, it: Any, owner: type) -> Once[T] | T:
+        if it is None:
+            return self
+        with it.lock:
+            if self._name not in vars(it):
+                vars(it)[self._name] = self._make(it)
+        made: T = vars(it)[self._name]
+        return made
+
+
+class Parts:
+    """What the capabilities of an open room are made of, each thing once.
+
+    Most programs need few of them, and each takes time to import: so they are made when they are first asked for.
+    """
+
+    def __init__(self, store: Store, url: str, actor: str, owner: str | None, broker: str) -> None:
+        self.lock = RLock()
         self.store = store
         self.url = url
-        here = f"{process_token()}/{next(_serial)}"
+        self.actor = actor
+        self.broker = broker
+        self.here = f"{process_token()}/{next(_serial)}"
         self.own_locks = owner is None
-        self.owner = owner or here
-        self.programs = Programs()
-        self.room_graphs = RoomGraphs()
-        self.by = By(actor, broker or broker_name())
-        self.admission = RoomAdmission(self.programs, self.room_graphs, self.by)
-        again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
-        self.verbs = Verbs(store, User(self.owner, actor), self.admission, again)
-        self.registry = Registry(store)
-        self.network = Network(store, url, Forms())
-        self.monitor = Monitor(store, again, SphereAccess(self.verbs, self.network))
-        self.administration = Administration(store)
-        gateways = [CommandGateway(absolute(url))]
-        self.procedures = Procedures(self.network.forms)
-        self.interpreter = Interpreter(self.network, self.procedures)
-        self.counter_stage = CounterStage(self.network, Counters())
-        stages: list[Stage] = [RulesStage(self.programs), FlowStage(self.room_graphs)]
-        stages += [self.interpreter, self.counter_stage, Watching()]
-        self.cleaning = Cleaning(self.network)
-        self.runner = Runner(store, gateways, here, stages, self.sweep, self.admission, self.cleaning.sweep)
+        self.owner = owner or self.here
+        self.again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
+        self.verbs = Verbs(store, User(self.owner, actor), self._admit, self.again)
+
+    def _admit(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
+        return self.admission(tx, queue, drafts)
+
+    @Once
+    def by(self) -> By:
+        from postroom.flows.graph.meta import By
+
+        return By(self.actor, self.broker)
+
+    @Once
+    def programs(self) -> Programs:
+        from postroom.rules.catalog import Programs
+
+        return Programs()
+
+    @Once
+    def room_graphs(self) -> RoomGraphs:
+        from postroom.flows.graph.versions import RoomGraphs
+
+        return RoomGraphs()
+
+    @Once
+    def admission(self) -> RoomAdmission:
+        from postroom.room.admission import RoomAdmission
+
+        return RoomAdmission(self.programs, self.room_graphs, self.by)
+
+    @Once
+    def registry(self) -> Registry:
+        from postroom.store.tables.registry import Registry
+
+        return Registry(self.store)
+
+    @Once
+    def administration(self) -> Administration:
+        from postroom.queues.administration import Administration
+
+        return Administration(self.store)
+
+    @Once
+    def network(self) -> Network:
+        from postroom.stations.forms.catalog import Forms
+        from postroom.stations.places.network import Network
+
+        return Network(self.store, self.url, Forms())
+
+    @Once
+    def monitor(self) -> Monitor:
+        from postroom.room.sphere_access import SphereAccess
+        from postroom.spheres.monitor import Monitor
+
+        return Monitor(self.store, self.again, SphereAccess(self.verbs, self.network))
+
+    @Once
+    def procedures(self) -> Procedures:
+        from postroom.stations.procedures.catalog import Procedures
+
+        return Procedures(self.network.forms)
+
+    @Once
+    def interpreter(self) -> Interpreter:
+        from postroom.stations.procedures.interpreter import Interpreter
+
+        return Interpreter(self.network, self.procedures)
+
+    @Once
+    def counter_stage(self) -> CounterStage:
+        from postroom.stations.counters.definitions import Counters
+        from postroom.stations.counters.exchange import CounterStage
+
+        return CounterStage(self.network, Counters())
+
+    @Once
+    def cleaning(self) -> Cleaning:
+        from postroom.stations.retention import Cleaning
+
+        return Cleaning(self.network)
+
+    @Once
+    def runner(self) -> Runner:
+        from postroom.engine.runner import Runner
+        from postroom.flows.stage import FlowStage
+        from postroom.gateways.command import CommandGateway
+        from postroom.rules.stage import RulesStage
+        from postroom.spheres.watching import Watching
+
+        gateways = [CommandGateway(absolute(self.url))]
+        stages: list[Stage] = [
+            RulesStage(self.programs),
+            FlowStage(self.room_graphs),
+            self.interpreter,
+            self.counter_stage,
+        ]
+        stages.append(Watching())
+        return Runner(self.store, gateways, self.here, stages, self.sweep, self.admission, self.cleaning.sweep)
 
     def sweep(self) -> int:
+        from postroom.rules import retention
+
         self.interpreter.tidy()
         return retention.sweep(self.store, self.programs)
+
+    def close(self) -> None:
+        """Release the locks of this room and close its store; closing again does nothing."""
+        made = vars(self)
+        self.verbs.close()
+        if not self.store.stopped:
+            if self.own_locks:
+                self.verbs.release_locks()
+            if "monitor" in made:
+                self.monitor.close()
+            self.store.close()
+        if "network" in made:
+            self.network.close()
 
 
 class RoomPart:

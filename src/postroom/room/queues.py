@@ -7,7 +7,7 @@ from typing import Any
 
 from postroom.errors import ArgumentInvalid
 from postroom.model.body import Format
-from postroom.model.message import Draft, Value, cause_number
+from postroom.model.message import SPHERE, Draft, Message, Value, cause_number
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.queues.verbs import Password
 from postroom.room.parts import RoomPart
@@ -110,9 +110,11 @@ class RoomQueues(RoomPart):
         Outside the main thread, a caller may have gone without the thread's knowledge, for example after cancelling
         ``asyncio.to_thread(room.receive, …)``. There, a result that is dropped unread returns its message to the queue.
         """
-        return self._parts.verbs.receive(
-            queue, segment=segment, wait=wait, bind=self._parts.monitor.bind, deliver=deliver
-        )
+        return self._parts.verbs.receive(queue, segment=segment, wait=wait, bind=self._bind, deliver=deliver)
+
+    def _bind(self, message: Message) -> None:
+        if SPHERE in message.properties:
+            self._parts.monitor.bind(message)
 
     def count(self, *queue: str) -> Accepted:
         """Count messages; without a name, in every queue of the room."""

@@ -7,11 +7,10 @@ from time import monotonic
 from types import TracebackType
 
 from postroom.engine.machine import SPHERES
-from postroom.engine.spheres import SPHERE
 from postroom.errors import ArgumentInvalid, NotInSphere, ParticipantInDoubt, PostroomError, SphereAborted
 from postroom.limits import COMMIT_SECONDS, HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN, RETRY_SECONDS
 from postroom.model.key import key_number
-from postroom.model.message import Message
+from postroom.model.message import SPHERE, Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
 from postroom.spheres.access import QueueAccess

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from postroom.engine.spheres import RETURN, SPHERE, marked, remember
+from postroom.engine.spheres import RETURN, marked, remember
 from postroom.errors import ArgumentInvalid
 from postroom.limits import SPHERE_SENDS_MAX
 from postroom.model.body import Format
 from postroom.model.key import key_number, key_text
-from postroom.model.message import Draft, Message, Value
+from postroom.model.message import SPHERE, Draft, Message, Value
 from postroom.spheres.access import QueueAccess
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import Send

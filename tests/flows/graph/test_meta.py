@@ -7,7 +7,7 @@ import json
 import pytest
 
 from postroom.errors import EventInvalid, FlowInvalid
-from postroom.flows.graph.meta import Action, By, arc_of, arc_said, body_of, broker_name, read
+from postroom.flows.graph.meta import Action, By, arc_of, arc_said, body_of, read
 from postroom.flows.language.definitions import Arc
 from postroom.flows.language.reader import parse
 from postroom.model.definitions import Position
@@ -51,10 +51,3 @@ def test_an_arc_whose_pattern_is_not_in_the_language_is_refused() -> None:
     _, action = read('AddArc: ["a", "A", "B", Select: ["[x"]]', "meta:d")
     with pytest.raises(FlowInvalid):
         arc_of(action.said, "d", HERE)
-
-
-def test_the_broker_is_the_machine_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POSTROOM_BROKER", "north")
-    assert broker_name() == "north"
-    monkeypatch.delenv("POSTROOM_BROKER")
-    assert broker_name()

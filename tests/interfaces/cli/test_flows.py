@@ -10,6 +10,7 @@ import pytest
 from tests.faults.here import evaluate_here
 
 import postroom
+from postroom.room.queues import RoomQueues
 
 from ..conftest import Run
 
@@ -171,15 +172,15 @@ def test_follow_prints_what_arrives_until_it_is_interrupted(
 ) -> None:
     desk("publish", "Big", '["IBM", 80]')
     desk("publish", "Big", '["HP", 90]')
-    original = postroom.Postroom.receive
+    original = RoomQueues.receive
     left = iter([True, True])
 
-    def receive(self: postroom.Postroom, *queue: str, wait: float | None = None, **more: Any) -> object:
+    def receive(self: RoomQueues, *queue: str, wait: float | None = None, **more: Any) -> object:
         if next(left, None) is None:
             raise KeyboardInterrupt
         return original(self, *queue, wait=wait, **more)
 
-    monkeypatch.setattr(postroom.Postroom, "receive", receive)
+    monkeypatch.setattr(RoomQueues, "receive", receive)
     told = desk("receive", "Big", "--follow")
     assert told.out == '{"issue":"IBM","price":80}\n{"issue":"HP","price":90}\n'
     assert told.code == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,11 +46,6 @@ class By:
     principal: str
     broker: str
     proven: bool = False
-
-
-def broker_name() -> str:
-    """The broker that clients of this process are connected to, unless one is named: its machine."""
-    return os.environ.get("POSTROOM_BROKER") or platform.node() or "localhost"
 
 
 @dataclass(frozen=True, slots=True)

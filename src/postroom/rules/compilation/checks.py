@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from postroom.engine.spheres import SPHERE
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import ProgramInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX
 from postroom.model.definitions import Position, Problem, nearest, refuse
+from postroom.model.message import SPHERE
 from postroom.rules.compilation.translation import SYSTEM
 from postroom.rules.language import functions
 from postroom.rules.language.body import Body, Call

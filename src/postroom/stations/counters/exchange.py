@@ -16,7 +16,7 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
-from postroom.engine.spheres import SPHERE, Fates, Made, bound_to, plainly, sphere_of
+from postroom.engine.spheres import Fates, Made, bound_to, plainly, sphere_of
 from postroom.engine.steps.effects import Document
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
 from postroom.engine.steps.stage import Result, Turn
@@ -25,7 +25,7 @@ from postroom.errors import BodyError, BodyMismatch, NodeDown
 from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
 from postroom.model.body import Format, check_text
 from postroom.model.key import key_text
-from postroom.model.message import NO_PROPERTIES, Draft, Stored
+from postroom.model.message import NO_PROPERTIES, SPHERE, Draft, Stored
 from postroom.model.views import record
 from postroom.stations.counters.definitions import Counter, Counters, Kept, Way
 from postroom.stations.forms.apart import created_apart
