@@ -27,7 +27,13 @@ def test_a_check_that_finds_nothing_says_that_it_is_fine() -> None:
 def test_the_worst_is_told_first_and_equals_stay_in_their_order() -> None:
     found = check(ok("a"), warning("b", "w", "do b"), note("c", "n"), wrong("d", "x", "do d"), warning("e", "w", ""))
     assert [each.what for each in found] == ["d", "b", "e", "c", "a"]
-    assert found[0].as_dict() == {"level": "wrong", "check": "example", "what": "d", "where": "x", "do": "do d"}
+    assert found[0].as_dict() == {
+        "severity": "wrong",
+        "check": "example",
+        "finding": "d",
+        "concerns": "x",
+        "do": "do d",
+    }
 
 
 def test_more_than_can_be_read_is_a_number() -> None:

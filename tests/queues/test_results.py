@@ -30,12 +30,12 @@ def test_nothing_received_is_false_and_tells_what_was_passed() -> None:
     none = Received(None, ("a", "b"))
     assert not none
     assert none.as_dict() == {"status": "00", "message": None, "passed": ["a", "b"], "end_of_message": False}
-    assert Received(None, held=("c",)).as_dict()["held"] == ["c"]
+    assert Received(None, held=("c",)).as_dict()["held_queues"] == ["c"]
 
 
 def test_a_count_tells_of_a_hold_and_a_lock_only_if_there_is_one() -> None:
     plain = QueueCount("q", ("A", "q"), 2, 1, Hold.NONE)
-    assert plain.as_dict() == {"queue": "q", "path": ["A", "q"], "unprocessed": 2, "processed": 1, "held": False}
+    assert plain.as_dict() == {"queue": "q", "path": ["A", "q"], "unprocessed": 2, "processed_count": 1, "held": False}
     held = QueueCount("q", ("q",), 0, 0, Hold.INPUT, "ann")
     assert held.as_dict()["hold"] == "input only"
     assert held.as_dict()["locked_by"] == "ann"

@@ -20,11 +20,11 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
     assert run("outbox", "list").err == "the outbox is empty\n"
     assert run("run", "--until-idle", "--json").json == {
         "status": "00",
-        "steps": 0,
-        "messages": 0,
-        "created": 0,
+        "step_count": 0,
+        "message_count": 0,
+        "created_count": 0,
         "failures": 0,
-        "waiting": {},
+        "blocked": {},
         "effects": [],
     }
     verbs = [event["verb"] for event in run("journal", "--json").json["events"]]

@@ -191,7 +191,7 @@ def test_try_tells_what_procedures_would_do(desk: Run, tmp_path: Path, monkeypat
         ("ship", "Mary", key),
         ("dossier", "missed", "new"),
     ]
-    assert desk("try", "holiday.form", "--since", "2999-01-01").err.startswith("0 working set(s)")
+    assert desk("try", "holiday.form", "--since", "2999-01-01").err.startswith("0 message(s) tried")
     assert desk("locate", key).out == "mailbox:John\n"
 
     monkeypatch.syspath_prepend(tmp_path)

@@ -52,7 +52,7 @@ def test_a_form_is_printed_empty_as_written_and_described(office: Run) -> None:
     assert shaped["form_fields"][1] == {
         "name": "From",
         "kind": "string",
-        "rule": "automatic",
+        "filled": "automatic",
         "function": "signature",
         "many": False,
     }
@@ -219,7 +219,7 @@ def test_a_message_is_shipped_seen_in_the_mailbox_and_got(office: Run) -> None:
     assert office("locate", keys[1], "--json").json == {"status": "00", "key": keys[1], "place": "Simon"}
     assert [event["verb"] for event in office("trace", keys[1], "--json").json["events"]][:2] == ["create", "ship"]
     back = office("ship", keys[0], "Dennis", "--json").json
-    assert back == {"status": "00", "shipped": [{"key": keys[0], "to": "Dennis", "delivered": True}]}
+    assert back == {"status": "00", "shipped": [{"key": keys[0], "station": "Dennis", "delivered": True}]}
     assert office("ship", keys[1], "Denis").err.startswith(
         "postroom: station-unknown: there is no station Denis (postroom"
     )

@@ -161,7 +161,7 @@ def say_action(action: Mapping[str, Any]) -> None:
     if action["action"] == "error":
         output.say(f"  {action['rule']}: error: {body}")
         return
-    what = "a new message" if action["message"] == "new" else action["message"]
+    what = "a new message" if action["acts_on"] == "new" else action["acts_on"]
     goal = "" if action["action"] == "leave" else f" {action['queue']}"
     later = f" after {action['after_seconds']} s" if "after_seconds" in action else ""
     output.say(f"  {action['rule']}: {action['action']}{goal}{later}, {what}: {body}")
