@@ -201,7 +201,7 @@ def test_try_tells_what_procedures_would_do(desk: Run, tmp_path: Path, monkeypat
     (tmp_path / "clerk.form").write_text(CLERK)
     assert desk("try", "clerk.form").err.startswith("postroom: function-unknown: clerk.form:5:5:")
     monkeypatch.setenv("POSTROOM_FUNCTIONS", "numbers_of_try")
-    assert desk("try", "clerk.form").err.startswith("0 working set(s)"), "its station is not there yet"
+    assert desk("try", "clerk.form").err.startswith("0 message(s) tried, 0 working"), "its station is not there yet"
     assert desk("station", "add", "clerk").code == 0
     common = ("Order No=1", "Supplier=Oscar", "Amount=200")
     good = shipped(desk, "Mary", "clerk", "ORDER", *common, "Item=7")

@@ -258,10 +258,9 @@ def try_(
             output.say(f"{each.key} in {each.queue}: {'' if actions else 'nothing'}".rstrip())
             for action in actions:
                 procedures.say_action(action) if is_set else _say_action(action)
-    if messages or not sets:
-        output.note(f"{messages} message(s) tried; nothing was changed")
-    if sets:
-        output.note(f"{sets} working set(s) would be complete; nothing was changed")
+    told = [f"{messages} message(s) tried"] if messages or not sets else []
+    told += [f"{sets} working set(s) would be complete"] if sets or not messages else []
+    output.note(f"{', '.join(told)}; nothing was changed")
 
 
 def _say_action(action: Mapping[str, Any]) -> None:
