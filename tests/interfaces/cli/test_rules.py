@@ -211,7 +211,10 @@ def test_try_tells_what_would_happen(shop: Run, tmp_path: Path) -> None:
     assert told.err == "1 message(s) tried; nothing was changed\n"
     shaped = shop("try", "new.demaq", "--json").json["tried"]
     assert [(each["key"], len(each["actions"])) for each in shaped] == [(key, 3)]
-    assert shop("try", "new.demaq", "--since", "2999-01-01").err == "0 message(s) tried; nothing was changed\n"
+    assert (
+        shop("try", "new.demaq", "--since", "2999-01-01").err
+        == "0 message(s) tried, 0 working set(s) would be complete; nothing was changed\n"
+    )
     assert shop("try", "new.demaq", "--since", "2000-01-01T00:00:00Z").out == told.out
     assert shop("try", "new.demaq", "--since", "soon").err.startswith("postroom: argument-invalid: --since:")
     assert shop("try", "missing.demaq").err.startswith("postroom: file-unreadable:")
