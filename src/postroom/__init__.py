@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from postroom.spheres.monitor import SphereShown, SphereTold
     from postroom.spheres.sending import Compensation, SphereSent
     from postroom.spheres.sphere import Sphere
-    from postroom.stations.counters.exchange import CounterShown
+    from postroom.stations.counters.stage import CounterShown
     from postroom.stations.forms.catalog import Edition, Forms
     from postroom.stations.forms.editions import Valued
     from postroom.stations.forms.functions import function
@@ -134,7 +134,7 @@ _HOME = {
     "Client": "room.client",
     "Compensation": "spheres.sending",
     "Compensator": "spheres.compensation",
-    "CounterShown": "stations.counters.exchange",
+    "CounterShown": "stations.counters.stage",
     "Distributed": "queues.results",
     "Edition": "stations.forms.catalog",
     "Effect": "store.kernel.outbox",

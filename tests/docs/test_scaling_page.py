@@ -12,7 +12,7 @@ import pyspark
 from typer.testing import CliRunner
 
 from postroom import limits
-from postroom.engine.spark.exchange import SETTING
+from postroom.engine.spark.executor_store import SETTING
 from postroom.interfaces.cli.main import app
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ import postroom
 from postroom import Field, MessageType
 from postroom.engine import runner
 from postroom.engine.runner import Totals
-from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.executor_store import Bay
 from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share

@@ -17,7 +17,7 @@ import pytest
 import postroom
 from postroom import Message, Postroom
 from postroom.engine.runner import Runner
-from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.executor_store import Bay
 from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import postroom
 from postroom.engine.runner import Totals
-from postroom.engine.spark.exchange import SETTING
+from postroom.engine.spark.executor_store import SETTING
 from postroom.room import Postroom
 
 #: As in figure 7 of the text: a request is forked, each part is answered, and the answers are joined in a slice.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tests.oracle.flowing import PlainShare
 
 from postroom.engine.runner import Totals
-from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.executor_store import Bay
 from postroom.engine.spark.jobs import answered, receipt
 from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline

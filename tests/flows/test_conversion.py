@@ -25,7 +25,7 @@ from postroom.model.types import FieldValue, plain
 from postroom.model.views import as_lines, as_xml, record
 from postroom.room import Postroom
 from postroom.rules.compilation.plan import Plan
-from postroom.rules.evaluation.exchange import element
+from postroom.rules.evaluation.saxon_format import element
 
 from .conftest import Load
 

@@ -215,12 +215,6 @@ def test_users_read_the_words_that_engineers_know(page: Path) -> None:
         assert found is None, f"{found and found.group()!r}: say it in plain words ({better})"
 
 
-def test_tests_mirror_the_tree() -> None:
-    rooms = {folder.name for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "__pycache__"}
-    tested = {folder.name for folder in (ROOT / "tests").iterdir() if folder.is_dir()}
-    assert rooms <= tested, f"no tests for {rooms - tested}"
-
-
 #: What the documentation of Spark names. Anything else of it is in one file.
 SPARK_MODULES = {
     "pyspark": {"SparkConf", "SparkContext", "TaskContext"},
@@ -279,9 +273,3 @@ def test_private_names_of_spark_are_in_one_file(tmp_path: Path) -> None:
     for file in FILES:
         found = [] if file == INTERNALS else list(private_of_others(file, ours))
         assert found == [], f"{file}: it changes without notice; put it into engine/spark/internals.py"
-
-
-def test_the_engine_has_a_test_of_each_module_by_its_name() -> None:
-    modules = [file for file in FILES if file.is_relative_to(SOURCE / "engine") and file.stem != "__init__"]
-    expected = {ROOT / "tests" / file.relative_to(SOURCE).with_name(f"test_{file.name}") for file in modules}
-    assert sorted(file for file in expected if not file.exists()) == []

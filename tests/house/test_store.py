@@ -104,10 +104,3 @@ def test_statements_are_put_together_when_a_module_is_loaded(file: Path) -> None
                 if isinstance(part, (ast.JoinedStr, ast.BinOp)):
                     texts = [str(each.value) for each in ast.walk(part) if isinstance(each, ast.Constant)]
                     assert not any(statement.search(text) for text in texts), f"{function.name}, line {part.lineno}"
-
-
-@pytest.mark.parametrize("module", TESTED, ids=str)
-def test_every_module_of_the_store_has_the_test_of_its_name(module: Path) -> None:
-    test = ROOT / "tests" / "store" / module.with_name(f"test_{module.name}")
-    assert test.exists(), f"{test.relative_to(ROOT)}: the test of a file is found by its name"
-    assert "def test_" in test.read_text()

@@ -24,16 +24,16 @@ import postroom
 from postroom.engine.dispatch import Outcome
 from postroom.errors import EntryRefused
 from postroom.room import Postroom
-from postroom.rules.evaluation.bounded import BoundedXQuery
+from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.store.kernel.outbox import Effect
 
 PLACES = ("send", "load", "try", "step", "arc", "procedure", "counter", "query", "sql", "command")
 HARMS = ("loops", "eats memory", "ends its process")
 HERE = "tests/mixture/test_isolation.py::"
 SQL = "tests/stations/queries/test_sql_process.py::"
-HANGING = "tests/stations/procedures/test_confinement.py::"
+HANGING = "tests/stations/procedures/test_function_process.py::"
 TABLE = {
-    ("send", "loops"): "tests/rules/evaluation/test_bounded.py::"
+    ("send", "loops"): "tests/rules/evaluation/test_xquery_process.py::"
     "test_a_long_value_at_the_door_refuses_its_message_and_keeps_no_writer_waiting",
     ("send", "eats memory"): f"{HERE}test_a_value_that_takes_too_much_refuses_its_message",
     # No function of XQuery ends a process; what comes nearest is a recursion without end.
@@ -43,7 +43,10 @@ TABLE = {
     ("load", "eats memory"): "no: of stored messages only paths are evaluated, and each value is cut as it comes; "
     "compiling evaluates nothing",
     ("load", "ends its process"): "no: a path of an index calls no function",
-    ("try", "loops"): "tests/rules/evaluation/test_bounded.py::test_a_dry_run_of_a_rule_that_takes_too_long_ends",
+    (
+        "try",
+        "loops",
+    ): "tests/rules/evaluation/test_xquery_process.py::test_a_dry_run_of_a_rule_that_takes_too_long_ends",
     ("try", "eats memory"): f"{HERE}test_a_dry_run_tells_what_takes_too_much",
     ("try", "ends its process"): f"{HERE}test_a_dry_run_tells_what_takes_too_much",
     ("step", "loops"): "tests/engine/test_poison.py::test_while_a_message_loops_those_of_other_queues_go_on",

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import postroom
-from postroom.engine.spark.exchange import Bay, Depot, leave_all
+from postroom.engine.spark.executor_store import Bay, Depot, leave_all
 from postroom.engine.spark.jobs import answered, receipt
 from postroom.engine.steps import step
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule

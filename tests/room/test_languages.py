@@ -155,7 +155,7 @@ class Greetings(Load):
 
 
 class GreetingLanguage:
-    """A sixth language: one class, and one more in a list."""
+    """Another language: one class, and one more in a list."""
 
     suffix = ".greet"
     defines = "greetings"

@@ -1,7 +1,7 @@
-"""Processes beside this one that answer within bounds: what strangers wrote is evaluated there, and nobody else waits.
+"""Child processes with time and memory limits, for text that strangers wrote.
 
-What they run cannot be interrupted in any other way than by their end. One that has ended is replaced by the next
-request; those that wait for work are kept, for starting one takes a third of a second.
+What they run cannot be interrupted, only ended. A process that has ended is replaced with the next request. Idle ones
+are kept, because starting one takes a third of a second.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from postroom.engine.dispatch import Dispatch, Gateway, Report
-from postroom.engine.spark.exchange import Depot
+from postroom.engine.spark.executor_store import Depot
 from postroom.engine.steps.lanes import Lanes
 from postroom.engine.steps.stage import Beside, Result, Stage, Turn
 from postroom.engine.steps.step import LEASE, in_use

@@ -144,8 +144,8 @@ class Verbs:
         """The one queue that a reference means, locked for this transaction; also if it is on hold."""
         return one_queue(tx, names_of(queue))
 
-    def admit(self, tx: Transaction, queue: Names) -> Queue:
-        """The same, and it takes messages now; for senders that commit more along with them."""
+    def find_open(self, tx: Transaction, queue: Names) -> Queue:
+        """Like ``find``, but raises if the queue does not take messages now."""
         return _open_queue(tx, names_of(queue))
 
     def _remember(self, reference: Names, queue: int) -> None:

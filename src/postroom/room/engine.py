@@ -9,7 +9,7 @@ from typing import Any
 
 from postroom.engine.dispatch import Report
 from postroom.engine.runner import Totals
-from postroom.engine.spark.exchange import exchange, settings_of_spark
+from postroom.engine.spark.executor_store import exchange, settings_of_spark
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
 from postroom.room.parts import RoomPart, spark_session

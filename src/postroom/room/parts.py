@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from postroom.room.admission import RoomAdmission
     from postroom.rules.catalog import Programs
     from postroom.spheres.monitor import Monitor
-    from postroom.stations.counters.exchange import CounterStage
+    from postroom.stations.counters.stage import CounterStage
     from postroom.stations.places.network import Network
     from postroom.stations.procedures.catalog import Procedures
     from postroom.stations.procedures.interpreter import Interpreter
@@ -80,11 +80,11 @@ class Parts:
         self.url = url
         self.actor = actor
         self.broker = broker
-        self.here = f"{process_token()}/{next(_serial)}"
+        self.holder = f"{process_token()}/{next(_serial)}"
         self.own_locks = owner is None
-        self.owner = owner or self.here
-        self.again = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
-        self.verbs = Verbs(store, User(self.owner, actor), self._admit, self.again)
+        self.owner = owner or self.holder
+        self.reopen = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
+        self.verbs = Verbs(store, User(self.owner, actor), self._admit, self.reopen)
 
     def _admit(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
         return self.admission(tx, queue, drafts)
@@ -137,7 +137,7 @@ class Parts:
         from postroom.room.sphere_access import SphereAccess
         from postroom.spheres.monitor import Monitor
 
-        return Monitor(self.store, self.again, SphereAccess(self.verbs, self.network))
+        return Monitor(self.store, self.reopen, SphereAccess(self.verbs, self.network))
 
     @Once
     def procedures(self) -> Procedures:
@@ -154,7 +154,7 @@ class Parts:
     @Once
     def counter_stage(self) -> CounterStage:
         from postroom.stations.counters.definitions import Counters
-        from postroom.stations.counters.exchange import CounterStage
+        from postroom.stations.counters.stage import CounterStage
 
         return CounterStage(self.network, Counters())
 
@@ -180,7 +180,7 @@ class Parts:
             self.counter_stage,
         ]
         stages.append(Watching())
-        return Runner(self.store, gateways, self.here, stages, self.sweep, self.admission, self.cleaning.sweep)
+        return Runner(self.store, gateways, self.holder, stages, self.sweep, self.admission, self.cleaning.sweep)
 
     def sweep(self) -> int:
         from postroom.rules import retention

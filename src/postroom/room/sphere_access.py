@@ -39,7 +39,11 @@ class SphereAccess:
 
     def reach(self, tx: Transaction, name: str) -> Queue:
         prefix = mailbox("")
-        return posting.box(tx, name.removeprefix(prefix)) if name.startswith(prefix) else self._verbs.admit(tx, (name,))
+        return (
+            posting.box(tx, name.removeprefix(prefix))
+            if name.startswith(prefix)
+            else self._verbs.find_open(tx, (name,))
+        )
 
     def check(self, tx: Transaction, target: Queue, draft: Draft) -> None:
         if target.kind == MAILBOX:

@@ -10,7 +10,7 @@ from postroom.limits import WAITING_MAX
 from postroom.model.message import Message
 from postroom.room.parts import RoomPart, spark_session
 from postroom.stations.counters.definitions import remove as remove_counter
-from postroom.stations.counters.exchange import CounterShown
+from postroom.stations.counters.stage import CounterShown
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.places.network import CONTROL, NodeShown
 from postroom.stations.procedures.catalog import KeptProcedure, set_enabled

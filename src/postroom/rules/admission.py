@@ -15,8 +15,8 @@ from postroom.model.message import Draft
 from postroom.rules import entries as admission
 from postroom.rules.catalog import Programs
 from postroom.rules.entries import Candidate
-from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.xquery import QueryFailed
+from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.store.kernel.base import Unprepared
 from postroom.store.kernel.batch import Places, Put
 from postroom.store.kernel.queues import Queue

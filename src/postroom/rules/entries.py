@@ -21,7 +21,7 @@ from postroom.model.schema import check_schema
 from postroom.model.xmltext import attribute
 from postroom.rules.compilation.plan import Plan, Target
 from postroom.rules.compilation.translation import SYSTEM
-from postroom.rules.evaluation.exchange import answer, batch, element, parts
+from postroom.rules.evaluation.saxon_format import answer, batch, element, parts
 from postroom.rules.evaluation.xquery import Evaluator, QueryFailed, saxon
 
 #: Written by the system alone: a sender or a rule may not claim them.

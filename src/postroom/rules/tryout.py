@@ -18,8 +18,8 @@ from postroom.model.message import Stored
 from postroom.rules import catalog
 from postroom.rules.compilation.plan import Plan
 from postroom.rules.evaluation.arrivals import arrivals_of
-from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.evaluate import evaluate_alone
+from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.definitions import AnyDefinition
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction

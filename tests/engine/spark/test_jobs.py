@@ -16,7 +16,7 @@ from tests.conftest import Urls
 import postroom
 from postroom.engine.spark import jobs
 from postroom.engine.spark.arrow import packed_rows, packed_values
-from postroom.engine.spark.exchange import Depot, Receipt, Ticket
+from postroom.engine.spark.executor_store import Depot, Receipt, Ticket
 from postroom.engine.spark.jobs import Job, answered, evenly, receipt
 from postroom.engine.spark.worker import Bounds
 from postroom.errors import StoreUnavailable

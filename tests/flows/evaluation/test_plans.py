@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from postroom.engine.spark.exchange import Damaged
+from postroom.engine.spark.executor_store import Damaged
 from postroom.engine.steps.effects import Arrival
 from postroom.flows.evaluation import plans
 from postroom.flows.evaluation.worker import DAMAGED, GONE, UNFIT

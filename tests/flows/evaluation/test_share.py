@@ -15,7 +15,7 @@ from tests.faults.here import evaluate_here
 from tests.flows.conftest import Load
 
 import postroom
-from postroom.engine.spark.exchange import SETTING
+from postroom.engine.spark.executor_store import SETTING
 from postroom.errors import FlowInvalid
 from postroom.flows.evaluation import dataflow as network
 from postroom.flows.evaluation import plans, sql

@@ -17,7 +17,7 @@ from tests.engine.outcome import staged, told, verbs
 
 import postroom
 from postroom.engine.runner import Totals
-from postroom.engine.spark.exchange import SETTING, Bay, Receipt, Ticket, leave_all
+from postroom.engine.spark.executor_store import SETTING, Bay, Receipt, Ticket, leave_all
 from postroom.errors import StoreUnavailable
 from postroom.flows.evaluation import plans
 from postroom.flows.evaluation.plans import Flow, flow_of

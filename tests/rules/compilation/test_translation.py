@@ -94,7 +94,7 @@ def test_the_same_set_is_read_once_by_all_rules_of_a_queue() -> None:
 
 @pytest.mark.parametrize("text", ['a"b', "<&>", "a{b}c", '&quot;"'])
 def test_a_name_in_a_constructor_is_the_same_text_again(text: str) -> None:
-    from postroom.rules.evaluation.exchange import _plain
+    from postroom.rules.evaluation.saxon_format import _plain
     from postroom.rules.evaluation.xquery import saxon
 
     said = saxon().run(f'<k n="{escaped(text)}"/>', "<b/>")

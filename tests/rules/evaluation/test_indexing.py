@@ -15,7 +15,7 @@ import postroom
 from postroom.errors import ProgramInvalid
 from postroom.room import Postroom
 from postroom.rules.evaluation import indexing
-from postroom.rules.evaluation.bounded import BoundedXQuery
+from postroom.rules.evaluation.xquery_process import BoundedXQuery
 
 QUEUES = "".join(f"create queue {name} kind basic mode persistent\n" for name in "abc")
 #: From each to all before it, and again: its time grows with the square of their number.

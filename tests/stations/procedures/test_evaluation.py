@@ -13,7 +13,7 @@ from tests.conftest import Urls
 from tests.engine.outcome import staged, verbs
 from tests.stations.procedures.office import office
 
-from postroom.engine.spark.exchange import SETTING, Ticket
+from postroom.engine.spark.executor_store import SETTING, Ticket
 from postroom.engine.spark.jobs import Job, receipt
 from postroom.model.key import key_number
 from postroom.room import Postroom

@@ -1,4 +1,7 @@
-"""A message whose evaluation ends its job loses its own actions only: it is found by taking the job apart."""
+"""If a Spark job dies, it is split until the message that kills it is found.
+
+That message gets an error message. All others are evaluated as if it were not there.
+"""
 
 from __future__ import annotations
 

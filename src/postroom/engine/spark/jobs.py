@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import pyarrow
 
 from postroom.engine.spark.arrow import packed_rows, packed_values, stream
-from postroom.engine.spark.exchange import Bay, Receipt, Ticket
+from postroom.engine.spark.executor_store import Bay, Receipt, Ticket
 from postroom.engine.spark.garbage_collection import rarely_collecting
 from postroom.engine.spark.isolation import Piece, isolated, reason
 from postroom.engine.spark.worker import Bounds

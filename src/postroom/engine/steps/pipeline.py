@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
-from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.executor_store import Bay
 from postroom.engine.spark.garbage_collection import rarely_collecting
 from postroom.engine.steps.stage import Result, timed
 from postroom.limits import PIPELINE_STEPS

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from postroom.engine.spark.exchange import Bay, Depot
+from postroom.engine.spark.executor_store import Bay, Depot
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
 from postroom.engine.steps.serial import Timeline
 from postroom.model.message import Stored

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from postroom.engine.spark.exchange import Bay, misread
+from postroom.engine.spark.executor_store import Bay, misread
 from postroom.engine.spheres import Bonds
 from postroom.engine.steps.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_message

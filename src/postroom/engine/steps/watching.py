@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from postroom.engine.spark.exchange import Damaged
+from postroom.engine.spark.executor_store import Damaged
 from postroom.engine.steps.effects import Effects, ResetSlice
 from postroom.engine.steps.pipeline import Pipeline
 from postroom.engine.steps.stage import Entangled, Result, Share, Turn

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from postroom.engine.spark.exchange import Bay, Damaged, unreached
+from postroom.engine.spark.executor_store import Bay, Damaged, unreached
 from postroom.engine.spark.jobs import PACKED, answers_left, parallelism, run_planned, tasks
 from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue
 from postroom.engine.steps.failures import Failure, error_message

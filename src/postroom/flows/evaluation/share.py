@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.executor_store import Bay
 from postroom.engine.spark.isolation import isolated, reason
 from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue, Granule
 from postroom.engine.steps.serial import Timeline

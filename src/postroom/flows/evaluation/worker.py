@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from postroom.engine.spark import jobs
 from postroom.engine.spark.arrow import packed_rows, stream
-from postroom.engine.spark.exchange import Ticket
+from postroom.engine.spark.executor_store import Ticket
 from postroom.engine.steps.effects import Arrival
 from postroom.errors import BodyError, FlowInvalid, PostroomError
 from postroom.flows.conversion import event

@@ -32,7 +32,7 @@ from postroom.model.xmltext import attribute
 from postroom.rules import entries as admission
 from postroom.rules.compilation.plan import Plan, QueuePlan, Target
 from postroom.rules.entries import Candidate, Entry
-from postroom.rules.evaluation.exchange import Answer, Made, answer, batch, by_template, element, parts
+from postroom.rules.evaluation.saxon_format import Answer, Made, answer, batch, by_template, element, parts
 from postroom.rules.evaluation.sets import Base, Sets
 from postroom.rules.evaluation.xquery import TOO_MUCH, Evaluator, QueryFailed, saxon
 

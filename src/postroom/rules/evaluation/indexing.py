@@ -21,9 +21,9 @@ from postroom.rules.compilation.checks import at
 from postroom.rules.compilation.compiler import answered
 from postroom.rules.compilation.plan import Index, Plan
 from postroom.rules.compilation.translation import Surroundings, indexed, prolog, translated
-from postroom.rules.evaluation.bounded import BoundedXQuery
-from postroom.rules.evaluation.exchange import answer, batch, element, parts
+from postroom.rules.evaluation.saxon_format import answer, batch, element, parts
 from postroom.rules.evaluation.xquery import QueryFailed
+from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.definitions import Program
 from postroom.store.kernel.base import Store, Unprepared
 from postroom.store.kernel.slices import Member

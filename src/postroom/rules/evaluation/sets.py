@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from postroom.engine.steps.effects import Arrival, Change, Document, Granule
 from postroom.engine.steps.serial import Timeline, before
 from postroom.rules.compilation.plan import Plan
-from postroom.rules.evaluation.exchange import element
+from postroom.rules.evaluation.saxon_format import element
 
 #: The sets of a chunk as they stood when it was claimed.
 Base = Mapping[Granule, Sequence[Document]]

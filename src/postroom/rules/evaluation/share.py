@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.executor_store import Bay
 from postroom.engine.spark.jobs import Job
 from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline

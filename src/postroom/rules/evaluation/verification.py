@@ -12,8 +12,8 @@ from postroom.model.definitions import Position, Problem, refuse
 from postroom.rules.compilation import compiler
 from postroom.rules.compilation.checks import Subject, at
 from postroom.rules.compilation.translation import Surroundings, collection_variable, computed, prolog, translated
-from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.xquery import QueryFailed
+from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.body import Call
 from postroom.rules.language.definitions import RuleDefinition
 from postroom.rules.language.edits import Edited

@@ -14,9 +14,9 @@ from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.stations.counters.definitions import Kept
-from postroom.stations.counters.exchange import failure_of, fields_of
-from postroom.stations.forms.apart import created_apart
+from postroom.stations.counters.stage import failure_of, fields_of
 from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.filling_process import created_apart
 from postroom.stations.forms.reader import Office
 from postroom.stations.office import proposed_counters, proposed_forms
 from postroom.store.kernel.base import Store

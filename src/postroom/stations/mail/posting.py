@@ -11,8 +11,8 @@ from postroom.errors import StationUnknown, TypeUnknown
 from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.message import Draft
-from postroom.stations.forms.apart import created_apart
 from postroom.stations.forms.catalog import Forms
+from postroom.stations.forms.filling_process import created_apart
 from postroom.stations.places import desk
 from postroom.stations.places.postmarks import Postmarks, properties
 from postroom.store.kernel.queues import Queue

@@ -12,14 +12,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from postroom.engine.spark.exchange import Bay
+from postroom.engine.spark.executor_store import Bay
 from postroom.engine.spark.jobs import Job, answered
 from postroom.engine.spark.worker import Bounds
 from postroom.limits import EVALUATION_SECONDS, SLOW_SECONDS
 from postroom.model.message import Stored
 from postroom.stations.forms import functions
 from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, read
-from postroom.stations.procedures.confinement import confined
+from postroom.stations.procedures.function_process import confined
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

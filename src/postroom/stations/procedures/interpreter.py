@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from postroom.engine.spark.exchange import Bay, Damaged, misread
+from postroom.engine.spark.executor_store import Bay, Damaged, misread
 from postroom.engine.steps.pipeline import Pipeline
 from postroom.engine.steps.stage import Result, Turn
 from postroom.engine.steps.step import ENGINE, LEASE

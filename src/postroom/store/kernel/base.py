@@ -1,4 +1,4 @@
-"""The store: transactions over places, messages and the journal. SQLite and PostgreSQL differ only below this line."""
+"""The store: transactions over queues, messages and the journal. SQLite and PostgreSQL subclass it."""
 
 from __future__ import annotations
 

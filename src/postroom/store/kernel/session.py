@@ -73,7 +73,7 @@ class Session(ABC):
         return int(self.rows(statement, values)[0][0])
 
     def pages(self, statement: str, size: int, *values: Any, after: int = 0) -> Iterator[Row]:
-        """All rows of a statement that answers with the next so many behind a number, their first column."""
+        """All rows, page by page. The statement takes ``(…, after, limit)`` and is ordered by its first column."""
         while page := self.rows(statement, (*values, after, size)):
             yield from page
             after = page[-1][0]

@@ -67,7 +67,7 @@ class Transfers:
         return parcel._replace(seen=seen)
 
     def arrived(self, parcel: Parcel) -> int | None:
-        """The last query that had run here when the parcel came; None if it has not come."""
+        """The newest query that had run here when this parcel came; None if it has not come yet."""
         return self._session.value(_VISIT, (parcel.stored.key, parcel.hop))
 
     def arrive(self, parcel: Parcel, queue: Queue, done: int) -> Stored:

@@ -10,10 +10,10 @@ import pytest
 
 from postroom.engine.bounded_process import BoundedProcesses
 from postroom.errors import FieldRefused, FunctionFailed
-from postroom.stations.forms import apart, functions
-from postroom.stations.forms.apart import created_apart
+from postroom.stations.forms import filling_process, functions
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.filling import created
+from postroom.stations.forms.filling_process import created_apart
 from postroom.stations.forms.reader import parse
 
 (LETTER,) = parse(
@@ -45,7 +45,7 @@ def _sealing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sealing_apart.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    monkeypatch.setattr(apart, "_attendants", BoundedProcesses("postroom.stations.forms.apart"))
+    monkeypatch.setattr(filling_process, "_attendants", BoundedProcesses("postroom.stations.forms.filling_process"))
     sys.modules.pop("sealing_apart", None)
     __import__("sealing_apart")
 
@@ -78,6 +78,6 @@ def test_a_refusal_there_is_the_same_refusal_here() -> None:
 
 
 def test_a_form_without_functions_of_ours_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_attendants", None)
+    monkeypatch.setattr(filling_process, "_attendants", None)
     (note,) = parse("type NOTE\n| To: ____ |\nfield To string free\n", "note.form")
     assert "Ann" in created_apart(Edition(note, 1), {"To": "Ann"}, 100_001, "desk", 0)

@@ -15,7 +15,7 @@ from tests.engine.outcome import staged, told, verbs
 
 import postroom
 from postroom.engine.runner import Totals
-from postroom.engine.spark.exchange import (
+from postroom.engine.spark.executor_store import (
     SETTING,
     Damaged,
     Depot,

@@ -28,9 +28,9 @@ from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, SPHERE, Draft, Stored
 from postroom.model.views import record
 from postroom.stations.counters.definitions import Counter, Counters, Kept, Way
-from postroom.stations.forms.apart import created_apart
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling import asks_functions
+from postroom.stations.forms.filling_process import created_apart
 from postroom.stations.forms.form import Form, Rule
 from postroom.stations.mail import mail
 from postroom.stations.places import desk

@@ -13,7 +13,7 @@ from postroom.model.xml import check_xml
 from postroom.model.xmltext import attribute, escaped, without_declaration
 from postroom.rules.compilation.plan import Plan, Template
 from postroom.rules.compilation.translation import prolog
-from postroom.rules.evaluation.exchange import answer, batch, by_template, element, parts
+from postroom.rules.evaluation.saxon_format import answer, batch, by_template, element, parts
 from postroom.rules.evaluation.xquery import saxon
 
 QUEUES = "create queue a kind basic mode persistent create queue b kind basic mode persistent\n"

@@ -1,6 +1,6 @@
-"""Working sets whose functions are someone else's code, each within its own time, in a process that may be ended.
+"""Evaluates working sets that call functions of users in a forked process, each within its own time limit.
 
-A function that never answers, or that ends its process, costs the set that asked it, and no other.
+A function that never answers, or ends its process, fails the set that called it, and no other.
 """
 
 from __future__ import annotations

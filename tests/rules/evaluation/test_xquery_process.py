@@ -12,8 +12,8 @@ from tests.rules.conftest import Load
 
 import postroom
 from postroom.errors import EntryRefused, ProgramInvalid
-from postroom.rules.evaluation.bounded import BoundedXQuery
 from postroom.rules.evaluation.xquery import QueryFailed
+from postroom.rules.evaluation.xquery_process import BoundedXQuery
 
 LONG = "count(for $a in 1 to 100000, $b in 1 to 100000, $c in 1 to 100000 where $a + $b = $c + number(//x) return 1)"
 ENDLESS = "matches(VALUE, '^(a|aa)+$')"

@@ -1,7 +1,7 @@
-"""Forms whose functions are asked in a process apart: one that never answers, or ends its process, costs one message.
+"""Fills in forms in a child process with time and memory limits, if they call functions of users.
 
-``python -m postroom.stations.forms.apart`` is that process. It imports the modules that register the functions; nothing
-but names and text goes there and comes back.
+``python -m postroom.stations.forms.filling_process`` is that process. It imports the modules that register the
+functions. Only names and text go there and come back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from postroom.stations.forms.filling import created, is_ours
 from postroom.stations.forms.form import Form, Rule
 from postroom.stations.forms.reader import parse
 
-_attendants = BoundedProcesses("postroom.stations.forms.apart")
+_attendants = BoundedProcesses("postroom.stations.forms.filling_process")
 
 
 def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station: str, now: int) -> str:

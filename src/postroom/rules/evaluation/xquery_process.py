@@ -1,6 +1,8 @@
-"""XQuery in a process apart, for whoever lets others wait meanwhile: senders, loading, dry runs.
+"""Runs XQuery in a child process with time and memory limits, for callers that would block others.
 
-``python -m postroom.rules.evaluation.bounded`` is that process.
+These are sends, loads and dry runs.
+
+``python -m postroom.rules.evaluation.xquery_process`` is that process.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class BoundedXQuery:
         _asked([self._seconds, "check", query, list(parameters)])
 
 
-_attendants = BoundedProcesses("postroom.rules.evaluation.bounded")
+_attendants = BoundedProcesses("postroom.rules.evaluation.xquery_process")
 
 
 def _asked(request: list[object]) -> str:
