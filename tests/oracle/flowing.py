@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.engine.steps.effects import Arrival, Effects, Enqueue
-from postroom.flows.evaluation.dataflow import NO_VALUE, Network
+from postroom.flows.evaluation.dataflow import NO_VALUE, ArcNetwork
 from postroom.flows.evaluation.meaning import make, matched
 from postroom.flows.evaluation.plans import error
 from postroom.flows.evaluation.share import FlowShare
@@ -39,7 +39,7 @@ class PlainShare(FlowShare):
         """What each arc on each way delivers, in the order of the arcs: first those of the space itself."""
         graph, kept = self.room_graph.running, self.room_graph.keeping & self.living
         reached: dict[int, list[Any]] = {-1: [event]}
-        for step in Network(graph, self.living).ways(arrival.queue):
+        for step in ArcNetwork(graph, self.living).ways(arrival.queue):
             arc, target = step.arc, graph.spaces[step.arc.target]
             reached[step.number] = []
             for after in (each for before in reached[step.before] for each in passed(self.room_graph, arc, before)):

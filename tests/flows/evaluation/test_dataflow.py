@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import postroom
 from postroom import limits
-from postroom.flows.evaluation import dataflow as network
-from postroom.flows.evaluation.dataflow import Network
+from postroom.flows.evaluation import dataflow
+from postroom.flows.evaluation.dataflow import ArcNetwork
 from postroom.flows.evaluation.meaning import make, match
 from postroom.flows.graph.checks import check
 from postroom.flows.graph.graph import Graph
@@ -104,7 +104,7 @@ def _delivered(graph: Graph, does: Any, source: str, target: str, value: Any) ->
 def test_every_way_from_a_source_to_its_consumers_is_fused(spark: SparkSession) -> None:
     known = graph()
     events = spark.createDataFrame(list(enumerate(bodies(known))), "n long, body string")
-    rows = Network(known, STORED).deliveries("NYSE", events, homes(spark)).collect()
+    rows = ArcNetwork(known, STORED).deliveries("NYSE", events, homes(spark)).collect()
     delivered = [(row.n, row.arc, row.space, row.body) for row in rows if row.failure is None]
     assert sorted(delivered) == sorted(plain(known, STORED))
     (failed,) = [row for row in rows if row.failure is not None]
@@ -115,8 +115,8 @@ def test_every_way_from_a_source_to_its_consumers_is_fused(spark: SparkSession) 
 def test_deliveries_of_one_event_are_in_the_order_of_the_ways(spark: SparkSession) -> None:
     known = graph()
     events = spark.createDataFrame([(0, bodies(known)[1])], "n long, body string")
-    rows = Network(known, STORED).deliveries("NYSE", events, homes(spark)).orderBy("n", "place").collect()
-    ways = Network(known, STORED).ways("NYSE")
+    rows = ArcNetwork(known, STORED).deliveries("NYSE", events, homes(spark)).orderBy("n", "place").collect()
+    ways = ArcNetwork(known, STORED).ways("NYSE")
     assert [way.arc.name for way in ways] == ["big", "capital", "all", "huge", "back", "home", "city", "rich"]
     assert [row.arc for row in rows] == [way.arc.name for way in ways for row in rows if row.place == way.number]
 
@@ -134,19 +134,19 @@ def test_very_many_subscriptions_go_through_an_index(spark: SparkSession, monkey
     events = spark.createDataFrame(list(enumerate(bodies(known))), "n long, body string")
 
     def delivered() -> list[tuple[Any, ...]]:
-        rows = Network(known, stored).deliveries("NYSE", events, homes(spark)).collect()
+        rows = ArcNetwork(known, stored).deliveries("NYSE", events, homes(spark)).collect()
         return sorted((row.n, row.place, row.arc, row.space, row.body) for row in rows if row.failure is None)
 
     by_index = delivered()
     assert sorted((n, arc, space, body) for n, _, arc, space, body in by_index) == sorted(plain(known, stored))
-    monkeypatch.setattr(network, "INDEXED_ARCS_MIN", 10_000)
+    monkeypatch.setattr(dataflow, "INDEXED_ARCS_MIN", 10_000)
     assert delivered() == by_index
 
 
 def test_a_space_without_arcs_delivers_nothing(spark: SparkSession) -> None:
     known = graph()
     events = spark.createDataFrame([(0, '{"city":"X"}')], "n long, body string")
-    assert Network(known, STORED).deliveries("Cities", events).collect() == []
+    assert ArcNetwork(known, STORED).deliveries("Cities", events).collect() == []
 
 
 def test_the_same_function_serves_a_stream(spark: SparkSession, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_the_same_function_serves_a_stream(spark: SparkSession, tmp_path: Path) 
         )
         assert events.isStreaming
         query = (
-            Network(known, STORED)
+            ArcNetwork(known, STORED)
             .deliveries("NYSE", events, homes(spark))
             .writeStream.format("memory")
             .queryName("delivered")
@@ -186,6 +186,6 @@ def test_bodies_are_those_that_a_reader_gets(spark: SparkSession) -> None:
     text = '[image, true, 1.5, 2.50, "2026-11-15", "2026-11-15T10:00:00Z", {"é\\"", "b"}, (2, 1), X: []]'
     value = parse_event(text, type, "A")
     events = spark.createDataFrame([(0, canonical(value, type))], "n long, body string")
-    (row,) = Network(known, frozenset({"B"})).deliveries("A", events).collect()
+    (row,) = ArcNetwork(known, frozenset({"B"})).deliveries("A", events).collect()
     assert parse_event(row.body, type, "B") == value
     assert json.loads(row.body)["g"] == ["b", 'é"']

@@ -17,8 +17,7 @@ from tests.flows.conftest import Load
 import postroom
 from postroom.engine.spark.executor_store import SETTING
 from postroom.errors import FlowInvalid
-from postroom.flows.evaluation import dataflow as network
-from postroom.flows.evaluation import plans, sql
+from postroom.flows.evaluation import dataflow, plans, sql
 from postroom.room import Postroom
 
 NUMBERS = "[n: int, t: string]"
@@ -98,7 +97,7 @@ def test_spark_and_the_plain_meaning_end_in_the_same_state(
     """Also where executors read events and leave what arcs deliver in the store, and where a plan is cut."""
     chance = random.Random(seed)
     if seed % 2:
-        monkeypatch.setattr(network, "FLOW_COPIES_MAX", 0)
+        monkeypatch.setattr(dataflow, "FLOW_COPIES_MAX", 0)
     file = tmp_path / "g.flow"
     file.write_text(graph(chance))
     rows = [{"t": chance.choice("abc"), "n": chance.randint(-3, 3)} for _ in range(5)]
@@ -151,7 +150,7 @@ def test_ten_diamonds_of_arcs_are_planned_once_each(room: Postroom, load: Load, 
     load(diamonds(10))
     room_graph = room.store.read(room._parts.room_graphs.now)
     steps = [
-        network.Network(room_graph.running, room_graph.keeping, None, cuts).ways(space)
+        dataflow.ArcNetwork(room_graph.running, room_graph.keeping, None, cuts).ways(space)
         for cuts, space in _parts(room_graph)
     ]
     assert sorted(len(each) for each in steps) == [4] * 10, "40 arcs, each once"
@@ -161,7 +160,7 @@ def test_ten_diamonds_of_arcs_are_planned_once_each(room: Postroom, load: Load, 
 
 
 def _parts(room_graph: Any) -> list[tuple[list[str], str]]:
-    cuts = network.Network(room_graph.running, room_graph.keeping).junctions("S0")
+    cuts = dataflow.ArcNetwork(room_graph.running, room_graph.keeping).junctions("S0")
     return [(cuts, space) for space in ["S0", *cuts]]
 
 

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from postroom.errors import EventInvalid, FlowInvalid
-from postroom.flows.evaluation import dataflow as network
-from postroom.flows.evaluation.dataflow import NO_VALUE, Network
+from postroom.flows.evaluation import dataflow
+from postroom.flows.evaluation.dataflow import NO_VALUE, ArcNetwork
 from postroom.flows.evaluation.meaning import make, match
 from postroom.flows.evaluation.sql import Variables, made, matches
 from postroom.flows.graph.checks import check, typed
@@ -171,8 +171,8 @@ def compare(spark: SparkSession, seed: int, results: int, monkeypatch: pytest.Mo
     }
     stored = frozenset(graph.spaces)
     for least in (10_000, 1):  # every arc a column, then those that can be in the index
-        monkeypatch.setattr(network, "INDEXED_ARCS_MIN", least)
-        rows = Network(graph, stored).deliveries("S", frame).collect()
+        monkeypatch.setattr(dataflow, "INDEXED_ARCS_MIN", least)
+        rows = ArcNetwork(graph, stored).deliveries("S", frame).collect()
         delivered: dict[tuple[int, str], str] = {}
         for row in rows:
             target = graph.spaces[row.space].type
@@ -206,7 +206,7 @@ def test_what_spark_works_out_of_decimals_is_exact(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(n, canonical(each, source)) for n, each in enumerate(events)], "n long, body string"
     )
-    rows = Network(graph, frozenset(graph.spaces)).deliveries("S", frame).collect()
+    rows = ArcNetwork(graph, frozenset(graph.spaces)).deliveries("S", frame).collect()
     found = {(row.n, row.arc): NO_VALUE if row.failure else row.body for row in rows}
     assert found == {
         (n, arc.name): by_meaning(graph, arc, event)

@@ -53,7 +53,7 @@ _IN_TIME = f"rand() > 0.05 OR IF({_CLOCK} > {_UNTIL}, {_OVER}, true)"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One arc on one way from the source; its events are a column of their own."""
 
     number: int
@@ -61,7 +61,7 @@ class Step:
     arc: Arc
 
 
-class Network:
+class ArcNetwork:
     """The arcs of a graph. ``stored`` are the spaces that keep what arrives; arcs put ``aside`` only tell why."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Network:
         self._cuts = frozenset(cuts)
         self._outgoing = graph.outgoing()
 
-    def ways(self, source: str) -> list[Step]:
+    def ways(self, source: str) -> list[PathStep]:
         """Every arc on every way from a source to its consumers or the next cut, each behind the one it follows."""
         return list(self._ways(source, -1, count()))
 
@@ -106,13 +106,13 @@ class Network:
             return []
         return [space for space in reversed(order) if entered.get(space, 0) > 1 and self._outgoing.get(space)]
 
-    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[Step]:
+    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[PathStep]:
         todo: list[tuple[str, int]] = [(space, before)]
         while todo:
             space, before = todo.pop()
             following = []
             for arc in self._outgoing.get(space, ()):
-                step = Step(next(numbers), before, arc)
+                step = PathStep(next(numbers), before, arc)
                 yield step
                 if arc.target not in self._cuts:
                     following.append((arc.target, step.number))
@@ -157,7 +157,7 @@ class Network:
                 found.add(step.number)
         return found - {-1}
 
-    def _indexed(self, source: str, steps: Sequence[Step]) -> dict[int, list[Predicate]]:
+    def _indexed(self, source: str, steps: Sequence[PathStep]) -> dict[int, list[Predicate]]:
         """The arcs that an index answers for: very many that select from the source for consumers of their own."""
         found = {}
         for step in steps:
@@ -183,7 +183,7 @@ class _Frames:
     same: Mapping[int, Sql]  # the body of what a step delivers as it came
 
     def delivered(
-        self, frame: DataFrame, root: int, space: str, steps: Sequence[Step], first: Sequence[Sql] = ()
+        self, frame: DataFrame, root: int, space: str, steps: Sequence[PathStep], first: Sequence[Sql] = ()
     ) -> DataFrame:
         """The deliveries of all steps behind ``root``, whose events are a column of the frame, behind some others.
 
@@ -207,11 +207,11 @@ class _Frames:
         found = [_exploded(frame, parts), *branches] if parts or not branches else branches
         return reduce(DataFrame.union, found)
 
-    def _join(self, step: Step) -> Join | None:
+    def _join(self, step: PathStep) -> Join | None:
         does = step.arc.does
         return does.join if isinstance(does, Transform) and step.arc.full_name not in self.aside else None
 
-    def _passed(self, frame: DataFrame, step: Step) -> dict[str, Sql]:
+    def _passed(self, frame: DataFrame, step: PathStep) -> dict[str, Sql]:
         """The step's events as a column, null where none passes; and, where there may be no value, whether so."""
         does, event = step.arc.does, _column(step.before)
         source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
@@ -240,7 +240,7 @@ class _Frames:
             _failed(step.number): f"{failed} OR {undecided}" if undecided else failed,
         }
 
-    def _parts(self, step: Step, *, failed: bool) -> Iterator[Sql]:
+    def _parts(self, step: PathStep, *, failed: bool) -> Iterator[Sql]:
         event = _column(step.number)
         if step.arc.target in self.stored:
             body = self.same.get(step.number) or body_of(event, self.graph.spaces[step.arc.target].type)
@@ -249,7 +249,7 @@ class _Frames:
             why = text(f"arc {step.arc.name}: {self.aside.get(step.arc.full_name, NO_VALUE)}")
             yield f"IF({_failed(step.number)}, {_delivery(step, failure=why)}, NULL)"
 
-    def _joined(self, frame: DataFrame, step: Step, steps: Sequence[Step]) -> DataFrame:
+    def _joined(self, frame: DataFrame, step: PathStep, steps: Sequence[PathStep]) -> DataFrame:
         """What a step makes of events and rows; one whose condition has no value fails, for each row where it has."""
         does, join = step.arc.does, self._join(step)
         assert isinstance(does, Transform)
@@ -289,7 +289,7 @@ def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
     return frame.selectExpr("n", f"explode(filter({found}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
 
 
-def _delivery(step: Step, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
+def _delivery(step: PathStep, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
     return _named(str(step.number), text(step.arc.name), text(step.arc.target), body, failure)
 
 
@@ -318,7 +318,7 @@ def _column(number: int) -> str:
 
 
 def _by_index(
-    frame: DataFrame, steps: Sequence[Step], indexed: Mapping[int, list[Predicate]], brief: bool
+    frame: DataFrame, steps: Sequence[PathStep], indexed: Mapping[int, list[Predicate]], brief: bool
 ) -> DataFrame:
     """What the indexed arcs deliver: the body as it came, with each arc that passes it."""
     index = Index(list(indexed.values()))

@@ -49,7 +49,7 @@ from postroom.store.kernel.batch import Stale
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from postroom.flows.evaluation.dataflow import Network, Step
+    from postroom.flows.evaluation.dataflow import ArcNetwork, PathStep
 
 #: The plan of what lies behind a space.
 FlowAt = Callable[[str], "Flow"]
@@ -90,9 +90,9 @@ def flow_of(
 
 def arcs_behind(room_graph: RoomGraph, living: frozenset[str], space: str) -> list[str]:
     """The names of the arcs that events of a space may meet, in the order in which they do."""
-    from postroom.flows.evaluation.dataflow import Network
+    from postroom.flows.evaluation.dataflow import ArcNetwork
 
-    return list(dict.fromkeys(step.arc.full_name for step in Network(room_graph.running, living).ways(space)))
+    return list(dict.fromkeys(step.arc.full_name for step in ArcNetwork(room_graph.running, living).ways(space)))
 
 
 def _planned(
@@ -105,11 +105,11 @@ def _planned(
     aside: Mapping[str, str],
 ) -> Flow:
     """A plan, or the one that another version of the graph has for the same."""
-    from postroom.flows.evaluation.dataflow import Network
+    from postroom.flows.evaluation.dataflow import ArcNetwork
 
     graph, kept = room_graph.running, room_graph.keeping & living
-    cuts = Network(graph, kept).junctions(space)
-    network = Network(graph, kept, aside, cuts)
+    cuts = ArcNetwork(graph, kept).junctions(space)
+    network = ArcNetwork(graph, kept, aside, cuts)
     steps = network.ways(space)
     behind = [space, *(step.arc.target for step in steps)]
     joined = [
@@ -146,7 +146,7 @@ def _planned(
     return flow
 
 
-def _ends(room_graph: RoomGraph, kept: frozenset[str], steps: Sequence[Step]) -> Iterator[End]:
+def _ends(room_graph: RoomGraph, kept: frozenset[str], steps: Sequence[PathStep]) -> Iterator[End]:
     """Where each step leads, and its way there: what ends somewhere stands before what goes on from it."""
     ways: dict[int, tuple[int, ...]] = {-1: ()}
     for step in steps:
@@ -161,11 +161,11 @@ def _unplanned(
 ) -> dict[str, str]:
     """The arcs that Spark cannot plan, each on its own, and why: the others go on without them."""
     from postroom.engine.spark.isolation import reason
-    from postroom.flows.evaluation.dataflow import Network
+    from postroom.flows.evaluation.dataflow import ArcNetwork
 
     reasons = {}
     for arc in arcs:
-        alone = Network(replace(graph, arcs={arc.name: (arc, arc)}), frozenset({arc.target}))
+        alone = ArcNetwork(replace(graph, arcs={arc.name: (arc, arc)}), frozenset({arc.target}))
         events = spark.createDataFrame([], EVENTS)
         try:
             alone.deliveries(arc.source, events, tables)
@@ -324,7 +324,7 @@ def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
 
 
 def _delivered(
-    network: Network,
+    network: ArcNetwork,
     spark: SparkSession,
     space: str,
     type: Type,
