@@ -28,7 +28,7 @@ def test_counts_and_places_are_set_by_the_journal(tx: Transaction) -> None:
     tx.counts.clear()
     left = [difference for difference in verified(tx).differences if "no longer says" not in str(difference.tables)]
     assert left == []
-    assert mend(tx).as_dict()["places"] == 0
+    assert mend(tx).as_dict()["corrected_count"] == 0
 
 
 def test_by_a_damaged_journal_nothing_is_set(tx: Transaction) -> None:
