@@ -32,7 +32,8 @@ demo-cluster: $(STAMP) ## The claims on PostgreSQL and a Spark cluster of two wo
 
 # Java shares classes if the file is its own, and says nothing if it is another Java's.
 test coverage: export SPARK_SUBMIT_OPTS = -Xlog:disable -XX:SharedArchiveFile=$(abspath $(CLASSES))
-test: lint types house $(STAMP) $(CLASSES) ## Lint, types, import directions, and every test but the slow batteries
+test: $(STAMP) ## Lint, types, import directions, and every test but the slow batteries
+	@$(MAKE) --no-print-directory -j 2 lint types house $(CLASSES)
 	$(BIN)/python tests/side_by_side.py -m "not slow"
 
 coverage: $(STAMP) $(CLASSES) ## The same tests, measured: which branches none of them takes; half as long again
