@@ -549,9 +549,9 @@ def slowly(self, *arguments):
 
 HereShare.evaluate = slowly
 with postroom.open(sys.argv[1]) as room:
-    room._runner._stages = (HereStage(room),)
+    room._parts.runner._stages = (HereStage(room),)
     try:
-        room._runner.run(spark=lambda: None, until_idle=True)  # a share that evaluates here needs none
+        room._parts.runner.run(spark=lambda: None, until_idle=True)  # a share that evaluates here needs none
     except postroom.errors.LeaseLost as lost:
         print(lost.code)
 """

@@ -38,7 +38,7 @@ def bodies(room: Postroom) -> list[str]:
 @pytest.fixture(autouse=True)
 def _queue(request: pytest.FixtureRequest) -> None:
     if "room" in request.fixturenames:
-        request.getfixturevalue("room").create_queue("q")
+        request.getfixturevalue("room").queues.create("q")
 
 
 def test_tasks_write_nothing_and_the_commit_everything_in_order(url: str, room: Postroom) -> None:
