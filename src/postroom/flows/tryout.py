@@ -53,13 +53,14 @@ class _Deadline:
         watcher = Thread(target=watch, name="postroom-try", daemon=True)
         context.setJobGroup(group, "postroom try", interruptOnCancel=True)
         watcher.start()
+        from postroom.engine.spark.jobs import forget  # imports what evaluation needs
+
         try:
             yield
         finally:
             done.set()
             watcher.join()
-            for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-                context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None takes it away
+            forget(spark, ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"))
 
     def check(self) -> None:
         if self.over:

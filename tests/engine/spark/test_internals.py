@@ -108,6 +108,6 @@ def test_functions_of_a_module_go_by_value() -> None:
     """Ours do not: a cluster has them."""
     internals.send_by_value([ast.parse, internals.java])
     try:
-        assert cloudpickle.list_registry_pickle_by_value() == {"ast"}  # type: ignore[no-untyped-call]
+        assert cloudpickle.list_registry_pickle_by_value() == {"ast"}  # type: ignore[no-untyped-call]  # Spark's own copy
     finally:
-        cloudpickle.unregister_pickle_by_value(ast)  # type: ignore[no-untyped-call]
+        cloudpickle.unregister_pickle_by_value(ast)  # type: ignore[no-untyped-call]  # Spark's own copy

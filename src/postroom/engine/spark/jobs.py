@@ -11,7 +11,7 @@ a *bay*, workers fetch messages in the store and leave their answers there (``ex
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -177,8 +177,13 @@ def run_planned(
             spark.sparkContext.setLocalProperty(name, value)
         return frame.toArrow()
     finally:
-        for name in given:  # the jobs of others need not carry them along
-            spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # takes it away
+        forget(spark, given)  # the jobs of others need not carry them along
+
+
+def forget(spark: SparkSession, properties: Iterable[str]) -> None:
+    """Take properties away from the jobs that this thread starts from now on."""
+    for name in properties:
+        spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None takes it away
 
 
 def told() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
@@ -41,10 +40,6 @@ class Bounds(NamedTuple):
     def deadline(self, size: int) -> Deadline:
         """For a chunk of so many bytes."""
         return Deadline(self.seconds + size / _BYTES_A_SECOND)
-
-
-#: The answer to a chunk, worked out within bounds.
-Answering = Callable[[bytes, Bounds], bytes]
 
 
 class Deadline:

@@ -19,7 +19,7 @@ from postroom.rules.language.definitions import (
 @singledispatch
 def written(definition: AnyDefinition) -> str:
     """The statement that defines it, with a line end."""
-    raise NotImplementedError(definition)
+    raise NotImplementedError(definition)  # no definition: each kind of them has its own function below
 
 
 @written.register
